@@ -1,0 +1,152 @@
+//! A plan as its author typed it: fields have types, nothing has been checked against anything else.
+
+use super::{Backoff, Cancellable, PolicyAction};
+use crate::time::Millis;
+use crate::tool::{Category, Safety};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// What was typed, in whichever of the accepted shapes.
+#[derive(Clone, Debug)]
+pub struct PlanDraft {
+    /// The exact bytes; the plan's hash is over these.
+    pub source: Arc<[u8]>,
+    /// The same as a JSON value; pointers and fixes refer to it.
+    pub document: Arc<Value>,
+    pub shape: Shape,
+    pub name: String,
+    pub goal: String,
+    pub description: String,
+    pub request: String,
+    pub reasoning: String,
+    pub tags: Vec<String>,
+    pub metadata: Map<String, Value>,
+    pub inputs: Option<Value>,
+    pub max_parallel: Option<u32>,
+    pub deadline: Option<Millis>,
+    pub budget: BudgetDraft,
+    pub on_failure: Option<PolicyAction>,
+    pub defaults: DefaultsDraft,
+    pub steps: Vec<StepDraft>,
+}
+
+/// Which of the accepted ways of writing a plan this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// The form of the documentation.
+    Native,
+    /// A flat list in which order is the list's: no `depends_on` anywhere, every step needs the one before.
+    Flat,
+    /// `step_number`, `tool_name`, numeric `depends_on`.
+    Numbered,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct BudgetDraft {
+    pub calls: Option<u64>,
+    pub cost: Option<f64>,
+    pub time: Option<Millis>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct DefaultsDraft {
+    pub retry: Option<RetryDraft>,
+    pub timeout: Option<Millis>,
+}
+
+#[derive(Clone, Debug)]
+pub struct StepDraft {
+    /// Where this step stands in the document: `/steps/3`.
+    pub pointer: String,
+    /// In the numbered shape, `step_3`.
+    pub id: String,
+    /// The document's key that holds the id, for pointers: `id` or `step_number`.
+    pub id_key: &'static str,
+    /// `tool` or `tool_name`.
+    pub tool_key: &'static str,
+    pub number: Option<u64>,
+    pub name: String,
+    pub description: String,
+    pub call: CallDraft,
+    /// Ids; numbers of the numbered shape are already turned into ids. Each with its pointer.
+    pub depends_on: Vec<(String, String)>,
+    pub when: Option<String>,
+    pub for_each: Option<FanOutDraft>,
+    pub fallback: Option<FallbackDraft>,
+    pub cancellable: Option<Cancellable>,
+    pub compensation: Option<CompensationDraft>,
+    pub probe: Option<ProbeDraft>,
+    pub approval: Option<ApprovalDraft>,
+    pub failure_policy: Option<PolicyDraft>,
+    pub timeout_total: Option<Millis>,
+    pub priority: Option<i32>,
+    pub output: Option<Value>,
+}
+
+/// The part that a step, a compensation, a probe and a fallback have in common.
+#[derive(Clone, Debug)]
+pub struct CallDraft {
+    /// Where the object that holds `tool` and `parameters` stands.
+    pub pointer: String,
+    pub tool: String,
+    pub parameters: Map<String, Value>,
+    pub safety: Option<Safety>,
+    pub timeout: Option<Millis>,
+    pub retry: Option<RetryDraft>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct RetryDraft {
+    pub pointer: String,
+    pub max_attempts: Option<u32>,
+    pub backoff: Option<Backoff>,
+    pub initial: Option<Millis>,
+    pub factor: Option<f64>,
+    pub max: Option<Millis>,
+    pub jitter: Option<bool>,
+    pub on: Option<Vec<Category>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct FanOutDraft {
+    pub pointer: String,
+    /// Where the expression text itself stands: the same pointer, or its `items`.
+    pub items_pointer: String,
+    pub items: String,
+    pub max_parallel: Option<u32>,
+    pub max_items: Option<u32>,
+}
+
+#[derive(Clone, Debug)]
+pub struct FallbackDraft {
+    pub call: CallDraft,
+    pub compensation: Option<CompensationDraft>,
+}
+
+#[derive(Clone, Debug)]
+pub struct CompensationDraft {
+    pub call: CallDraft,
+    pub probe: Option<ProbeDraft>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ProbeDraft {
+    pub call: CallDraft,
+    pub happened: String,
+    pub result: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ApprovalDraft {
+    pub pointer: String,
+    pub required: bool,
+    pub expires: Option<Millis>,
+}
+
+#[derive(Clone, Debug)]
+pub struct PolicyDraft {
+    pub pointer: String,
+    pub action: Option<PolicyAction>,
+    pub propagate_to: Vec<(String, String)>,
+    pub reason: String,
+}
