@@ -10,9 +10,13 @@ pub mod diff;
 pub mod document;
 pub mod draft;
 pub mod expression;
+pub mod findings;
 pub mod graph;
+pub mod patch;
+pub mod pointer;
 pub mod preview;
 pub mod template;
+pub mod wording;
 
 use crate::hash::Hash;
 use crate::id::{StepId, ToolName};
