@@ -39,6 +39,7 @@ pub const STEP_TIMEOUT_MAX: Millis = Millis::hours(24 * 30);
 pub const DEADLINE_MAX: Millis = Millis::hours(24 * 90);
 pub const APPROVAL_EXPIRES_MAX: Millis = Millis::hours(24 * 30);
 pub const FAN_OUT_MAX: u32 = 10_000;
+pub const FAN_OUT_DEFAULT: u32 = 1_000;
 pub const PRIORITY_MAX: i32 = 1_000;
 
 pub const ATTEMPT_TIMEOUT_DEFAULT: Millis = Millis::seconds(60);
