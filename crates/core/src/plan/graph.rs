@@ -95,6 +95,8 @@ impl Graph {
     /// Everything that comes after the given steps along edges of the wanted kinds, in plan order; not they themselves.
     pub fn dependents_of(&self, steps: &[usize], wanted: impl Fn(NeedKind) -> bool) -> Vec<usize> {
         let mut seen = vec![false; self.len()];
+        let mut given = vec![false; self.len()];
+        steps.iter().for_each(|step| given[*step] = true);
         let mut open = steps.to_vec();
         while let Some(step) = open.pop() {
             for dependent in &self.dependents[step] {
@@ -104,7 +106,7 @@ impl Graph {
                 }
             }
         }
-        (0..self.len()).filter(|step| seen[*step] && !steps.contains(step)).collect()
+        (0..self.len()).filter(|step| seen[*step] && !given[*step]).collect()
     }
 
     /// The longest chain of steps, first to last; the earliest in plan order among equals.
