@@ -3,6 +3,7 @@
 use super::place::{Place, Role, places};
 use super::site::Purpose;
 use super::sketch::Sketch;
+use crate::plan::Step;
 use crate::plan::diagnostic::{Diagnostic, PatchOp};
 use crate::plan::draft::{Shape, StepDraft};
 use crate::plan::expression::{Expression, ExpressionError};
@@ -39,6 +40,15 @@ pub(super) fn collect(sketch: &Sketch<'_>) -> (Vec<(usize, Need)>, Vec<Diagnosti
         }
     }
     (edges, found)
+}
+
+/// The steps whose result or status a step reads, each with where it does.
+pub(super) fn reads(draft: &StepDraft, step: &Step) -> Vec<(String, String)> {
+    let of_place = |place: &Place<'_>| {
+        let pointer = place.pointer();
+        needs(place.expression).into_iter().map(|(id, _)| (id.to_owned(), pointer.clone())).collect::<Vec<_>>()
+    };
+    places(draft, step).iter().flat_map(of_place).collect()
 }
 
 /// The steps an expression reads. One whose status it also looks at is needed softly; a status alone gives only order.

@@ -1,7 +1,10 @@
 //! Every call of a step beside what was typed for it.
 
+use crate::plan::diagnostic::PatchOp;
 use crate::plan::draft::{CallDraft, CompensationDraft, ProbeDraft, StepDraft};
+use crate::plan::pointer;
 use crate::plan::{Call, Compensation, Probe, Step};
+use serde_json::{Value, json};
 
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,15 @@ impl Site<'_> {
 
     pub(super) fn parameters_pointer(&self) -> String {
         format!("{}/parameters", self.draft.pointer)
+    }
+
+    /// The change that gives a parameter this value, also where there are no parameters yet.
+    pub(super) fn set_parameter(&self, name: &str, value: Value) -> PatchOp {
+        let all = self.parameters_pointer();
+        match self.draft.parameters.is_empty() {
+            true => PatchOp::Add { path: all, value: json!({ name: value }) },
+            false => PatchOp::Add { path: pointer::field(&all, name), value },
+        }
     }
 }
 

@@ -121,6 +121,12 @@ impl<'a> Sketch<'a> {
         })
     }
 
+    /// Where the plan itself stands in the document: at its root, or in the field of an envelope.
+    pub(super) fn root(&self) -> &'a str {
+        let first = self.draft.steps.first().and_then(|step| step.pointer.strip_suffix("/steps/0"));
+        first.unwrap_or_default()
+    }
+
     pub(super) fn step_ids(&self) -> impl Iterator<Item = &'a str> + Clone + use<'a> {
         self.draft.steps.iter().map(|step| step.id.as_str())
     }
@@ -301,6 +307,6 @@ pub(super) fn overlay(base: Retry, draft: Option<&RetryDraft>) -> Retry {
 }
 
 /// Whether a parameter is the idempotency key and nothing else.
-fn passes_key(parameters: &Template, name: &str) -> bool {
+pub(super) fn passes_key(parameters: &Template, name: &str) -> bool {
     parameters.whole(&pointer::field("", name)).is_some_and(|expression| expression.source.trim() == "key")
 }
