@@ -15,6 +15,7 @@ pub mod graph;
 pub mod patch;
 pub mod pointer;
 pub mod preview;
+pub mod schema;
 pub mod template;
 pub mod wording;
 

@@ -105,7 +105,8 @@ fn sorted(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     if found.len() > FINDINGS_MAX {
         let left_out = found.len() - FINDINGS_MAX;
         found.truncate(FINDINGS_MAX);
-        let message = format!("only the first {FINDINGS_MAX} findings are listed, {left_out} more were left out");
+        let message =
+            format!("only the first {FINDINGS_MAX} findings are listed, {left_out} more were left out");
         let severity = found.first().map_or(Severity::Warning, |found| found.severity);
         found.push(Diagnostic { severity, ..Diagnostic::error("plan.too_many_findings", "", message) });
     }

@@ -117,7 +117,8 @@ fn parameters(
             _ => {
                 let at = format!("{}{}", site.parameters_pointer(), violation.pointer);
                 let subject = top.last().map_or("the parameters", String::as_str);
-                let message = format!("{} does not fit {}: {}", quoted(subject), tool.name, violation.message);
+                let message =
+                    format!("{} does not fit {}: {}", quoted(subject), tool.name, violation.message);
                 Diagnostic::error("plan.bad_parameter", at, message)
             }
         });
@@ -150,7 +151,8 @@ fn unknown_parameter(
     let path = pointer::field(&site.parameters_pointer(), name);
     let message = format!("{} has no parameter {}", tool.name, quoted(name));
     let found = Diagnostic::error("plan.unknown_parameter", path.as_str(), message);
-    let free = declared.keys().map(String::as_str).filter(|known| !site.draft.parameters.contains_key(*known));
+    let free =
+        declared.keys().map(String::as_str).filter(|known| !site.draft.parameters.contains_key(*known));
     let value = site.draft.parameters.get(name).cloned().unwrap_or_default();
     match sketch.guess(name, free) {
         Some(Guess::Clear(near)) => found

@@ -46,7 +46,10 @@ pub(super) fn collect(sketch: &Sketch<'_>) -> (Vec<(usize, Need)>, Vec<Diagnosti
 pub(super) fn reads(draft: &StepDraft, step: &Step) -> Vec<(String, String)> {
     let of_place = |place: &Place<'_>| {
         let pointer = place.pointer();
-        needs(place.expression).into_iter().map(|(id, _)| (id.to_owned(), pointer.clone())).collect::<Vec<_>>()
+        needs(place.expression)
+            .into_iter()
+            .map(|(id, _)| (id.to_owned(), pointer.clone()))
+            .collect::<Vec<_>>()
     };
     places(draft, step).iter().flat_map(of_place).collect()
 }

@@ -36,7 +36,10 @@ pub(super) fn check(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
 
 fn total_shorter_than_attempt(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic>) {
     if let Some(total) = step.timeout_total.filter(|total| *total < step.call.timeout) {
-        let message = format!("the whole step may take {total}, less than one attempt, which may take {}", step.call.timeout);
+        let message = format!(
+            "the whole step may take {total}, less than one attempt, which may take {}",
+            step.call.timeout
+        );
         let path = format!("{}/timeout", draft.pointer);
         let fix = PatchOp::Add { path, value: total.to_string().into() };
         found.push(
@@ -50,22 +53,26 @@ fn total_shorter_than_attempt(draft: &StepDraft, step: &Step, found: &mut Vec<Di
 fn backoff(draft: &RetryDraft, retry: &Retry, found: &mut Vec<Diagnostic>) {
     let at = &draft.pointer;
     if retry.initial > retry.max {
-        let message = format!("the first wait is {}, more than the longest, which is {}", retry.initial, retry.max);
+        let message =
+            format!("the first wait is {}, more than the longest, which is {}", retry.initial, retry.max);
         let fix = PatchOp::Add { path: format!("{at}/max"), value: retry.initial.to_string().into() };
-        found.push(Diagnostic::error("plan.impossible_retry", format!("{at}/initial"), message).fix(vec![fix]));
+        found.push(
+            Diagnostic::error("plan.impossible_retry", format!("{at}/initial"), message).fix(vec![fix]),
+        );
     }
-    // Written so that a factor that is no number at all is refused too.
-    if !(retry.factor >= 1.0) {
+    if retry.factor < 1.0 || retry.factor.is_nan() {
         let message = format!("the factor is {}; below 1 the waits would become shorter", retry.factor);
         let fix = PatchOp::Replace { path: format!("{at}/factor"), value: 1.into() };
-        found.push(Diagnostic::error("plan.impossible_retry", format!("{at}/factor"), message).fix(vec![fix]));
+        found
+            .push(Diagnostic::error("plan.impossible_retry", format!("{at}/factor"), message).fix(vec![fix]));
     }
 }
 
 fn edges(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
     let count: usize = sketch.graph.iter().flat_map(|graph| &graph.needs).map(Vec::len).sum();
     if count > limits::PLAN_EDGES_MAX {
-        let message = format!("the steps have {count} dependencies together, more than {}", limits::PLAN_EDGES_MAX);
+        let message =
+            format!("the steps have {count} dependencies together, more than {}", limits::PLAN_EDGES_MAX);
         found.push(Diagnostic::error("plan.limit", format!("{}/steps", sketch.root()), message));
     }
 }
@@ -76,9 +83,12 @@ fn deadline(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
     let Some(deadline) = draft.deadline else { return };
     let written = |step: &StepDraft| step.call.timeout.or(draft.defaults.timeout);
     let shortest: Option<Vec<Millis>> = draft.steps.iter().map(written).collect();
-    if let Some(shortest) = shortest.and_then(|all| all.into_iter().min()).filter(|shortest| *shortest > deadline) {
+    if let Some(shortest) =
+        shortest.and_then(|all| all.into_iter().min()).filter(|shortest| *shortest > deadline)
+    {
         let at = format!("{}/deadline", sketch.root());
-        let message = format!("the deadline is {deadline}, shorter than any attempt, which may take {shortest}");
+        let message =
+            format!("the deadline is {deadline}, shorter than any attempt, which may take {shortest}");
         found.push(
             Diagnostic::error("plan.impossible_deadline", &at, message)
                 .hint("give the execution more time, or the attempts less")
@@ -103,7 +113,9 @@ fn deadline(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
 fn budget(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
     let Some(calls) = sketch.draft.budget.calls else { return };
     // A condition may skip a step and a list may be empty; everything else calls at least once.
-    let least = sketch.draft.steps.iter().filter(|step| step.when.is_none() && step.for_each.is_none()).count() as u64;
+    let least =
+        sketch.draft.steps.iter().filter(|step| step.when.is_none() && step.for_each.is_none()).count()
+            as u64;
     let at = format!("{}/budget/calls", sketch.root());
     let fix = |calls: u64| vec![PatchOp::Replace { path: at.clone(), value: calls.into() }];
     if calls == 0 {

@@ -52,10 +52,15 @@ fn contradictory_undo(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic
 fn missing_compensation(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic>) {
     let promised = draft.cancellable.is_some_and(|cancellable| cancellable != Cancellable::Irreversible);
     if promised && step.call.safety != Safety::ReadOnly && step.compensation.is_none() {
-        let message = format!("step {} is called reversible and nothing says how to undo it", quoted(&draft.id));
+        let message =
+            format!("step {} is called reversible and nothing says how to undo it", quoted(&draft.id));
         found.push(
-            Diagnostic::warning("lint.missing_compensation", format!("{}/cancellable", draft.pointer), message)
-                .hint("add a compensation, or call the step irreversible"),
+            Diagnostic::warning(
+                "lint.missing_compensation",
+                format!("{}/cancellable", draft.pointer),
+                message,
+            )
+            .hint("add a compensation, or call the step irreversible"),
         );
     }
     if let (Some(typed), Some(fallback)) = (&draft.fallback, &step.fallback)
@@ -81,7 +86,9 @@ fn ignored_propagation(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnosti
         let fix = PatchOp::Remove { path: path.clone() };
         found.push(
             Diagnostic::warning("lint.ignored_propagation", path, "\"propagate_to\" changes nothing here")
-                .hint("it is heeded by cancel_dependent and continue_others; the other actions stop everything")
+                .hint(
+                    "it is heeded by cancel_dependent and continue_others; the other actions stop everything",
+                )
                 .fix(vec![fix]),
         );
     }

@@ -112,7 +112,8 @@ impl Undeclared {
         if sketch.draft.shape != Shape::Native {
             return Some(found);
         }
-        let properties: Map<String, Value> = self.names.iter().map(|name| (name.clone(), json!({}))).collect();
+        let properties: Map<String, Value> =
+            self.names.iter().map(|name| (name.clone(), json!({}))).collect();
         let value = json!({"type": "object", "required": self.names, "properties": properties});
         Some(found.fix(vec![PatchOp::Add { path: format!("{}/inputs", sketch.root()), value }]))
     }

@@ -8,10 +8,18 @@ use crate::plan::{Call, Step};
 use serde_json::{Map, Value, json};
 
 /// Finds the schema of what a path will hold at this place of this step.
-pub(super) fn lookup(sketch: &Sketch<'_>, step: &Step, role: Role, site: &Site<'_>, path: &[String]) -> Lookup {
+pub(super) fn lookup(
+    sketch: &Sketch<'_>,
+    step: &Step,
+    role: Role,
+    site: &Site<'_>,
+    path: &[String],
+) -> Lookup {
     let Some((root, rest)) = path.split_first() else { return Lookup::Unknown };
     match (root.as_str(), rest) {
-        ("inputs", _) => sketch.draft.inputs.as_ref().map_or(Lookup::Unknown, |schema| schema_at(schema, rest)),
+        ("inputs", _) => {
+            sketch.draft.inputs.as_ref().map_or(Lookup::Unknown, |schema| schema_at(schema, rest))
+        }
         ("steps", [id, field, rest @ ..]) => match field.as_str() {
             "status" => Lookup::Known(json!({"type": "string"})),
             _ => result_of_step(sketch, id, rest),
@@ -75,7 +83,9 @@ fn parameter(parameters: &Map<String, Value>, path: &[String]) -> Lookup {
     let Some((name, rest)) = path.split_first() else { return Lookup::Known(json!({"type": "object"})) };
     match parameters.get(name) {
         None => Lookup::Missing { known_keys: parameters.keys().cloned().collect() },
-        Some(Value::Object(inner)) if !rest.is_empty() && !inner.contains_key("secret") => parameter(inner, rest),
+        Some(Value::Object(inner)) if !rest.is_empty() && !inner.contains_key("secret") => {
+            parameter(inner, rest)
+        }
         Some(Value::Number(_)) if rest.is_empty() => Lookup::Known(json!({"type": "number"})),
         Some(Value::Bool(_)) if rest.is_empty() => Lookup::Known(json!({"type": "boolean"})),
         Some(_) => Lookup::Unknown,
@@ -84,11 +94,14 @@ fn parameter(parameters: &Map<String, Value>, path: &[String]) -> Lookup {
 
 /// An item is what the list holds at any position.
 fn item(sketch: &Sketch<'_>, step: &Step, role: Role, site: &Site<'_>, path: &[String]) -> Lookup {
-    let Some(list) = step.for_each.as_ref().and_then(|fan_out| fan_out.items.path()) else { return Lookup::Unknown };
+    let Some(list) = step.for_each.as_ref().and_then(|fan_out| fan_out.items.path()) else {
+        return Lookup::Unknown;
+    };
     if list.first().is_some_and(|root| root == "item") {
         return Lookup::Unknown;
     }
-    let path: Vec<String> = list.iter().cloned().chain(["0".to_owned()]).chain(path.iter().cloned()).collect();
+    let path: Vec<String> =
+        list.iter().cloned().chain(["0".to_owned()]).chain(path.iter().cloned()).collect();
     match lookup(sketch, step, role, site, &path) {
         // What the list lacks altogether is reported where the list is read.
         Lookup::Missing { known_keys } if known_keys.is_empty() => Lookup::Unknown,

@@ -36,7 +36,9 @@ fn forward(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
     let steps = &sketch.draft.steps;
     for (position, draft) in steps.iter().enumerate() {
         for (id, pointer) in &draft.depends_on {
-            let Some(&needed) = sketch.index.get(id.as_str()).filter(|needed| **needed != position) else { continue };
+            let Some(&needed) = sketch.index.get(id.as_str()).filter(|needed| **needed != position) else {
+                continue;
+            };
             if let (Some(own), Some(other)) = (draft.number, steps[needed].number)
                 && other > own
             {
@@ -46,7 +48,9 @@ fn forward(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
             }
         }
         for (id, pointer) in super::edge::reads(draft, &sketch.steps[position]) {
-            let Some(&needed) = sketch.index.get(id.as_str()).filter(|needed| **needed != position) else { continue };
+            let Some(&needed) = sketch.index.get(id.as_str()).filter(|needed| **needed != position) else {
+                continue;
+            };
             if let (Some(own), Some(other)) = (draft.number, steps[needed].number)
                 && other > own
             {

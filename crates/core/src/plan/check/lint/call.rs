@@ -43,21 +43,31 @@ fn key(tool: &Tool, site: &Site<'_>) -> Option<Diagnostic> {
     let parameters = &site.call.parameters;
     match &tool.key_parameter {
         Some(name) if site.call.safety != Safety::ReadOnly && !passes_key(parameters, name) => {
-            let message = format!("{} drops repeats of the key in {}, which is not passed", tool.name, quoted(name));
+            let message =
+                format!("{} drops repeats of the key in {}, which is not passed", tool.name, quoted(name));
             let given = site.draft.parameters.contains_key(name);
             let at = pointer::field(&site.parameters_pointer(), name);
             Some(
-                Diagnostic::warning("lint.key_not_passed", if given { at } else { site.draft.pointer.clone() }, message)
-                    .hint("pass \"{{ key }}\", and the call can be repeated safely")
-                    .fix(vec![site.set_parameter(name, "{{ key }}".into())]),
+                Diagnostic::warning(
+                    "lint.key_not_passed",
+                    if given { at } else { site.draft.pointer.clone() },
+                    message,
+                )
+                .hint("pass \"{{ key }}\", and the call can be repeated safely")
+                .fix(vec![site.set_parameter(name, "{{ key }}".into())]),
             )
         }
         None if parameters.uses_key() => {
-            let (at, _) = parameters.reads().find(|(_, path)| path.first().is_some_and(|root| root == "key"))?;
+            let (at, _) =
+                parameters.reads().find(|(_, path)| path.first().is_some_and(|root| root == "key"))?;
             let message = format!("{} gets a key and is not known to honour one", tool.name);
             Some(
-                Diagnostic::warning("lint.key_not_honoured", format!("{}{at}", site.parameters_pointer()), message)
-                    .hint("if it does, say so in the tool's configuration; until then the call is not repeated"),
+                Diagnostic::warning(
+                    "lint.key_not_honoured",
+                    format!("{}{at}", site.parameters_pointer()),
+                    message,
+                )
+                .hint("if it does, say so in the tool's configuration; until then the call is not repeated"),
             )
         }
         _ => None,
@@ -65,7 +75,8 @@ fn key(tool: &Tool, site: &Site<'_>) -> Option<Diagnostic> {
 }
 
 /// Failures after which a call may have taken effect.
-const DOUBTFUL: [Category; 4] = [Category::Timeout, Category::Cancelled, Category::Protocol, Category::Internal];
+const DOUBTFUL: [Category; 4] =
+    [Category::Timeout, Category::Cancelled, Category::Protocol, Category::Internal];
 
 fn forbidden_retry(site: &Site<'_>) -> Option<Diagnostic> {
     let written = site.draft.retry.as_ref()?;
@@ -75,7 +86,8 @@ fn forbidden_retry(site: &Site<'_>) -> Option<Diagnostic> {
         return None;
     }
     let named: Vec<&str> = retry.on.iter().filter(doubtful).map(|category| category.as_str()).collect();
-    let allowed: Vec<&str> = retry.on.iter().filter(|it| !doubtful(it)).map(|category| category.as_str()).collect();
+    let allowed: Vec<&str> =
+        retry.on.iter().filter(|it| !doubtful(it)).map(|category| category.as_str()).collect();
     let message = format!(
         "{} is not tried again after {}: it may have taken effect, and must not twice",
         site.call.tool,

@@ -37,7 +37,9 @@ impl Order<'_> {
             if !declared || !sound[position] || self.sketch.steps[position].call.safety == Safety::ReadOnly {
                 continue;
             }
-            let Some(&later) = order[rank[position] + 1..].iter().find(|step| can_hurt(step)) else { continue };
+            let Some(&later) = order[rank[position] + 1..].iter().find(|step| can_hurt(step)) else {
+                continue;
+            };
             let message = format!(
                 "step {} cannot be undone, and {}, which comes later, can still fail",
                 quoted(&draft.id),
@@ -48,7 +50,8 @@ impl Order<'_> {
             let found = if dependents.iter().any(can_hurt) {
                 found.hint("put what can fail before what cannot be undone, or guard it with an approval")
             } else {
-                let after: Vec<usize> = order[rank[position] + 1..].iter().copied().filter(can_hurt).collect();
+                let after: Vec<usize> =
+                    order[rank[position] + 1..].iter().copied().filter(can_hurt).collect();
                 self.put_last(position, &after, found)
             };
             self.found.push(found);
@@ -62,7 +65,9 @@ impl Order<'_> {
         if self.sketch.draft.shape != Shape::Native {
             return found;
         }
-        let inner = |step: &usize| self.graph.dependents[*step].iter().any(|dependent| after.contains(&dependent.step));
+        let inner = |step: &usize| {
+            self.graph.dependents[*step].iter().any(|dependent| after.contains(&dependent.step))
+        };
         let ends = after.iter().filter(|step| !inner(step)).map(|&step| &self.sketch.draft.steps[step].id);
         let ends: Vec<Value> = ends.map(|id| Value::from(id.as_str())).collect();
         let path = format!("{}/depends_on", draft.pointer);
@@ -74,7 +79,9 @@ impl Order<'_> {
     fn needless_dependencies(&mut self, sound: &[bool]) {
         let ancestors = self.graph.ancestors();
         let max_parallel = self.sketch.draft.max_parallel.unwrap_or(1);
-        for (position, draft) in self.sketch.draft.steps.iter().enumerate().filter(|(position, _)| sound[*position]) {
+        for (position, draft) in
+            self.sketch.draft.steps.iter().enumerate().filter(|(position, _)| sound[*position])
+        {
             let needs = &self.graph.needs[position];
             for (at, (id, pointer)) in draft.depends_on.iter().enumerate() {
                 let Some(&step) = self.sketch.index.get(id.as_str()) else { continue };
@@ -111,7 +118,10 @@ impl Order<'_> {
         let looks = places(&self.sketch.draft.steps[position], step)
             .iter()
             .flat_map(|place| place.expression.reads.iter())
-            .any(|path| path.first().is_some_and(|root| root == "steps") && path.get(1).is_some_and(|id| id == needed.id.as_str()));
+            .any(|path| {
+                path.first().is_some_and(|root| root == "steps")
+                    && path.get(1).is_some_and(|id| id == needed.id.as_str())
+            });
         looks || needed.approval.is_some() || step.cancellable == Cancellable::Irreversible
     }
 
@@ -129,11 +139,18 @@ impl Order<'_> {
         let widest = width.into_iter().max().unwrap_or(0);
         if widest > 1 {
             let message = format!("up to {widest} steps do not need each other and still run one by one");
-            let fix = PatchOp::Add { path: format!("{}/max_parallel", self.sketch.root()), value: widest.min(4).into() };
+            let fix = PatchOp::Add {
+                path: format!("{}/max_parallel", self.sketch.root()),
+                value: widest.min(4).into(),
+            };
             self.found.push(
-                Diagnostic::warning("lint.parallel_possible", format!("{}/steps", self.sketch.root()), message)
-                    .hint("set \"max_parallel\" to let them run at once, or to 1 to keep it so")
-                    .fix(vec![fix]),
+                Diagnostic::warning(
+                    "lint.parallel_possible",
+                    format!("{}/steps", self.sketch.root()),
+                    message,
+                )
+                .hint("set \"max_parallel\" to let them run at once, or to 1 to keep it so")
+                .fix(vec![fix]),
             );
         }
     }

@@ -15,8 +15,11 @@ pub(super) fn check(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic>)
 }
 
 fn look_into(base: &str, parameters: &Map<String, Value>, found: &mut Vec<Diagnostic>) {
-    let mut open: Vec<(String, &str, &Value)> =
-        parameters.iter().rev().map(|(name, value)| (pointer::field(base, name), name.as_str(), value)).collect();
+    let mut open: Vec<(String, &str, &Value)> = parameters
+        .iter()
+        .rev()
+        .map(|(name, value)| (pointer::field(base, name), name.as_str(), value))
+        .collect();
     while let Some((at, name, value)) = open.pop() {
         match value {
             Value::String(text) => {
@@ -26,7 +29,9 @@ fn look_into(base: &str, parameters: &Map<String, Value>, found: &mut Vec<Diagno
             }
             // A value in a list is called what the list is called.
             Value::Array(items) => {
-                open.extend(items.iter().enumerate().rev().map(|(i, item)| (pointer::item(&at, i), name, item)));
+                open.extend(
+                    items.iter().enumerate().rev().map(|(i, item)| (pointer::item(&at, i), name, item)),
+                );
             }
             Value::Object(fields) if fields.len() == 1 && fields.contains_key("secret") => {}
             Value::Object(fields) => open.extend(
@@ -120,7 +125,8 @@ fn is_random(word: &str) -> bool {
     let mut counts = [0_u32; 256];
     bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
     let share = |count: &u32| f64::from(*count) / bytes.len() as f64;
-    let bits: f64 = counts.iter().filter(|count| **count > 0).map(|count| -share(count) * share(count).log2()).sum();
+    let bits: f64 =
+        counts.iter().filter(|count| **count > 0).map(|count| -share(count) * share(count).log2()).sum();
     bits >= BITS_MIN
 }
 
