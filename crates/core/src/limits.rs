@@ -29,6 +29,11 @@ pub const EXPRESSION_FUEL: u64 = 50_000;
 /// How large a value an expression or a whole set of parameters may become.
 pub const VALUE_BYTES_MAX: usize = 256 << 10;
 
+pub const SCHEMA_BYTES_MAX: usize = 256 << 10;
+pub const SCHEMA_NODES_MAX: usize = 20_000;
+/// How large a schema may become when its references are followed.
+pub const SCHEMA_REACH_MAX: usize = 20_000;
+
 pub const PARALLEL_MAX: u32 = 64;
 pub const ATTEMPTS_MAX: u32 = 10;
 pub const BACKOFF_MAX: Millis = Millis::hours(1);
@@ -39,6 +44,7 @@ pub const STEP_TIMEOUT_MAX: Millis = Millis::hours(24 * 30);
 pub const DEADLINE_MAX: Millis = Millis::hours(24 * 90);
 pub const APPROVAL_EXPIRES_MAX: Millis = Millis::hours(24 * 30);
 pub const FAN_OUT_MAX: u32 = 10_000;
+pub const FAN_OUT_DEFAULT: u32 = 1_000;
 pub const PRIORITY_MAX: i32 = 1_000;
 
 pub const ATTEMPT_TIMEOUT_DEFAULT: Millis = Millis::seconds(60);

@@ -15,6 +15,7 @@ pub mod graph;
 pub mod patch;
 pub mod pointer;
 pub mod preview;
+pub mod schema;
 pub mod template;
 pub mod wording;
 
@@ -99,6 +100,23 @@ pub struct Step {
     pub priority: i32,
     /// JSON Schema the result must satisfy, beside the tool's own.
     pub output: Option<Arc<Value>>,
+}
+
+impl Step {
+    /// Every call the step may lead to: its own, the fallback's, their compensations and probes.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        let fallback = self.fallback.iter();
+        let undo = self
+            .compensation
+            .iter()
+            .chain(self.fallback.iter().filter_map(|fallback| fallback.compensation.as_ref()));
+        std::iter::once(&self.call)
+            .chain(fallback.map(|fallback| &fallback.call))
+            .chain(self.probe.iter().map(|probe| &probe.call))
+            .chain(undo.flat_map(|undo| {
+                std::iter::once(&undo.call).chain(undo.probe.iter().map(|probe| &probe.call))
+            }))
+    }
 }
 
 /// One tool call with everything that governs its attempts.

@@ -12,6 +12,7 @@ mod parse;
 mod test;
 mod token;
 
+use super::schema::Types;
 use crate::limits;
 use serde_json::Value;
 use std::fmt;
@@ -80,6 +81,11 @@ impl Expression {
             parse::Kind::Path(_) => self.reads.first().map(Vec::as_slice),
             _ => None,
         }
+    }
+
+    /// The types its value can have, where that is plain from how it is written.
+    pub fn types(&self) -> Option<Types> {
+        self.root.types()
     }
 }
 

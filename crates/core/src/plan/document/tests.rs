@@ -107,7 +107,7 @@ fn what_readers_could_understand_differently_is_refused_by_name() {
         (Yaml, "a: [1", "document.syntax", "/a/0", 3..3),
         (Yaml, "a: 1\n b: 2", "document.syntax", "", 7..7),
         (Yaml, "a: b: c", "document.syntax", "", 4..4),
-        (Yaml, "a:\n\tb: 1", "document.syntax", "/a", 3..3),
+        (Yaml, "a:\n\tb: 1", "document.syntax", "/a", 4..4),
     ] {
         let found = codes(text, format);
         assert_eq!(found, [(code, pointer.to_owned(), place.start, place.end)], "{text:?}");

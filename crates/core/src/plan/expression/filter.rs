@@ -6,6 +6,7 @@ mod text;
 use super::arithmetic::Numeric;
 use super::evaluate::{Datum, Evaluated, Evaluator, is_true, kind, unfit};
 use super::parse::Node;
+use crate::plan::schema::Types;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -20,6 +21,8 @@ pub(super) struct Filter {
     /// Which argument is the name of a test.
     pub(super) test_at: Option<usize>,
     pub(super) accepts_missing: bool,
+    /// What its result always is.
+    pub(super) gives: Option<Types>,
     /// Why it is here, for the documentation.
     #[cfg_attr(not(test), expect(dead_code, reason = "the documentation is checked against it"))]
     pub(super) about: &'static str,
@@ -39,6 +42,10 @@ const fn plain(name: &'static str, about: &'static str, rule: Rule) -> Filter {
     with(name, &[], 0, about, rule)
 }
 
+const fn giving(types: Types, filter: Filter) -> Filter {
+    Filter { gives: Some(types), ..filter }
+}
+
 const fn with(
     name: &'static str,
     parameters: &'static [&'static str],
@@ -46,7 +53,7 @@ const fn with(
     about: &'static str,
     rule: Rule,
 ) -> Filter {
-    Filter { name, parameters, required, test_at: None, accepts_missing: false, about, rule }
+    Filter { name, parameters, required, test_at: None, accepts_missing: false, gives: None, about, rule }
 }
 
 const fn testing(filter: Filter, test_at: usize) -> Filter {
@@ -60,30 +67,36 @@ static FILTERS: [Filter; 33] = [
         ..with("default", &["value", "boolean"], 1, "stands in for what is missing", default)
     },
     Filter { accepts_missing: true, ..with("d", &["value", "boolean"], 1, "short for default", default) },
-    plain("length", "characters, items or keys", length),
-    plain("count", "the same as length", length),
-    plain("int", "a whole number from a number or text", int),
-    plain("float", "a float from a number or text", float),
-    plain("abs", "without the sign", abs),
-    with("round", &["precision"], 0, "to so many decimals, 0 by itself", round),
-    plain("bool", "true for what counts as true", bool),
-    plain("string", "as text", text::string),
-    plain("tojson", "as compact JSON text", text::tojson),
-    plain("upper", "in capitals", text::upper),
-    plain("lower", "in small letters", text::lower),
-    with("trim", &["chars"], 0, "without blanks (or these characters) at both ends", text::trim),
-    with("split", &["separator"], 0, "a list of the parts between separators or blanks", text::split),
-    with("replace", &["old", "new"], 2, "with every old replaced", text::replace),
-    with("join", &["separator", "attribute"], 0, "one text of all items", text::join),
+    giving(Types::INTEGER, plain("length", "characters, items or keys", length)),
+    giving(Types::INTEGER, plain("count", "the same as length", length)),
+    giving(Types::INTEGER, plain("int", "a whole number from a number or text", int)),
+    giving(Types::NUMBER, plain("float", "a float from a number or text", float)),
+    giving(Types::NUMBER, plain("abs", "without the sign", abs)),
+    giving(Types::NUMBER, with("round", &["precision"], 0, "to so many decimals, 0 by itself", round)),
+    giving(Types::BOOLEAN, plain("bool", "true for what counts as true", bool)),
+    giving(Types::STRING, plain("string", "as text", text::string)),
+    giving(Types::STRING, plain("tojson", "as compact JSON text", text::tojson)),
+    giving(Types::STRING, plain("upper", "in capitals", text::upper)),
+    giving(Types::STRING, plain("lower", "in small letters", text::lower)),
+    giving(
+        Types::STRING,
+        with("trim", &["chars"], 0, "without blanks (or these characters) at both ends", text::trim),
+    ),
+    giving(
+        Types::ARRAY,
+        with("split", &["separator"], 0, "a list of the parts between separators or blanks", text::split),
+    ),
+    giving(Types::STRING, with("replace", &["old", "new"], 2, "with every old replaced", text::replace)),
+    giving(Types::STRING, with("join", &["separator", "attribute"], 0, "one text of all items", text::join)),
     plain("first", "the first item; missing if there is none", list::first),
     plain("last", "the last item; missing if there is none", list::last),
     with("min", &["attribute"], 0, "the smallest item; missing if there is none", list::min),
     with("max", &["attribute"], 0, "the largest item; missing if there is none", list::max),
-    with("sum", &["attribute"], 0, "all items added up", list::sum),
-    with("sort", &["reverse", "attribute"], 0, "numbers or texts in order", list::sort),
-    with("unique", &["attribute"], 0, "without repetitions", list::unique),
+    giving(Types::NUMBER, with("sum", &["attribute"], 0, "all items added up", list::sum)),
+    giving(Types::ARRAY, with("sort", &["reverse", "attribute"], 0, "numbers or texts in order", list::sort)),
+    giving(Types::ARRAY, with("unique", &["attribute"], 0, "without repetitions", list::unique)),
     plain("reverse", "back to front", list::reverse),
-    with("map", &["attribute", "default"], 1, "one attribute of every item", list::map),
+    giving(Types::ARRAY, with("map", &["attribute", "default"], 1, "one attribute of every item", list::map)),
     testing(with("select", &["test", "value"], 0, "items that pass a test", list::select), 0),
     testing(with("reject", &["test", "value"], 0, "items that fail a test", list::reject), 0),
     testing(
@@ -106,9 +119,9 @@ static FILTERS: [Filter; 33] = [
         ),
         1,
     ),
-    plain("items", "an object as a list of [key, value]", list::items),
-    plain("keys", "the keys of an object", list::keys),
-    plain("values", "the values of an object", list::values),
+    giving(Types::ARRAY, plain("items", "an object as a list of [key, value]", list::items)),
+    giving(Types::ARRAY, plain("keys", "the keys of an object", list::keys)),
+    giving(Types::ARRAY, plain("values", "the values of an object", list::values)),
 ];
 
 pub(super) fn find(name: &str) -> Option<&'static Filter> {

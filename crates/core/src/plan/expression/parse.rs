@@ -5,6 +5,7 @@ use super::test::{self, Test};
 use super::token::{Token, Word, tokenize, wrong};
 use super::{ExpressionError, ROOTS, nearest};
 use crate::limits;
+use crate::plan::schema::Types;
 use serde_json::Value;
 use std::ops::Range;
 
@@ -34,6 +35,30 @@ pub(super) enum Kind {
     /// Every neighbouring pair must hold: `1 < x < 9`.
     Compare(Box<Node>, Vec<(Comparison, Node)>),
     Choose(Box<Choice>),
+}
+
+impl Node {
+    /// The types its value can have, where that is plain from how it is written.
+    pub(super) fn types(&self) -> Option<Types> {
+        match &self.kind {
+            Kind::Literal(value) => Some(Types::of(value)),
+            Kind::List(_) => Some(Types::ARRAY),
+            Kind::Map(_) => Some(Types::OBJECT),
+            Kind::Not(_) | Kind::Compare(..) => Some(Types::BOOLEAN),
+            Kind::Negative(_) => Some(Types::NUMBER),
+            Kind::Chain(_, rest) => match rest.last()?.0 {
+                Operator::Concatenate => Some(Types::STRING),
+                Operator::Add => None,
+                _ => Some(Types::NUMBER),
+            },
+            Kind::Piped(_, stages) => match stages.last()? {
+                Stage::Test { .. } => Some(Types::BOOLEAN),
+                Stage::Filter { filter, .. } => filter.gives,
+            },
+            Kind::Choose(choice) => Some(choice.yes.types()?.or(choice.no.types()?)),
+            Kind::Path(_) | Kind::Member(..) | Kind::All(_) | Kind::Any(_) => None,
+        }
+    }
 }
 
 /// A path that begins with a root and is known before anything is evaluated.
