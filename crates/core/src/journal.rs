@@ -1,1 +1,15 @@
-//! To come.
+//! What happened, kept so that nobody can quietly change it.
+//!
+//! A [`payload`] is stored apart from the entry, which holds only a commitment to it. The [`codec`] turns a
+//! record into the bytes that are stored and hashed, the [`chain`] links the entries of one execution, the
+//! [`merkle`] tree covers all entries of a tenant, and a [`checkpoint`] is the signed head of that tree,
+//! written as a [`note`]. An [`export`] carries all of it to somebody else, who can [`verify`] it alone.
+
+pub mod chain;
+pub mod checkpoint;
+pub mod codec;
+pub mod export;
+pub mod merkle;
+pub mod note;
+pub mod payload;
+pub mod verify;

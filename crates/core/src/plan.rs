@@ -4,15 +4,15 @@
 //! [`check`] finds every mistake at once and builds the [`Plan`]. [`preview`] says what would happen,
 //! [`diff`] what changed between two revisions.
 
+pub mod check;
 pub mod diagnostic;
+pub mod diff;
 pub mod document;
 pub mod draft;
 pub mod expression;
-pub mod template;
 pub mod graph;
-pub mod check;
 pub mod preview;
-pub mod diff;
+pub mod template;
 
 use crate::hash::Hash;
 use crate::id::{StepId, ToolName};
