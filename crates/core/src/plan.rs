@@ -42,7 +42,7 @@ pub struct Plan {
     pub budget: Budget,
     /// What a limit reached or a cancel falls back on; also the default of the steps.
     pub on_failure: PolicyAction,
-    pub steps: Vec<Step>,
+    pub steps: Vec<Arc<Step>>,
     pub graph: Graph,
     /// The definitions the plan was checked against; a call is made only while they still hold.
     pub tools: BTreeMap<ToolName, Arc<Tool>>,
@@ -206,6 +206,14 @@ pub struct FailurePolicy {
     /// Steps to cancel beside the dependents.
     pub propagate_to: Vec<usize>,
     pub reason: String,
+}
+
+/// Who calls the tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Driver {
+    Server,
+    Agent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
