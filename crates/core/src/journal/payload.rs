@@ -4,8 +4,9 @@
 //! the payload with its salt leaves a proof that says nothing about it.
 
 use crate::hash::Hash;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -55,6 +56,19 @@ impl fmt::Debug for Salt {
     /// Keeps quiet: whoever knows the salt can test guesses of an erased payload.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Salt(…)")
+    }
+}
+
+impl Serialize for Salt {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Salt {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Salt, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        Salt::parse(&text).ok_or_else(|| de::Error::custom("expected 32 lower-case hex digits"))
     }
 }
 
