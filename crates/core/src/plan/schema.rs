@@ -1,6 +1,8 @@
 //! JSON Schema: whether a value fits, whether a template can fit, and what a schema says of a path.
 
 mod bound;
+#[cfg(test)]
+mod tests;
 mod fit;
 mod lookup;
 
