@@ -344,7 +344,9 @@ mod tests {
     }
 
     fn inputs() -> Inputs {
-        Inputs(json!({"n": 3, "s": "a {{ inputs.n }} b", "list": [1, {"a": null}], "nil": null, "yes": true, "f": 1.0}))
+        Inputs(
+            json!({"n": 3, "s": "a {{ inputs.n }} b", "list": [1, {"a": null}], "nil": null, "yes": true, "f": 1.0}),
+        )
     }
 
     fn render(value: Value) -> Result<Value, RenderError> {
@@ -362,7 +364,10 @@ mod tests {
             (json!(" {{ inputs.n }}"), json!(" 3")),
             (json!("{{ inputs.n }}{{ inputs.n }}"), json!("33")),
             (json!("{{ inputs.s }}!"), json!("a {{ inputs.n }} b!")),
-            (json!("{{ inputs.yes }}, {{ inputs.f }}, {{ inputs.list }}"), json!("true, 1.0, [1,{\"a\":null}]")),
+            (
+                json!("{{ inputs.yes }}, {{ inputs.f }}, {{ inputs.list }}"),
+                json!("true, 1.0, [1,{\"a\":null}]"),
+            ),
             (json!("{{ '{{' }} {{ '}}' }} }} }"), json!("{{ }} }} }")),
             (json!("{{ {'a': {'b': 1}} }}"), json!({"a": {"b": 1}})),
             (json!("{{ \"}}\" ~ '\\'}}' }}"), json!("}}'}}")),
@@ -433,7 +438,8 @@ mod tests {
             "data": "{{ inputs.s }}",
         });
         let template = Template::compile(&value).unwrap();
-        let secrets = [("/token".to_owned(), "payments_token".to_owned()), ("/list/0".to_owned(), "a.b-c".to_owned())];
+        let secrets =
+            [("/token".to_owned(), "payments_token".to_owned()), ("/list/0".to_owned(), "a.b-c".to_owned())];
         assert_eq!(template.secrets(), secrets);
         let scope = Inputs(json!({"s": {"secret": "root_password"}}));
         assert_eq!(template.render(&scope).unwrap()["token"], value["token"]);
@@ -442,9 +448,11 @@ mod tests {
 
     #[test]
     fn a_template_knows_what_it_reads() {
-        let value = json!({"a": "{{ inputs.x ~ key }}", "b": "{{ steps.s.result.y }} {{ inputs.x }}", "c": 1});
+        let value =
+            json!({"a": "{{ inputs.x ~ key }}", "b": "{{ steps.s.result.y }} {{ inputs.x }}", "c": 1});
         let template = Template::compile(&value).unwrap();
-        let reads: Vec<(&str, String)> = template.reads().map(|(pointer, path)| (pointer, path.join("."))).collect();
+        let reads: Vec<(&str, String)> =
+            template.reads().map(|(pointer, path)| (pointer, path.join("."))).collect();
         let expected = [("/a", "inputs.x"), ("/a", "key"), ("/b", "steps.s.result.y"), ("/b", "inputs.x")];
         assert_eq!(reads, expected.map(|(pointer, path)| (pointer, path.to_owned())));
         assert!(template.uses_key());
