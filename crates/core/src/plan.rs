@@ -4,16 +4,20 @@
 //! [`check`] finds every mistake at once and builds the [`Plan`]. [`preview`] says what would happen,
 //! [`diff`] what changed between two revisions.
 
+pub mod check;
 pub mod diagnostic;
+pub mod diff;
 pub mod document;
 pub mod draft;
 pub mod expression;
-pub mod template;
-pub mod schema;
+pub mod findings;
 pub mod graph;
-pub mod check;
+pub mod patch;
+pub mod pointer;
 pub mod preview;
-pub mod diff;
+pub mod schema;
+pub mod template;
+pub mod wording;
 
 use crate::hash::Hash;
 use crate::id::{StepId, ToolName};
@@ -43,7 +47,7 @@ pub struct Plan {
     pub budget: Budget,
     /// What a limit reached or a cancel falls back on; also the default of the steps.
     pub on_failure: PolicyAction,
-    pub steps: Vec<Step>,
+    pub steps: Vec<Arc<Step>>,
     pub graph: Graph,
     /// The definitions the plan was checked against; a call is made only while they still hold.
     pub tools: BTreeMap<ToolName, Arc<Tool>>,
@@ -69,6 +73,12 @@ pub struct Budget {
 }
 
 impl Plan {
+    /// Tools the plan calls that nobody registered; only an agent can carry out such a plan.
+    pub fn tools_missing(&self) -> impl Iterator<Item = &ToolName> {
+        let calls = self.steps.iter().flat_map(|step| step.calls());
+        calls.map(|call| &call.tool).filter(|tool| !self.tools.contains_key(*tool))
+    }
+
     pub fn find(&self, id: &str) -> Option<usize> {
         self.index.get(id).copied()
     }
@@ -96,6 +106,23 @@ pub struct Step {
     pub priority: i32,
     /// JSON Schema the result must satisfy, beside the tool's own.
     pub output: Option<Arc<Value>>,
+}
+
+impl Step {
+    /// Every call the step may lead to: its own, the fallback's, their compensations and probes.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        let fallback = self.fallback.iter();
+        let undo = self
+            .compensation
+            .iter()
+            .chain(self.fallback.iter().filter_map(|fallback| fallback.compensation.as_ref()));
+        std::iter::once(&self.call)
+            .chain(fallback.map(|fallback| &fallback.call))
+            .chain(self.probe.iter().map(|probe| &probe.call))
+            .chain(undo.flat_map(|undo| {
+                std::iter::once(&undo.call).chain(undo.probe.iter().map(|probe| &probe.call))
+            }))
+    }
 }
 
 /// One tool call with everything that governs its attempts.
@@ -207,6 +234,14 @@ pub struct FailurePolicy {
     /// Steps to cancel beside the dependents.
     pub propagate_to: Vec<usize>,
     pub reason: String,
+}
+
+/// Who calls the tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Driver {
+    Server,
+    Agent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
