@@ -311,8 +311,8 @@ impl<'d, 'f> Reader<'d, 'f> {
     fn unknown_field(&mut self, name: &str, value: &Value, meant: Option<&'static str>, clear: bool) {
         let (path, target) = (self.at(name), meant.map(|meant| self.at(meant)));
         let free = meant.is_some_and(|meant| !self.fields.contains_key(meant));
-        // `retries: 3` has to become an object; how many attempts that makes only its author knows.
-        let fits = meant != Some("retry") || value.is_object();
+        // How many attempts `retries: 3` makes only its author knows.
+        let fits = !spelled_plainly(name).ends_with("retries") || value.is_object();
         self.findings.push_with(|| {
             let message = format!("there is no field {} here", quoted(name));
             let mut diagnostic = Diagnostic::error("plan.unknown_field", &*path, message);
@@ -326,8 +326,8 @@ impl<'d, 'f> Reader<'d, 'f> {
 
     fn meant_by(&self, name: &str) -> Option<Guess<'static>> {
         let plain = spelled_plainly(name);
-        let other = OTHER_NAMES.iter().find(|(_, others)| others.contains(&plain.as_str()));
-        match other.filter(|(meant, _)| self.known.contains(meant)) {
+        let mut others = OTHER_NAMES.iter().filter(|(meant, _)| self.known.contains(meant));
+        match others.find(|(_, others)| others.contains(&plain.as_str())) {
             Some((meant, _)) => Some(Guess::Clear(meant)),
             None => guess(name, self.known.iter().copied()),
         }
