@@ -182,8 +182,10 @@ impl<'d, 'f> Reader<'d, 'f> {
 
     pub(super) fn one_of<T: Copy>(&mut self, name: &'static str, words: &[(&'static str, T)]) -> Option<T> {
         let value = self.take(name)?;
-        let at = self.at(name);
-        self.word(value, at, words)
+        match words.iter().find(|(word, _)| value == word) {
+            Some((_, meaning)) => Some(*meaning),
+            None => self.word(value, self.at(name), words),
+        }
     }
 
     /// Reads a value that stands for one of a few words.
