@@ -32,7 +32,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Checked {
     pub plan: Option<Arc<Plan>>,
-    /// Errors first, each kind in the order of the document.
+    /// Errors first, each kind step by step.
     pub diagnostics: Vec<Diagnostic>,
 }
 
