@@ -317,6 +317,7 @@ fn fixes_are_offered_only_where_they_are_clear() {
         ("/steps/0/retries", json!(3), Some("did you mean \"retry\"?")),
         ("/steps/0/descr", json!("x"), Some("did you mean \"description\"?")),
         ("/steps/0/colour", json!("x"), None),
+        ("/steps/0/approval/by", json!("me"), Some("expected required or expires")),
         ("/steps/0/Tool", json!("s.t"), Some("did you mean \"tool\"?")),
         ("/version", json!(1), None),
     ] {
@@ -344,7 +345,6 @@ fn what_is_clearly_meant_can_be_fixed() {
         ("/on_failure", json!("compensat"), "plan.unknown_value", json!("compensate")),
         ("/steps/0/retry/jitter", json!("yes"), "plan.wrong_type", json!(true)),
         ("/steps/0/retry/jitter", json!("off"), "plan.wrong_type", json!(false)),
-        ("/steps/0/retry", json!(3), "plan.wrong_type", json!({"max_attempts": 3})),
         ("/steps/0/depends_on", json!("z"), "plan.wrong_type", json!(["z"])),
         ("/steps/0/for_each", json!([1, "a"]), "plan.wrong_type", json!("[1,\"a\"]")),
         ("/steps/0/name", json!(3), "plan.wrong_type", json!("3")),
