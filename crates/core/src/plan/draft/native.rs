@@ -8,10 +8,11 @@ use super::{
 use crate::limits::*;
 use crate::plan::diagnostic::Diagnostic;
 use crate::plan::document::Document;
+use crate::plan::wording::named;
 use crate::plan::{Backoff, Cancellable, PolicyAction};
 use crate::time::{Millis, Timestamp};
 use crate::tool::{Category, Safety};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 const MILLISECOND: Millis = Millis(1);
@@ -37,6 +38,7 @@ const BACKOFF: &[(&str, Backoff)] =
 
 pub(super) fn read(mut reader: Reader<'_, '_>, document: &Document, now: Option<Timestamp>) -> PlanDraft {
     let shape = Shape::of(reader.fields());
+    reader.require(if shape == Shape::Numbered { "request" } else { "name" });
     let mut draft = PlanDraft {
         source: Arc::clone(&document.source),
         document: Arc::clone(&document.value),
@@ -62,7 +64,6 @@ pub(super) fn read(mut reader: Reader<'_, '_>, document: &Document, now: Option<
     if shape == Shape::Numbered {
         numbered::read_plan(&mut reader, &mut draft, now);
     } else {
-        reader.require("name");
         ids::check(&draft.steps, reader.findings());
     }
     reader.finish();
@@ -180,9 +181,12 @@ fn call(reader: &mut Reader<'_, '_>, tool_key: &'static str) -> CallDraft {
 
 fn retry(reader: &mut Reader<'_, '_>) -> Option<RetryDraft> {
     if let Some(value @ Value::Number(attempts)) = reader.fields().get("retry") {
-        let meant = json!({ "max_attempts": attempts });
         reader.raw("retry");
-        reader.wrong_type("retry", "an object", value, Some(meant));
+        let at = reader.at("retry");
+        let message = format!("\"retry\" must be an object, found {}", named(value));
+        // No fix: some count the first attempt, others do not.
+        let hint = format!("write {{\"max_attempts\": {attempts}}}, the first attempt included");
+        reader.findings().push(Diagnostic::error("plan.wrong_type", at, message).hint(hint));
         return None;
     }
     let mut reader = reader.child("retry")?;
@@ -220,7 +224,7 @@ fn for_each(reader: &mut Reader<'_, '_>) -> Option<FanOutDraft> {
         }
         _ => {}
     }
-    let mut reader = reader.child("for_each")?;
+    let mut reader = reader.child_or("for_each", "an expression or an object")?;
     reader.require("items");
     let fan_out = FanOutDraft {
         pointer: reader.pointer().to_owned(),
@@ -265,7 +269,7 @@ fn approval(reader: &mut Reader<'_, '_>) -> Option<ApprovalDraft> {
         reader.raw("approval");
         return Some(ApprovalDraft { pointer: reader.at("approval"), required: *required, expires: None });
     }
-    let mut reader = reader.child("approval")?;
+    let mut reader = reader.child_or("approval", "true, false or an object")?;
     let approval = ApprovalDraft {
         pointer: reader.pointer().to_owned(),
         // Whoever goes into the details wants one; a mistyped answer must not drop it.
@@ -282,7 +286,7 @@ fn failure_policy(reader: &mut Reader<'_, '_>) -> Option<PolicyDraft> {
         let pointer = reader.at("failure_policy");
         return Some(PolicyDraft { pointer, action, propagate_to: Vec::new(), reason: String::new() });
     }
-    let mut reader = reader.child("failure_policy")?;
+    let mut reader = reader.child_or("failure_policy", "an action or an object")?;
     reader.require("action");
     let policy = PolicyDraft {
         pointer: reader.pointer().to_owned(),

@@ -21,7 +21,6 @@ pub(super) fn id(number: u64) -> String {
 
 /// Reads the fields of the plan that the other shapes do not have.
 pub(super) fn read_plan(reader: &mut Reader<'_, '_>, draft: &mut PlanDraft, now: Option<Timestamp>) {
-    reader.require("request");
     if draft.name.is_empty() {
         draft.name = draft.request.trim().chars().take(NAME_FROM_REQUEST_CHARS).collect();
     }
