@@ -26,7 +26,7 @@ pub const FINDINGS_BYTES_MAX: usize = 1 << 20;
 
 pub const EXPRESSION_BYTES_MAX: usize = 4 << 10;
 /// Brackets, signs, negations and `else` within each other. Each level costs stack, in the parser and after.
-pub const EXPRESSION_DEPTH_MAX: usize = 64;
+pub const EXPRESSION_DEPTH_MAX: usize = 32;
 pub const EXPRESSION_FUEL: u64 = 50_000;
 /// How large a value an expression or a whole set of parameters may become.
 pub const VALUE_BYTES_MAX: usize = 256 << 10;
