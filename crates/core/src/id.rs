@@ -83,7 +83,8 @@ impl PartId {
             return (!text.is_empty()).then(|| PartId::whole(StepId::new(text)));
         };
         let digits = text[open + 1..].strip_suffix(']')?;
-        let canonical = digits == "0" || (!digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit()));
+        let canonical =
+            digits == "0" || (!digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit()));
         let item = digits.parse().ok().filter(|_| canonical && open > 0)?;
         Some(PartId { step: StepId::new(&text[..open]), item: Some(item) })
     }

@@ -73,6 +73,12 @@ pub struct Budget {
 }
 
 impl Plan {
+    /// Tools the plan calls that nobody registered; only an agent can carry out such a plan.
+    pub fn tools_missing(&self) -> impl Iterator<Item = &ToolName> {
+        let calls = self.steps.iter().flat_map(|step| step.calls());
+        calls.map(|call| &call.tool).filter(|tool| !self.tools.contains_key(*tool))
+    }
+
     pub fn find(&self, id: &str) -> Option<usize> {
         self.index.get(id).copied()
     }

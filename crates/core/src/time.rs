@@ -94,7 +94,9 @@ mod tests {
             assert_eq!(Millis::parse(text), Some(Millis(ms)), "{text}");
             assert_eq!(Millis(ms).to_string(), shortest);
         }
-        for text in ["", "s", "10", "10 s", "1y", "-1s", "1.5s", "99999999999999999999s", "18446744073709551615d"] {
+        for text in
+            ["", "s", "10", "10 s", "1y", "-1s", "1.5s", "99999999999999999999s", "18446744073709551615d"]
+        {
             assert_eq!(Millis::parse(text), None, "{text}");
         }
     }
