@@ -14,6 +14,8 @@ mod scope;
 mod site;
 mod sketch;
 mod statement;
+#[cfg(test)]
+mod tests;
 
 use crate::id::ToolName;
 use crate::limits::FINDINGS_MAX;

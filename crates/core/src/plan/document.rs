@@ -78,8 +78,8 @@ fn text_of(bytes: &[u8]) -> Result<&str, Vec<Diagnostic>> {
         let at = error.valid_up_to();
         let before = std::str::from_utf8(&bytes[..at]).unwrap_or_default();
         let place = Place { end: at + 1, ..place_of(before, at..at) };
-        Diagnostic::error("document.encoding", "", "expected UTF-8 text, found a byte that is none")
-            .place(place)
+        let message = "expected UTF-8 text, found a byte that is none";
+        vec![Diagnostic::error("document.encoding", "", message).place(place)]
     })
 }
 
