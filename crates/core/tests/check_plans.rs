@@ -178,7 +178,9 @@ fn with(call: Vec<(&'static str, Value)>, extra: Vec<(&'static str, Value)>) -> 
 fn step() -> impl Strategy<Value = Value> {
     let ids = || prop::collection::vec(id().prop_map(Value::from), 0..3).prop_map(Value::from);
     let probe = (call(), text()).prop_map(|(call, happened)| with(call, vec![("happened", happened.into())]));
+    let probe = probe.boxed();
     let undo = (call(), near(probe.clone())).prop_map(|(call, probe)| with(call, vec![("probe", probe)]));
+    let undo = undo.boxed();
     let extra = prop::collection::vec(
         prop_oneof![
             near(ids()).prop_map(|value| ("depends_on", value)),
