@@ -13,6 +13,8 @@ pub const STRING_BYTES_MAX: usize = 1 << 20;
 /// Integers beyond ±(2^53 − 1) do not survive every JSON reader.
 pub const INTEGER_MAX: i64 = (1 << 53) - 1;
 
+pub const CATALOG_TOOLS_MAX: usize = 10_000;
+
 pub const NAME_CHARS_MAX: usize = 128;
 pub const TEXT_BYTES_MAX: usize = 16 << 10;
 pub const TAGS_MAX: usize = 64;
