@@ -123,7 +123,8 @@ class Verifier:
         self.place, value = "", json.loads(line.decode(), object_pairs_hook=unique)
         canonical = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() == line
         (kind, body), = value.items()
-        need(canonical and kind in ("header", "entry", "checkpoint"), "not written the one way a line is written")
+        known = kind in ("header", "entry", "checkpoint") and body.get("proof", {}) is not None
+        need(canonical and known, "not written the one way a line is written")
         need((self.tenant is None) == (kind == "header"), "the header must be the first line and no other")
         getattr(self, kind)(body)
 
@@ -140,7 +141,7 @@ class Verifier:
             self.compare(0, H())
 
     def entry(self, body):
-        proof = body.pop("proof", None) if list(body)[-1] == "proof" else None
+        proof = body.pop("proof") if list(body)[-1] == "proof" else None
         execution, seq, leaf, prev, hashed, text, payloads = take(
             body, execution=str, seq=int, leaf=None, prev=str, hash=str, bytes=str, payloads=list)
         self.place = "entry %d of %s: " % (seq, execution)

@@ -48,7 +48,7 @@ pub fn verify_export<L: AsRef<[u8]>>(lines: impl IntoIterator<Item = L>, trust: 
 }
 
 /// The state of a check: the heads of the chains, the frontier of the tree, and nothing of what was read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Verifier {
     trust: Trust,
     header: Option<Arc<Header>>,
