@@ -2,6 +2,8 @@
 //!
 //! `RUTTER_PYTHON` names an interpreter that has the package `cryptography`; the default is `python3`.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
+
 #[path = "journal/ledger.rs"]
 mod ledger;
 #[path = "journal/samples.rs"]

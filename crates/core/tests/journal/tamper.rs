@@ -93,7 +93,8 @@ fn an_export_of_one_execution_is_clean_with_its_proofs() {
 #[test]
 fn tampering_with_an_entry_is_found_at_every_level_and_place() {
     type Tamper = fn(&mut Vec<Line>, usize);
-    let table: [(&str, Tamper, fn(&Why) -> bool); 9] = [
+    type Expected = fn(&Why) -> bool;
+    let table: [(&str, Tamper, Expected); 9] = [
         (
             "changed",
             |lines, at| entry(lines, at).bytes = entry(lines, at).bytes.replace("\"at\":1", "\"at\":2"),
