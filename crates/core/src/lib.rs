@@ -8,6 +8,7 @@ pub mod actor;
 pub mod hash;
 pub mod id;
 pub mod limits;
+pub mod mutation;
 pub mod time;
 pub mod tool;
 

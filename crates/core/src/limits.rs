@@ -17,19 +17,34 @@ pub const NAME_CHARS_MAX: usize = 128;
 pub const TEXT_BYTES_MAX: usize = 16 << 10;
 pub const TAGS_MAX: usize = 64;
 
+/// Findings reported of one document; a hostile one could make more of them than it has bytes.
+pub const FINDINGS_MAX: usize = 1_000;
+/// Pointers and messages of all findings together; a key can be as long as the document.
+pub const FINDINGS_BYTES_MAX: usize = 1 << 20;
+
 pub const EXPRESSION_BYTES_MAX: usize = 4 << 10;
+/// Brackets, signs, negations and `else` within each other. Each level costs stack, in the parser and after.
+pub const EXPRESSION_DEPTH_MAX: usize = 64;
 pub const EXPRESSION_FUEL: u64 = 50_000;
 /// How large a value an expression or a whole set of parameters may become.
 pub const VALUE_BYTES_MAX: usize = 256 << 10;
 
+pub const SCHEMA_BYTES_MAX: usize = 256 << 10;
+pub const SCHEMA_NODES_MAX: usize = 20_000;
+/// How large a schema may become when its references are followed.
+pub const SCHEMA_REACH_MAX: usize = 20_000;
+
 pub const PARALLEL_MAX: u32 = 64;
 pub const ATTEMPTS_MAX: u32 = 10;
 pub const BACKOFF_MAX: Millis = Millis::hours(1);
+/// How much longer each pause between attempts may be than the one before.
+pub const BACKOFF_FACTOR_MAX: f64 = 10.0;
 pub const TIMEOUT_MAX: Millis = Millis::hours(24);
 pub const STEP_TIMEOUT_MAX: Millis = Millis::hours(24 * 30);
 pub const DEADLINE_MAX: Millis = Millis::hours(24 * 90);
 pub const APPROVAL_EXPIRES_MAX: Millis = Millis::hours(24 * 30);
 pub const FAN_OUT_MAX: u32 = 10_000;
+pub const FAN_OUT_DEFAULT: u32 = 1_000;
 pub const PRIORITY_MAX: i32 = 1_000;
 
 pub const ATTEMPT_TIMEOUT_DEFAULT: Millis = Millis::seconds(60);

@@ -10,9 +10,14 @@ pub mod diff;
 pub mod document;
 pub mod draft;
 pub mod expression;
+pub mod findings;
 pub mod graph;
+pub mod patch;
+pub mod pointer;
 pub mod preview;
+pub mod schema;
 pub mod template;
+pub mod wording;
 
 use crate::hash::Hash;
 use crate::id::{StepId, ToolName};
@@ -68,6 +73,12 @@ pub struct Budget {
 }
 
 impl Plan {
+    /// Tools the plan calls that nobody registered; only an agent can carry out such a plan.
+    pub fn tools_missing(&self) -> impl Iterator<Item = &ToolName> {
+        let calls = self.steps.iter().flat_map(|step| step.calls());
+        calls.map(|call| &call.tool).filter(|tool| !self.tools.contains_key(*tool))
+    }
+
     pub fn find(&self, id: &str) -> Option<usize> {
         self.index.get(id).copied()
     }
@@ -95,6 +106,23 @@ pub struct Step {
     pub priority: i32,
     /// JSON Schema the result must satisfy, beside the tool's own.
     pub output: Option<Arc<Value>>,
+}
+
+impl Step {
+    /// Every call the step may lead to: its own, the fallback's, their compensations and probes.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        let fallback = self.fallback.iter();
+        let undo = self
+            .compensation
+            .iter()
+            .chain(self.fallback.iter().filter_map(|fallback| fallback.compensation.as_ref()));
+        std::iter::once(&self.call)
+            .chain(fallback.map(|fallback| &fallback.call))
+            .chain(self.probe.iter().map(|probe| &probe.call))
+            .chain(undo.flat_map(|undo| {
+                std::iter::once(&undo.call).chain(undo.probe.iter().map(|probe| &probe.call))
+            }))
+    }
 }
 
 /// One tool call with everything that governs its attempts.

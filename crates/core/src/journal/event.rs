@@ -314,6 +314,21 @@ pub enum Question {
     Limit(Limit),
 }
 
+impl Question {
+    pub const FAILURE_ANSWERS: &[Answer] = &[
+        Answer::Retry,
+        Answer::Skip,
+        Answer::Resolve,
+        Answer::Stop,
+        Answer::Continue,
+        Answer::Compensate,
+        Answer::Replan,
+    ];
+    pub const COMPENSATION_ANSWERS: &[Answer] = &[Answer::Retry, Answer::Resolve, Answer::Skip];
+    pub const LIMIT_ANSWERS: &[Answer] =
+        &[Answer::Continue, Answer::Stop, Answer::Compensate, Answer::Replan];
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {

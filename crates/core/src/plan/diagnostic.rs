@@ -11,6 +11,9 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// JSON Pointer into the document as it was written.
     pub pointer: String,
+    /// Set when there is no document to point into, because the text itself is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
@@ -24,6 +27,17 @@ pub struct Diagnostic {
 pub enum Severity {
     Error,
     Warning,
+}
+
+/// A stretch of the source text: where it starts for people, and its bytes for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    pub start: usize,
+    pub end: usize,
 }
 
 /// One operation of a JSON Patch (RFC 6902).
@@ -41,6 +55,7 @@ impl Diagnostic {
             code,
             severity: Severity::Error,
             pointer: pointer.into(),
+            place: None,
             message: message.into(),
             hint: None,
             fix: None,
@@ -49,6 +64,11 @@ impl Diagnostic {
 
     pub fn warning(code: &'static str, pointer: impl Into<String>, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, pointer, message) }
+    }
+
+    pub fn place(mut self, place: Place) -> Diagnostic {
+        self.place = Some(place);
+        self
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Diagnostic {

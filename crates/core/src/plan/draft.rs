@@ -1,8 +1,18 @@
 //! A plan as its author typed it: fields have types, nothing has been checked against anything else.
 
+mod ids;
+mod native;
+mod numbered;
+mod reader;
+mod shape;
+
+use super::diagnostic::Diagnostic;
+use super::document::Document;
+use super::findings::Findings;
 use super::{Backoff, Cancellable, PolicyAction};
-use crate::time::Millis;
+use crate::time::{Millis, Timestamp};
 use crate::tool::{Category, Safety};
+use reader::Reader;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -30,12 +40,39 @@ pub struct PlanDraft {
     pub steps: Vec<StepDraft>,
 }
 
-/// Which of the accepted ways of writing a plan this is.
+impl PlanDraft {
+    /// Reads the fields of a document, all mistakes at once.
+    ///
+    /// There is a draft whenever there is an object to read; a field that was mistaken is then missing
+    /// from it. `now` is what timestamps are compared with, where the caller has a clock.
+    pub fn read(document: &Document, now: Option<Timestamp>) -> (Option<PlanDraft>, Vec<Diagnostic>) {
+        let mut findings = Findings::default();
+        let draft = PlanDraft::read_object(document, now, &mut findings);
+        (draft, findings.into_list())
+    }
+
+    fn read_object(
+        document: &Document,
+        now: Option<Timestamp>,
+        findings: &mut Findings,
+    ) -> Option<PlanDraft> {
+        let mut reader = Reader::new(&document.value, String::new(), "a plan", findings)?;
+        if shape::is_wrapped(reader.fields()) {
+            let draft = reader.child("plan").map(|plan| native::read(plan, document, now));
+            reader.finish();
+            return draft;
+        }
+        Some(native::read(reader, document, now))
+    }
+}
+
+/// Which of the accepted ways of writing a plan this is; [`Shape::of`] tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// The form of the documentation.
     Native,
-    /// A flat list in which order is the list's: no `depends_on` anywhere, every step needs the one before.
+    /// A list in which nothing speaks of order, so the order is the list's: every step comes after the one
+    /// before.
     Flat,
     /// `step_number`, `tool_name`, numeric `depends_on`.
     Numbered,
@@ -150,3 +187,6 @@ pub struct PolicyDraft {
     pub propagate_to: Vec<(String, String)>,
     pub reason: String,
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,312 @@
 //! JSON with expressions in its strings.
 
-use super::expression::Expression;
+use super::expression::{
+    EvaluationError, Expression, ExpressionError, Scope, find_close, json_bytes, write_text,
+};
+use crate::limits;
+use serde_json::Value;
+use std::ops::Range;
+use std::sync::Arc;
 
-/// Parameters in which strings may hold `{{ expression }}`.
+/// Parameters in which strings may hold `{{ expression }}`. Keys are never evaluated. Cloning it is cheap.
 #[derive(Clone, Debug)]
 pub struct Template {
-    pub holes: Vec<(String, Expression)>,
+    /// As it was written.
+    value: Arc<Value>,
+    holes: Arc<[(String, Hole)]>,
+    secrets: Arc<[(String, String)]>,
+}
+
+/// A string that an expression, or several, will fill.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Hole {
+    /// Exactly one expression: its value keeps its JSON type.
+    Whole(Expression),
+    /// Expressions within text: it becomes text.
+    Text(Vec<Piece>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    Text(String),
+    Expression(Expression),
+}
+
+/// What is wrong with a template, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
+pub struct TemplateError {
+    /// JSON Pointer within the value.
+    pub pointer: String,
+    pub error: ExpressionError,
+    /// The bytes of the string to underline.
+    pub range: Option<Range<usize>>,
+}
+
+/// Why a template gives no value, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
+pub struct RenderError {
+    /// JSON Pointer within the value.
+    pub pointer: String,
+    pub error: EvaluationError,
+}
+
+impl Template {
+    /// Compiles every expression in it, or lists every mistake.
+    pub fn compile(value: &Value) -> Result<Template, Vec<TemplateError>> {
+        let mut compiler = Compiler::default();
+        compiler.value(value, &mut String::new(), 0);
+        if json_bytes(value, limits::VALUE_BYTES_MAX).is_none() {
+            let message = format!("the value has more than {} bytes", limits::VALUE_BYTES_MAX);
+            compiler.errors.push(TemplateError::new("", message, None));
+        }
+        if !compiler.errors.is_empty() {
+            return Err(compiler.errors);
+        }
+        Ok(Template {
+            value: Arc::new(value.clone()),
+            holes: compiler.holes.into(),
+            secrets: compiler.secrets.into(),
+        })
+    }
+
+    /// The value with every hole filled. Without holes nothing is copied.
+    pub fn render(&self, scope: &dyn Scope) -> Result<Arc<Value>, RenderError> {
+        if self.holes.is_empty() {
+            return Ok(Arc::clone(&self.value));
+        }
+        let mut rendered = Value::clone(&self.value);
+        let mut room = limits::VALUE_BYTES_MAX;
+        for (pointer, hole) in self.holes.iter() {
+            let value = hole.fill(scope).and_then(|value| {
+                let bytes = json_bytes(&value, room).ok_or_else(too_large)?;
+                room -= bytes;
+                Ok(value)
+            });
+            let value = value.map_err(|error| RenderError { pointer: pointer.clone(), error })?;
+            if let Some(slot) = rendered.pointer_mut(pointer) {
+                *slot = value;
+            }
+        }
+        match json_bytes(&rendered, limits::VALUE_BYTES_MAX) {
+            Some(_) => Ok(Arc::new(rendered)),
+            None => Err(RenderError { pointer: String::new(), error: too_large() }),
+        }
+    }
+
+    /// The value as it was written, expressions and all.
+    pub fn source(&self) -> &Value {
+        &self.value
+    }
+
+    /// Where the holes are, in document order.
+    pub fn holes(&self) -> &[(String, Hole)] {
+        &self.holes
+    }
+
+    /// Pointer and name of every secret. Only these may be resolved: data that merely looks like one is data.
+    pub fn secrets(&self) -> &[(String, String)] {
+        &self.secrets
+    }
+
+    /// Pointer and path of everything that is read.
+    pub fn reads(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.holes.iter().flat_map(|(pointer, hole)| {
+            hole.expressions()
+                .flat_map(|expression| expression.reads.iter())
+                .map(move |path| (pointer.as_str(), path.as_slice()))
+        })
+    }
+
+    pub fn uses_key(&self) -> bool {
+        self.reads().any(|(_, path)| path.first().is_some_and(|root| root == "key"))
+    }
+
+    /// The value, when there is no hole in it.
+    pub fn constant(&self) -> Option<&Value> {
+        self.holes.is_empty().then_some(&*self.value)
+    }
+
+    /// The expression at the pointer, when the string there is nothing else.
+    pub fn whole(&self, pointer: &str) -> Option<&Expression> {
+        self.holes.iter().find_map(|(at, hole)| match hole {
+            Hole::Whole(expression) if at == pointer => Some(expression),
+            _ => None,
+        })
+    }
+}
+
+impl Hole {
+    pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        let (whole, pieces) = match self {
+            Hole::Whole(expression) => (Some(expression), [].as_slice()),
+            Hole::Text(pieces) => (None, pieces.as_slice()),
+        };
+        whole.into_iter().chain(pieces.iter().filter_map(|piece| match piece {
+            Piece::Expression(expression) => Some(expression),
+            Piece::Text(_) => None,
+        }))
+    }
+
+    fn fill(&self, scope: &dyn Scope) -> Result<Value, EvaluationError> {
+        let pieces = match self {
+            Hole::Whole(expression) => return expression.evaluate(scope),
+            Hole::Text(pieces) => pieces,
+        };
+        let mut text = String::new();
+        for piece in pieces {
+            match piece {
+                Piece::Text(literal) => text.push_str(literal),
+                Piece::Expression(expression) => {
+                    let value = expression.evaluate(scope)?;
+                    write_text(&value, &mut text).map_err(|message| EvaluationError::Unfit {
+                        message: message.to_owned(),
+                        range: 0..expression.source.len(),
+                    })?;
+                }
+            }
+            if text.len() > limits::VALUE_BYTES_MAX {
+                return Err(too_large());
+            }
+        }
+        Ok(Value::String(text))
+    }
+}
+
+#[derive(Default)]
+struct Compiler {
+    holes: Vec<(String, Hole)>,
+    secrets: Vec<(String, String)>,
+    errors: Vec<TemplateError>,
+}
+
+impl Compiler {
+    fn value(&mut self, value: &Value, pointer: &mut String, depth: usize) {
+        if depth > limits::DEPTH_MAX {
+            let message = format!("more than {} levels of nesting", limits::DEPTH_MAX);
+            self.errors.push(TemplateError::new(pointer, message, None));
+            return;
+        }
+        let length = pointer.len();
+        match value {
+            Value::String(text) => self.string(text, pointer),
+            Value::Array(items) => {
+                for (position, item) in items.iter().enumerate() {
+                    pointer.push('/');
+                    pointer.push_str(&position.to_string());
+                    self.value(item, pointer, depth + 1);
+                    pointer.truncate(length);
+                }
+            }
+            Value::Object(map) => {
+                if map.len() == 1
+                    && let Some(Value::String(name)) = map.get("secret")
+                {
+                    return self.secret(name, pointer);
+                }
+                for (key, item) in map {
+                    pointer.push('/');
+                    pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                    self.value(item, pointer, depth + 1);
+                    pointer.truncate(length);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn secret(&mut self, name: &str, pointer: &str) {
+        let is_name = (1..=limits::NAME_CHARS_MAX).contains(&name.len())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+        match is_name {
+            true => self.secrets.push((pointer.to_owned(), name.to_owned())),
+            false => {
+                let message = "a secret is named by 1 to 128 letters, digits, `_`, `.` or `-`".to_owned();
+                self.errors.push(TemplateError::new(&format!("{pointer}/secret"), message, None));
+            }
+        }
+    }
+
+    fn string(&mut self, text: &str, pointer: &str) {
+        let mut pieces = Vec::new();
+        let mut rest = 0;
+        let errors = self.errors.len();
+        while let Some(open) = text[rest..].find("{{").map(|at| rest + at) {
+            self.literal(text, rest..open, pointer, &mut pieces);
+            let start = open + 2;
+            let Some(close) = find_close(text, start) else {
+                self.wrong(pointer, "`{{` has no closing `}}`", open..text.len(), "{{ '{{' }}");
+                return;
+            };
+            if text[start..].starts_with(['-', '+']) {
+                let message = "whitespace control is not available";
+                self.wrong(pointer, message, open..start + 1, "{{ -1 }}");
+            } else {
+                self.expression(&text[start..close], start, pointer, &mut pieces);
+            }
+            rest = close + 2;
+        }
+        self.literal(text, rest..text.len(), pointer, &mut pieces);
+        if self.errors.len() > errors {
+            return;
+        }
+        match pieces.as_mut_slice() {
+            [Piece::Expression(expression)] => {
+                self.holes.push((pointer.to_owned(), Hole::Whole(expression.clone())));
+            }
+            pieces if pieces.iter().any(|piece| matches!(piece, Piece::Expression(_))) => {
+                self.holes.push((pointer.to_owned(), Hole::Text(pieces.to_vec())));
+            }
+            _ => {}
+        }
+    }
+
+    fn literal(&mut self, text: &str, range: Range<usize>, pointer: &str, pieces: &mut Vec<Piece>) {
+        let literal = &text[range.clone()];
+        for (mark, instead) in [("{%", "{{ '{%' }}"), ("{#", "{{ '{#' }}")] {
+            if let Some(at) = literal.find(mark) {
+                let at = range.start + at;
+                self.wrong(
+                    pointer,
+                    &format!("`{mark}` is not available, only `{{{{ … }}}}` is"),
+                    at..at + 2,
+                    instead,
+                );
+            }
+        }
+        if !literal.is_empty() {
+            pieces.push(Piece::Text(literal.to_owned()));
+        }
+    }
+
+    fn expression(&mut self, padded: &str, start: usize, pointer: &str, pieces: &mut Vec<Piece>) {
+        let source = padded.trim();
+        let start = start + (padded.len() - padded.trim_start().len());
+        match Expression::compile(source) {
+            Ok(expression) => pieces.push(Piece::Expression(expression)),
+            Err(error) => {
+                let range = error.range.clone().unwrap_or(0..source.len());
+                let range = Some(start + range.start..start + range.end);
+                self.errors.push(TemplateError { pointer: pointer.to_owned(), error, range });
+            }
+        }
+    }
+
+    fn wrong(&mut self, pointer: &str, message: &str, range: Range<usize>, instead: &str) {
+        let mut error = TemplateError::new(pointer, message.to_owned(), Some(range));
+        error.error.hint = Some(format!("write `{instead}`"));
+        self.errors.push(error);
+    }
+}
+
+impl TemplateError {
+    fn new(pointer: &str, message: String, range: Option<Range<usize>>) -> TemplateError {
+        let error = ExpressionError { message, range: range.clone(), hint: None };
+        TemplateError { pointer: pointer.to_owned(), error, range }
+    }
+}
+
+fn too_large() -> EvaluationError {
+    EvaluationError::Limit { limit: "VALUE_BYTES_MAX", max: limits::VALUE_BYTES_MAX as u64 }
 }

@@ -1,0 +1,164 @@
+//! The execution in a few hundred words, for an agent that knows nothing else of it.
+
+use super::step::Stage;
+use super::view::Ask;
+use super::{Execution, Phase};
+use crate::plan::Driver;
+use crate::tool::Safety;
+use std::fmt::Write;
+
+/// No list in a brief is longer than this, in characters; the rest is counted.
+const LIST_CHARS_MAX: usize = 360;
+const TEXT_CHARS_MAX: usize = 240;
+
+impl Execution {
+    /// Goal, done, pending, next allowed action, blocked by, do not repeat: at most about 800 tokens.
+    pub fn brief(&self) -> String {
+        let mut text = String::new();
+        let line = |text: &mut String, label: &str, rest: &str| {
+            if !rest.is_empty() {
+                writeln!(text, "{label}: {rest}").expect("writing to a string cannot fail");
+            }
+        };
+        let steps = |stages: &[Stage]| {
+            let chosen = (0..self.steps.len()).filter(|step| stages.contains(&self.steps[*step].stage));
+            list(chosen.map(|step| self.plan.steps[step].id.to_string()))
+        };
+        let settled = self.steps.len() - self.unsettled;
+        line(
+            &mut text,
+            "Execution",
+            &format!(
+                "{} of plan {:?}, revision {}",
+                self.identity.execution,
+                cut(&self.plan.name),
+                self.revision
+            ),
+        );
+        line(
+            &mut text,
+            "Goal",
+            &cut(if self.plan.goal.is_empty() { &self.plan.about.description } else { &self.plan.goal }),
+        );
+        line(
+            &mut text,
+            "Status",
+            &format!(
+                "{}, {settled} of {} steps at rest, driven by {}",
+                self.status().as_str(),
+                self.steps.len(),
+                driver(self.driver)
+            ),
+        );
+        line(&mut text, "Done", &steps(&[Stage::Completed]));
+        line(&mut text, "Failed", &steps(&[Stage::Failed, Stage::Failing, Stage::Held]));
+        line(&mut text, "Skipped or cancelled", &steps(&[Stage::Skipped, Stage::Cancelled]));
+        line(&mut text, "Under way", &steps(&[Stage::Begun]));
+        line(&mut text, "Pending", &steps(&[Stage::Waiting]));
+        let once = (0..self.steps.len()).filter(|step| {
+            let touched = self.steps[*step].parts.iter().any(|part| part.effect.is_some());
+            touched && self.plan.steps[*step].call.safety == Safety::Once
+        });
+        line(
+            &mut text,
+            "Do not repeat (each call has its own effect)",
+            &list(once.map(|step| self.plan.steps[step].id.to_string())),
+        );
+        let questions = self.questions();
+        line(&mut text, "Blocked by", &list(questions.iter().map(blocked_by)));
+        let deviations = self.deviations.iter().map(|(kind, step, _)| {
+            let step = step.as_ref().map(ToString::to_string).unwrap_or_default();
+            format!("{} {step}", format!("{kind:?}").to_lowercase())
+        });
+        line(&mut text, "Differs from the plan", &list(deviations));
+        let context = list(self.context.iter().map(|(key, value)| format!("{key}={value}")));
+        line(&mut text, "Context", &context);
+        line(&mut text, "Next", &self.next_action(&questions));
+        text
+    }
+
+    fn next_action(&self, questions: &[Ask]) -> String {
+        if let Phase::Ended { .. } = self.phase {
+            return "nothing; the execution has ended (undoing can still be asked for)".into();
+        }
+        if self.paused {
+            return "nothing until it is resumed".into();
+        }
+        if self.replanning {
+            return "send the new plan, or abandon replanning".into();
+        }
+        if let Some(ask) = questions.iter().find(|ask| !matches!(ask, Ask::Approval { .. })) {
+            return format!("answer: {}", blocked_by(ask));
+        }
+        match (self.driver, self.agenda.ready.first()) {
+            (Driver::Server, _) => "wait; Rutter makes the calls".into(),
+            (Driver::Agent, Some(turn)) => {
+                let step = &self.plan.steps[turn.part.step()];
+                let parameters = self.prepare(turn.part, crate::journal::event::Side::Do);
+                let parameters =
+                    parameters.map_or_else(|failure| format!("({failure})"), |p| p.parameters.to_string());
+                format!(
+                    "call {} for step {} with {}, and record start and end",
+                    step.call.tool,
+                    step.id,
+                    cut(&parameters)
+                )
+            }
+            (Driver::Agent, None) => "finish what is under way and record it".into(),
+        }
+    }
+}
+
+fn driver(driver: Driver) -> &'static str {
+    match driver {
+        Driver::Server => "Rutter",
+        Driver::Agent => "an agent",
+    }
+}
+
+fn blocked_by(ask: &Ask) -> String {
+    match ask {
+        Ask::Approval { part, tool, .. } => format!("a person must approve {part} ({tool})"),
+        Ask::Doubt { part, .. } => format!("a person must say whether {part} happened"),
+        Ask::Failure { step, failures, .. } => {
+            let why = failures.first().map(|(_, failure)| cut(&failure.to_string())).unwrap_or_default();
+            format!("{step} failed ({why}): retry, skip, resolve, stop, continue, compensate or replan")
+        }
+        Ask::Compensation { part, .. } => format!("undoing {part} failed: retry, resolve or skip"),
+        Ask::Limit { limit, .. } => {
+            format!("limit reached ({limit:?}): continue, stop, compensate or replan")
+        }
+        Ask::Drift { tool, .. } => format!("{tool} is no longer the tool the plan was checked with"),
+    }
+}
+
+/// As many items as fit, and how many more there are.
+fn list(items: impl Iterator<Item = String>) -> String {
+    let mut text = String::new();
+    let mut left_out = 0;
+    for item in items {
+        if left_out > 0 || text.len() + item.len() + 2 > LIST_CHARS_MAX {
+            left_out += 1;
+            if text.is_empty() {
+                text = cut(&item);
+                left_out = 0;
+            }
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        text.push_str(&item);
+    }
+    if left_out > 0 {
+        write!(text, " and {left_out} more").expect("writing to a string cannot fail");
+    }
+    text
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(TEXT_CHARS_MAX) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}

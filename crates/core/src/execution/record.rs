@@ -1,0 +1,215 @@
+//! What an agent reports of its own deeds, and where deed and plan differ.
+
+use super::Phase;
+use super::agenda::PartAt;
+use super::decide::{Draft, Recorded};
+use super::part::PartState;
+use super::step::Stage;
+use crate::hash::Hash;
+use crate::id::{PartId, StepId, ToolName};
+use crate::journal::event::{Deviation, Event, Side, SkipReason};
+use crate::journal::payload::Payload;
+use crate::plan::Driver;
+use crate::tool::Failure;
+use serde_json::Value;
+use std::sync::Arc;
+
+impl Draft<'_> {
+    /// The agent began a step. What does not fit the plan is recorded as such, never refused: it happened.
+    pub fn record_started(
+        &mut self,
+        part: PartId,
+        tool: Option<ToolName>,
+        parameters: Option<Arc<Value>>,
+    ) -> Recorded {
+        if self.execution.phase == Phase::Pending {
+            self.note(Event::ExecutionStarted {})?;
+        }
+        let Some(at) = self.known(&part) else {
+            return self.undeclared(&part, tool.as_ref(), parameters);
+        };
+        let state = self.execution.part_at(at).map(|part| part.state.clone());
+        match state {
+            Some(PartState::Pending | PartState::Approved { .. } | PartState::Asking { .. }) => {}
+            Some(PartState::BackingOff { side: Side::Do, .. }) => {}
+            Some(PartState::Cancelled) | None => {
+                return self.deviate(Deviation::Undeclared, &part.step, "done although it was cancelled");
+            }
+            Some(_) => return self.deviate(Deviation::Duplicate, &part.step, "begun again"),
+        }
+        if self.execution.steps[at.step()].stage.is_settled() {
+            return self.deviate(
+                Deviation::Undeclared,
+                &part.step,
+                "done although it was skipped or cancelled",
+            );
+        }
+        self.compare_order(at)?;
+        self.compare_call(at, tool.as_ref())?;
+        let call = &self.execution.plan.steps[at.step()].call;
+        let planned = call.tool.clone();
+        let prepared = self.execution.prepare(at, Side::Do).ok();
+        let attempt = self.execution.part_at(at).map_or(0, |part| part.attempts_of(Side::Do)) + 1;
+        let parameters = parameters.or_else(|| prepared.as_ref().map(|prepared| prepared.parameters.clone()));
+        let definition = self.execution.definition(&planned);
+        self.note(Event::AttemptStarted {
+            part,
+            side: Side::Do,
+            attempt,
+            by: Driver::Agent,
+            tool: tool.unwrap_or(planned),
+            definition,
+            call: prepared.as_ref().map_or(Hash::ZERO, |prepared| prepared.hash),
+            key: prepared.as_ref().map_or(Hash::ZERO, |prepared| prepared.key),
+            parameters: Payload::Present(parameters.unwrap_or_else(|| Arc::new(Value::Null))),
+            deadline: None,
+        })
+    }
+
+    pub fn record_finished(&mut self, part: PartId, result: Arc<Value>) -> Recorded {
+        let Some((at, attempt)) = self.begun(&part)? else { return Ok(()) };
+        let part = self.execution.name(at);
+        let result = Payload::Present(result);
+        self.note(Event::AttemptSucceeded { part, side: Side::Do, attempt, result, cost_micros: 0 })
+    }
+
+    pub fn record_failed(&mut self, part: PartId, failure: Failure, maybe: bool) -> Recorded {
+        match self.begun(&part)? {
+            Some((at, attempt)) => self.close(at, Side::Do, attempt, failure, maybe),
+            None => Ok(()),
+        }
+    }
+
+    /// The attempt the agent speaks of; one it did not announce is begun now.
+    fn begun(&mut self, part: &PartId) -> Result<Option<(PartAt, u32)>, super::IllegalEvent> {
+        let running = |draft: &Self| {
+            let at = draft.execution.locate(part)?;
+            let attempt = draft.running_attempt(at).filter(|attempt| attempt.by == Driver::Agent)?;
+            Some((at, attempt.number))
+        };
+        if running(self).is_none() {
+            self.record_started(part.clone(), None, None)?;
+        }
+        Ok(running(self))
+    }
+
+    pub fn record_action(
+        &mut self,
+        step: Option<StepId>,
+        kind: String,
+        description: String,
+        details: Option<Payload>,
+    ) -> Recorded {
+        let unknown = step.as_ref().is_some_and(|step| self.execution.plan.find(step.as_str()).is_none());
+        self.note(Event::ActionRecorded { step: step.clone(), kind, description, details })?;
+        match step.filter(|_| unknown) {
+            Some(step) => self.deviate(Deviation::Undeclared, &step, "the plan has no such step"),
+            None => Ok(()),
+        }
+    }
+
+    /// The agent is done: what it left out is named.
+    pub fn record_end(&mut self, reason: String) -> Recorded {
+        self.note(Event::DecisionRecorded { step: None, decision: "end".into(), reason, details: None })?;
+        self.lose_agents_attempts()?;
+        let waiting: Vec<usize> = (0..self.execution.steps.len())
+            .filter(|step| self.execution.steps[*step].stage == Stage::Waiting)
+            .collect();
+        let steps = self.execution.names(&waiting);
+        if steps.is_empty() {
+            return Ok(());
+        }
+        for step in &steps {
+            self.deviate(Deviation::Skipped, step, "the agent ended without doing it")?;
+        }
+        self.follow(Event::StepsSkipped { steps, because: SkipReason::LeftUndone })
+    }
+
+    pub fn hand_over(&mut self, to: Driver, reason: String) -> Recorded {
+        if to == Driver::Server {
+            self.lose_agents_attempts()?;
+        }
+        self.note(Event::HandedOver { to, reason })
+    }
+
+    /// What the agent began and never finished is lost, like an attempt in a crash.
+    fn lose_agents_attempts(&mut self) -> Recorded {
+        for at in self.execution.agenda.running.clone() {
+            if !self.execution.runs_here(at) {
+                let step = self.execution.plan.steps[at.step()].id.clone();
+                self.deviate(Deviation::Dangling, &step, "begun, never finished")?;
+                self.lose(at)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn known(&self, part: &PartId) -> Option<PartAt> {
+        self.execution.locate(part).filter(|at| self.execution.part_at(*at).is_some())
+    }
+
+    fn undeclared(
+        &mut self,
+        part: &PartId,
+        tool: Option<&ToolName>,
+        parameters: Option<Arc<Value>>,
+    ) -> Recorded {
+        let description = match tool {
+            Some(tool) => format!("{part}: called {tool}"),
+            None => part.to_string(),
+        };
+        let details = parameters.map(Payload::Present);
+        self.note(Event::ActionRecorded { step: None, kind: "undeclared".into(), description, details })?;
+        self.deviate(Deviation::Undeclared, &part.step, "the plan has no such step")
+    }
+
+    /// Needs that have not come to rest were passed over.
+    fn compare_order(&mut self, at: PartAt) -> Recorded {
+        let plan = self.execution.plan().clone();
+        let id = &plan.steps[at.step()].id;
+        let was_passed_over = |draft: &Self, id: &StepId| {
+            draft
+                .execution
+                .deviations
+                .iter()
+                .any(|(kind, step, _)| *kind == Deviation::Skipped && step.as_ref() == Some(id))
+        };
+        if was_passed_over(self, id) {
+            self.deviate(Deviation::OutOfOrder, id, "done after steps that come after it")?;
+        }
+        for need in &plan.graph.needs[at.step()] {
+            let needed = &plan.steps[need.step].id;
+            match self.execution.steps[need.step].stage {
+                Stage::Waiting if !was_passed_over(self, needed) => {
+                    self.deviate(Deviation::Skipped, needed, &format!("passed over by {id:?}"))?;
+                }
+                Stage::Begun | Stage::Failing | Stage::Held => {
+                    self.deviate(Deviation::OutOfOrder, id, &format!("begun before {needed:?} ended"))?;
+                }
+                Stage::Waiting | Stage::Completed | Stage::Failed | Stage::Skipped | Stage::Cancelled => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_call(&mut self, at: PartAt, tool: Option<&ToolName>) -> Recorded {
+        let step = self.execution.plan.steps[at.step()].clone();
+        if let Some(tool) = tool.filter(|tool| **tool != step.call.tool) {
+            let description = format!("called {tool}, the plan says {}", step.call.tool);
+            self.deviate(Deviation::OtherTool, &step.id, &description)?;
+        }
+        let approved = self.execution.part_at(at).is_some_and(|part| part.approved.is_some());
+        if step.approval.is_some() && !approved {
+            self.deviate(Deviation::Unapproved, &step.id, "begun without the approval the plan asks for")?;
+        }
+        Ok(())
+    }
+
+    fn deviate(&mut self, kind: Deviation, step: &StepId, description: &str) -> Recorded {
+        self.follow(Event::DeviationFound {
+            kind,
+            step: Some(step.clone()),
+            description: description.to_owned(),
+        })
+    }
+}

@@ -1,0 +1,189 @@
+//! Calls against the tools there are: whether the tool exists, may be used so, and takes these parameters.
+
+use super::place::Role;
+use super::scope::lookup;
+use super::site::{Purpose, Site, sites};
+use super::sketch::Sketch;
+use crate::id::ToolName;
+use crate::plan::diagnostic::{Diagnostic, PatchOp};
+use crate::plan::pointer;
+use crate::plan::schema::{Lookup, Schema};
+use crate::plan::wording::{Guess, quoted};
+use crate::plan::{Driver, Step};
+use crate::tool::{Safety, Tool};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+pub(super) fn check(sketch: &Sketch<'_>, driver: Driver, found: &mut Vec<Diagnostic>) {
+    let mut schemas = Schemas::default();
+    for (draft, step) in sketch.draft.steps.iter().zip(&sketch.steps) {
+        for site in sites(draft, step) {
+            secrets(&site, found);
+            let Some(tool) = sketch.tool(site.call) else {
+                // An empty name is no name; that it is missing has been said.
+                if driver == Driver::Server && !site.draft.tool.is_empty() {
+                    found.push(unknown_tool(sketch, &site));
+                }
+                continue;
+            };
+            safety(tool, &site, found);
+            if !sketch.broken.contains(&site.draft.pointer)
+                && let Some(schema) = schemas.input(tool, &site, found)
+            {
+                parameters(sketch, step, &site, tool, schema, found);
+            }
+        }
+    }
+}
+
+/// The input schemas of the tools, each compiled when it is first needed.
+#[derive(Default)]
+struct Schemas<'a>(HashMap<&'a ToolName, Option<Schema>>);
+
+impl<'a> Schemas<'a> {
+    fn input(&mut self, tool: &'a Tool, site: &Site<'_>, found: &mut Vec<Diagnostic>) -> Option<&Schema> {
+        let compile = || {
+            let refused = |error| {
+                let message = format!("the input schema of {} cannot be used: {error}", tool.name);
+                found.push(
+                    Diagnostic::warning("lint.unusable_schema", site.tool_pointer(), message)
+                        .hint("parameters of this tool are not checked before they are sent"),
+                );
+            };
+            Schema::compile(&tool.input).map_err(refused).ok()
+        };
+        self.0.entry(&tool.name).or_insert_with(compile).as_ref()
+    }
+}
+
+fn unknown_tool(sketch: &Sketch<'_>, site: &Site<'_>) -> Diagnostic {
+    let path = site.tool_pointer();
+    let message = format!("there is no tool {}", quoted(&site.draft.tool));
+    let found = Diagnostic::error("plan.unknown_tool", path.as_str(), message);
+    match sketch.guess(&site.draft.tool, sketch.tools.keys().map(ToolName::as_str)) {
+        None => found.hint("look the name up in the list of tools"),
+        Some(Guess::Vague(near)) => found.hint(format!("did you mean {near:?}?")),
+        Some(Guess::Clear(near)) => {
+            let fix = PatchOp::Replace { path, value: near.into() };
+            found.hint(format!("did you mean {near:?}?")).fix(vec![fix])
+        }
+    }
+}
+
+fn safety(tool: &Tool, site: &Site<'_>, found: &mut Vec<Diagnostic>) {
+    if let Some(said) = site.draft.safety.filter(|said| *said < tool.safety) {
+        let path = format!("{}/safety", site.draft.pointer);
+        let message = format!(
+            "the plan calls {} {}, and it is {}: a plan may only be stricter",
+            tool.name,
+            said.as_str(),
+            tool.safety.as_str()
+        );
+        let fix = PatchOp::Remove { path: path.clone() };
+        found.push(Diagnostic::error("plan.safety_loosened", path, message).fix(vec![fix]));
+    }
+    let is_probe = matches!(site.purpose, Purpose::Probe | Purpose::UndoProbe);
+    if is_probe && site.call.safety != Safety::ReadOnly {
+        let message = format!("a probe must only read, and {} is {}", tool.name, site.call.safety.as_str());
+        found.push(
+            Diagnostic::error("plan.probe_not_read_only", site.tool_pointer(), message)
+                .hint("probe with a tool that is known to be read_only"),
+        );
+    }
+}
+
+fn parameters(
+    sketch: &Sketch<'_>,
+    step: &Step,
+    site: &Site<'_>,
+    tool: &Tool,
+    schema: &Schema,
+    found: &mut Vec<Diagnostic>,
+) {
+    let known = |path: &[String]| match lookup(sketch, step, Role::Parameters(site.purpose), site, path) {
+        Lookup::Known(schema) => Some(schema),
+        _ => None,
+    };
+    for violation in schema.validate_template(&site.call.parameters, &known) {
+        let given = &site.draft.parameters;
+        let top = pointer::names(&violation.pointer).unwrap_or_default();
+        let missing = required(&tool.input).find(|name| violation.message == format!("{name} is required"));
+        let declared = tool.input.get("properties").and_then(Value::as_object);
+        found.push(match (top.as_slice(), missing, declared) {
+            ([], Some(name), _) if !given.contains_key(name) => missing_parameter(site, tool, name),
+            ([name], _, Some(declared)) if !declared.contains_key(name) => {
+                unknown_parameter(sketch, site, tool, name, declared)
+            }
+            _ => {
+                let at = format!("{}{}", site.parameters_pointer(), violation.pointer);
+                let subject = top.last().map_or("the parameters", String::as_str);
+                let message =
+                    format!("{} does not fit {}: {}", quoted(subject), tool.name, violation.message);
+                Diagnostic::error("plan.bad_parameter", at, message)
+            }
+        });
+    }
+}
+
+fn required(schema: &Value) -> impl Iterator<Item = &str> {
+    schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn missing_parameter(site: &Site<'_>, tool: &Tool, name: &str) -> Diagnostic {
+    let message = format!("{} needs the parameter {}", tool.name, quoted(name));
+    let found = Diagnostic::error("plan.missing_parameter", site.draft.pointer.as_str(), message);
+    let property = tool.input.get("properties").and_then(|properties| properties.get(name));
+    let ready = property.and_then(|schema| schema.get("default").or_else(|| schema.get("const")));
+    match (ready, property.and_then(|schema| schema.get("type")).and_then(Value::as_str)) {
+        (Some(value), _) => found.fix(vec![site.set_parameter(name, value.clone())]),
+        (None, Some(kind)) => found.hint(format!("expected {kind}")),
+        (None, None) => found,
+    }
+}
+
+fn unknown_parameter(
+    sketch: &Sketch<'_>,
+    site: &Site<'_>,
+    tool: &Tool,
+    name: &str,
+    declared: &Map<String, Value>,
+) -> Diagnostic {
+    let path = pointer::field(&site.parameters_pointer(), name);
+    let message = format!("{} has no parameter {}", tool.name, quoted(name));
+    let found = Diagnostic::error("plan.unknown_parameter", path.as_str(), message);
+    let free =
+        declared.keys().map(String::as_str).filter(|known| !site.draft.parameters.contains_key(*known));
+    let value = site.draft.parameters.get(name).cloned().unwrap_or_default();
+    match sketch.guess(name, free) {
+        Some(Guess::Clear(near)) => found
+            .hint(format!("did you mean {near:?}?"))
+            .fix(vec![PatchOp::Remove { path }, site.set_parameter(near, value)]),
+        Some(Guess::Vague(near)) => found.hint(format!("did you mean {near:?}?")),
+        None => found.hint("take it away").fix(vec![PatchOp::Remove { path }]),
+    }
+}
+
+/// `{"secret": …}` with something else than a name in it; a wrong name is found when parameters are compiled.
+fn secrets(site: &Site<'_>, found: &mut Vec<Diagnostic>) {
+    let mut open: Vec<(String, &Value)> = Vec::new();
+    let parameters = site.draft.parameters.iter();
+    open.extend(parameters.map(|(name, value)| (pointer::field(&site.parameters_pointer(), name), value)));
+    while let Some((at, value)) = open.pop() {
+        match value {
+            Value::Array(items) => {
+                open.extend(items.iter().enumerate().map(|(i, value)| (pointer::item(&at, i), value)));
+            }
+            Value::Object(fields) => match fields.get("secret") {
+                Some(name) if fields.len() == 1 && !name.is_string() => {
+                    let message = "a secret is referred to by its name, as text";
+                    found.push(
+                        Diagnostic::error("plan.secret", format!("{at}/secret"), message)
+                            .hint("write {\"secret\": \"payments_token\"}"),
+                    );
+                }
+                _ => open.extend(fields.iter().map(|(name, value)| (pointer::field(&at, name), value))),
+            },
+            _ => {}
+        }
+    }
+}

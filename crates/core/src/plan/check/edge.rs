@@ -1,0 +1,161 @@
+//! Who needs whom: from `depends_on`, from what expressions read, and from the order of a flat list.
+
+use super::place::{Place, Role, places};
+use super::site::Purpose;
+use super::sketch::Sketch;
+use crate::plan::Step;
+use crate::plan::diagnostic::{Diagnostic, PatchOp};
+use crate::plan::draft::{Shape, StepDraft};
+use crate::plan::expression::{Expression, ExpressionError};
+use crate::plan::graph::{Cycle, Need, NeedKind};
+use crate::plan::wording::{Guess, quoted};
+
+/// Collects every edge, and reports every name that leads nowhere.
+pub(super) fn collect(sketch: &Sketch<'_>) -> (Vec<(usize, Need)>, Vec<Diagnostic>) {
+    let mut edges = Vec::new();
+    let mut found = Vec::new();
+    for (position, draft) in sketch.draft.steps.iter().enumerate() {
+        if sketch.draft.shape == Shape::Flat && position > 0 {
+            edges.push((position, Need { step: position - 1, kind: NeedKind::Sequence }));
+        }
+        for (id, pointer) in &draft.depends_on {
+            match sketch.index.get(id.as_str()) {
+                Some(_) if draft.id == *id => found.push(self_dependency(draft, pointer)),
+                Some(&step) => edges.push((position, Need { step, kind: NeedKind::Order })),
+                None => {
+                    let message =
+                        format!("step {} needs {}, which is not in the plan", quoted(&draft.id), quoted(id));
+                    found.push(unknown_step(sketch, pointer, id, message));
+                }
+            }
+        }
+        for place in places(draft, &sketch.steps[position]) {
+            for (id, kind) in needs(place.expression) {
+                match sketch.index.get(id) {
+                    Some(_) if draft.id == id => found.push(self_reference(&place, id)),
+                    Some(&step) => edges.push((position, Need { step, kind })),
+                    None => found.push(unknown_reference(sketch, &place, id)),
+                }
+            }
+        }
+    }
+    (edges, found)
+}
+
+/// The steps whose result or status a step reads, each with where it does.
+pub(super) fn reads(draft: &StepDraft, step: &Step) -> Vec<(String, String)> {
+    let of_place = |place: &Place<'_>| {
+        let pointer = place.pointer();
+        needs(place.expression)
+            .into_iter()
+            .map(|(id, _)| (id.to_owned(), pointer.clone()))
+            .collect::<Vec<_>>()
+    };
+    places(draft, step).iter().flat_map(of_place).collect()
+}
+
+/// The steps an expression reads. One whose status it also looks at is needed softly; a status alone gives only order.
+fn needs(expression: &Expression) -> Vec<(&str, NeedKind)> {
+    let mut needs: Vec<(&str, bool, bool)> = Vec::new();
+    for path in expression.reads.iter() {
+        let [root, id, rest @ ..] = path.as_slice() else { continue };
+        if root != "steps" {
+            continue;
+        }
+        let status = rest.first().is_some_and(|field| field == "status");
+        match needs.iter_mut().find(|(known, ..)| known == id) {
+            Some((_, result, looks)) => (*result, *looks) = (*result || !status, *looks || status),
+            None => needs.push((id, !status, status)),
+        }
+    }
+    let kind = |result, status| match (result, status) {
+        (true, false) => NeedKind::Data,
+        (true, true) => NeedKind::SoftData,
+        (false, _) => NeedKind::Order,
+    };
+    needs.into_iter().map(|(id, result, status)| (id, kind(result, status))).collect()
+}
+
+pub(super) fn unknown_step(sketch: &Sketch<'_>, pointer: &str, id: &str, message: String) -> Diagnostic {
+    let found = Diagnostic::error("plan.unknown_step", pointer, message);
+    if sketch.draft.shape == Shape::Numbered {
+        return found.hint(format!("the steps are numbered 1 to {}", sketch.draft.steps.len()));
+    }
+    match sketch.guess(id, sketch.step_ids()) {
+        None => found.hint("name the id of a step of this plan, or take the entry away"),
+        Some(Guess::Vague(near)) => found.hint(format!("did you mean {near:?}?")),
+        Some(Guess::Clear(near)) => {
+            let fix = PatchOp::Replace { path: pointer.to_owned(), value: near.into() };
+            found.hint(format!("did you mean {near:?}?")).fix(vec![fix])
+        }
+    }
+}
+
+fn self_dependency(draft: &StepDraft, pointer: &str) -> Diagnostic {
+    Diagnostic::error("plan.self_dependency", pointer, format!("step {} needs itself", quoted(&draft.id)))
+        .hint("take the entry away")
+        .fix(vec![PatchOp::Remove { path: pointer.to_owned() }])
+}
+
+fn self_reference(place: &Place<'_>, id: &str) -> Diagnostic {
+    let message = format!("step {} reads its own result or status", quoted(id));
+    let found = Diagnostic::error("plan.self_reference", place.pointer(), message);
+    match place.role {
+        Role::Parameters(Purpose::Undo | Purpose::UndoProbe) => {
+            found.hint("in a compensation the step's own result is `result`")
+        }
+        Role::Verdict => found.hint("here `result` is what the probe answered"),
+        _ => found.hint("a step has no result before it has ended; read inputs or an earlier step"),
+    }
+}
+
+fn unknown_reference(sketch: &Sketch<'_>, place: &Place<'_>, id: &str) -> Diagnostic {
+    let message = format!("the expression reads step {}, which is not in the plan", quoted(id));
+    let found = Diagnostic::error("plan.unknown_step", place.pointer(), message);
+    match sketch.guess(id, sketch.step_ids()) {
+        None => found.hint("read the id of a step of this plan"),
+        Some(Guess::Vague(near)) => found.hint(format!("did you mean steps.{near}?")),
+        Some(Guess::Clear(near)) => {
+            let found = found.hint(format!("did you mean steps.{near}?"));
+            place.rename(sketch.draft, found, &format!("steps.{id}."), &format!("steps.{near}."))
+        }
+    }
+}
+
+/// Tells a ring of steps that need each other, and why each needs the next.
+pub(super) fn ring(sketch: &Sketch<'_>, cycle: &Cycle) -> Diagnostic {
+    let drafts: Vec<&StepDraft> = cycle.0.iter().map(|&step| &sketch.draft.steps[step]).collect();
+    let nexts = drafts.iter().cycle().skip(1);
+    let names: Vec<String> = drafts.iter().chain(drafts.first()).map(|draft| quoted(&draft.id)).collect();
+    let reasons: Vec<String> =
+        drafts.iter().zip(nexts).map(|(draft, next)| reason(sketch, draft, next)).collect();
+    let pointer = drafts.first().map_or("/steps", |draft| draft.pointer.as_str());
+    Diagnostic::error(
+        "plan.cycle",
+        pointer,
+        format!("the steps need each other in a ring: {}", names.join(" needs ")),
+    )
+    .hint(format!("one of these must go: {}", reasons.join("; ")))
+}
+
+fn reason(sketch: &Sketch<'_>, draft: &StepDraft, next: &StepDraft) -> String {
+    if let Some((_, pointer)) = draft.depends_on.iter().find(|(id, _)| *id == next.id) {
+        return format!("{} depends on {} ({pointer})", quoted(&draft.id), quoted(&next.id));
+    }
+    let step = sketch.index.get(draft.id.as_str()).and_then(|&position| sketch.steps.get(position));
+    let places = step.map(|step| places(draft, step)).unwrap_or_default();
+    let reading = places.iter().find(|place| needs(place.expression).iter().any(|(id, _)| *id == next.id));
+    match reading {
+        Some(place) => format!("{} reads {} ({})", quoted(&draft.id), quoted(&next.id), place.pointer()),
+        None => format!("{} comes after {} in the list", quoted(&draft.id), quoted(&next.id)),
+    }
+}
+
+/// What is wrong with the text of an expression.
+pub(super) fn refused(error: &ExpressionError, pointer: String) -> Diagnostic {
+    let found = Diagnostic::error("expression.invalid", pointer, &error.message);
+    match &error.hint {
+        Some(hint) => found.hint(hint),
+        None => found,
+    }
+}

@@ -1,0 +1,95 @@
+//! What is allowed and probably not meant: one function per doubt, each with a fix where a machine can make it.
+
+mod call;
+mod order;
+mod secret;
+
+use super::sketch::Sketch;
+use crate::plan::diagnostic::{Diagnostic, PatchOp};
+use crate::plan::draft::StepDraft;
+use crate::plan::wording::quoted;
+use crate::plan::{Cancellable, PolicyAction, Step};
+use crate::tool::Safety;
+
+/// Looks at the steps that have no error; what a broken step would mean is anyone's guess.
+pub(super) fn check(sketch: &Sketch<'_>, sound: &[bool], found: &mut Vec<Diagnostic>) {
+    let steps = sketch.draft.steps.iter().zip(&sketch.steps).zip(sound);
+    for ((draft, step), _) in steps.filter(|(_, sound)| **sound) {
+        constant_condition(draft, step, found);
+        contradictory_undo(draft, step, found);
+        missing_compensation(draft, step, found);
+        ignored_propagation(draft, step, found);
+        call::check(sketch, draft, step, found);
+        secret::check(draft, step, found);
+    }
+    if let Some(graph) = &sketch.graph {
+        order::check(sketch, graph, sound, found);
+    }
+}
+
+fn constant_condition(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic>) {
+    if step.when.as_ref().is_some_and(|when| when.reads.is_empty()) {
+        let path = format!("{}/when", draft.pointer);
+        let message = "the condition reads nothing, so it is always the same";
+        let fix = PatchOp::Remove { path: path.clone() };
+        found.push(Diagnostic::warning("lint.constant_condition", path, message).fix(vec![fix]));
+    }
+}
+
+fn contradictory_undo(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic>) {
+    if draft.cancellable == Some(Cancellable::Irreversible) && step.compensation.is_some() {
+        let path = format!("{}/cancellable", draft.pointer);
+        let message = format!("step {} is called irreversible and has a compensation", quoted(&draft.id));
+        let fix = PatchOp::Replace { path: path.clone(), value: "partially-reversible".into() };
+        found.push(
+            Diagnostic::warning("lint.contradictory_undo", path, message)
+                .hint("call it partially-reversible, or take the compensation away")
+                .fix(vec![fix]),
+        );
+    }
+}
+
+fn missing_compensation(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic>) {
+    let promised = draft.cancellable.is_some_and(|cancellable| cancellable != Cancellable::Irreversible);
+    if promised && step.call.safety != Safety::ReadOnly && step.compensation.is_none() {
+        let message =
+            format!("step {} is called reversible and nothing says how to undo it", quoted(&draft.id));
+        found.push(
+            Diagnostic::warning(
+                "lint.missing_compensation",
+                format!("{}/cancellable", draft.pointer),
+                message,
+            )
+            .hint("add a compensation, or call the step irreversible"),
+        );
+    }
+    if let (Some(typed), Some(fallback)) = (&draft.fallback, &step.fallback)
+        && step.compensation.is_some()
+        && fallback.compensation.is_none()
+        && fallback.call.safety != Safety::ReadOnly
+    {
+        let message = format!("step {} can be undone, its fallback cannot", quoted(&draft.id));
+        found.push(
+            Diagnostic::warning("lint.missing_compensation", &typed.call.pointer, message)
+                .hint("the step's compensation offsets its first call only; give the fallback its own"),
+        );
+    }
+}
+
+fn ignored_propagation(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic>) {
+    let Some(policy) = draft.failure_policy.as_ref().filter(|policy| !policy.propagate_to.is_empty()) else {
+        return;
+    };
+    let heeded = [PolicyAction::CancelDependent, PolicyAction::ContinueOthers];
+    if !heeded.contains(&step.policy.action) {
+        let path = format!("{}/propagate_to", policy.pointer);
+        let fix = PatchOp::Remove { path: path.clone() };
+        found.push(
+            Diagnostic::warning("lint.ignored_propagation", path, "\"propagate_to\" changes nothing here")
+                .hint(
+                    "it is heeded by cancel_dependent and continue_others; the other actions stop everything",
+                )
+                .fix(vec![fix]),
+        );
+    }
+}

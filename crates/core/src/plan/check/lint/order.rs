@@ -1,0 +1,162 @@
+//! Doubts about the order of steps: too early, needless, or stricter than it has to be.
+
+use super::super::place::places;
+use super::super::sketch::Sketch;
+use crate::plan::diagnostic::{Diagnostic, PatchOp};
+use crate::plan::draft::Shape;
+use crate::plan::graph::{Graph, NeedKind};
+use crate::plan::wording::quoted;
+use crate::plan::{Cancellable, PolicyAction};
+use crate::tool::Safety;
+use serde_json::Value;
+
+pub(super) fn check(sketch: &Sketch<'_>, graph: &Graph, sound: &[bool], found: &mut Vec<Diagnostic>) {
+    let mut order = Order { sketch, graph, found };
+    order.irreversible_early(sound);
+    if sketch.draft.shape != Shape::Flat {
+        order.needless_dependencies(sound);
+    }
+    order.parallel_possible();
+}
+
+struct Order<'a> {
+    sketch: &'a Sketch<'a>,
+    graph: &'a Graph,
+    found: &'a mut Vec<Diagnostic>,
+}
+
+impl Order<'_> {
+    /// A step that cannot be undone wants to be last: what fails after it cannot be rolled back whole.
+    fn irreversible_early(&mut self, sound: &[bool]) {
+        let order = &self.graph.topological;
+        let mut rank = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(at, &step)| rank[step] = at);
+        let can_hurt = |step: &usize| self.sketch.steps[*step].policy.action != PolicyAction::ContinueOthers;
+        for (position, draft) in self.sketch.draft.steps.iter().enumerate() {
+            let declared = draft.cancellable == Some(Cancellable::Irreversible);
+            if !declared || !sound[position] || self.sketch.steps[position].call.safety == Safety::ReadOnly {
+                continue;
+            }
+            let Some(&later) = order[rank[position] + 1..].iter().find(|step| can_hurt(step)) else {
+                continue;
+            };
+            let message = format!(
+                "step {} cannot be undone, and {}, which comes later, can still fail",
+                quoted(&draft.id),
+                quoted(&self.sketch.draft.steps[later].id)
+            );
+            let found = Diagnostic::warning("lint.irreversible_early", &draft.pointer, message);
+            let dependents = self.graph.dependents_of(&[position], |_| true);
+            let found = if dependents.iter().any(can_hurt) {
+                found.hint("put what can fail before what cannot be undone, or guard it with an approval")
+            } else {
+                let after: Vec<usize> =
+                    order[rank[position] + 1..].iter().copied().filter(can_hurt).collect();
+                self.put_last(position, &after, found)
+            };
+            self.found.push(found);
+        }
+    }
+
+    /// Nothing that can fail needs this step, so it may as well wait for all of it.
+    fn put_last(&self, position: usize, after: &[usize], found: Diagnostic) -> Diagnostic {
+        let draft = &self.sketch.draft.steps[position];
+        let found = found.hint("nothing of that needs it: let it come last");
+        if self.sketch.draft.shape != Shape::Native {
+            return found;
+        }
+        let inner = |step: &usize| {
+            self.graph.dependents[*step].iter().any(|dependent| after.contains(&dependent.step))
+        };
+        let ends = after.iter().filter(|step| !inner(step)).map(|&step| &self.sketch.draft.steps[step].id);
+        let ends: Vec<Value> = ends.map(|id| Value::from(id.as_str())).collect();
+        let path = format!("{}/depends_on", draft.pointer);
+        let written = self.sketch.draft.document.pointer(&path).and_then(Value::as_array);
+        let value = Value::Array(written.into_iter().flatten().cloned().chain(ends).collect());
+        found.fix(vec![PatchOp::Add { path, value }])
+    }
+
+    fn needless_dependencies(&mut self, sound: &[bool]) {
+        let ancestors = self.graph.ancestors();
+        let max_parallel = self.sketch.draft.max_parallel.unwrap_or(1);
+        for (position, draft) in
+            self.sketch.draft.steps.iter().enumerate().filter(|(position, _)| sound[*position])
+        {
+            let needs = &self.graph.needs[position];
+            for (at, (id, pointer)) in draft.depends_on.iter().enumerate() {
+                let Some(&step) = self.sketch.index.get(id.as_str()) else { continue };
+                let only_order = needs.iter().any(|need| need.step == step && need.kind == NeedKind::Order);
+                let twice = draft.depends_on[..at].iter().any(|(earlier, _)| earlier == id);
+                let via = needs.iter().find(|need| ancestors.has(need.step, step)).map(|need| need.step);
+                let found = match via {
+                    _ if twice => needless(pointer, format!("{} is listed twice", quoted(id))),
+                    Some(via) if only_order => {
+                        let via = quoted(&self.sketch.draft.steps[via].id);
+                        needless(pointer, format!("{via} already comes after {}", quoted(id)))
+                    }
+                    None if only_order && max_parallel > 1 && !self.order_matters(position, step) => {
+                        let message = format!(
+                            "step {} waits for {} without reading it, which keeps them from running at once",
+                            quoted(&draft.id),
+                            quoted(id)
+                        );
+                        Diagnostic::warning("lint.order_only", pointer, message)
+                            .hint("if the order does not matter, take the entry away")
+                            .fix(vec![PatchOp::Remove { path: pointer.clone() }])
+                    }
+                    _ => continue,
+                };
+                self.found.push(found);
+            }
+        }
+    }
+
+    /// Whether one waits for the other for a reason that needs no data: because it looks at how that ended, because it
+    /// cannot be undone, or because what it waits for must be approved.
+    fn order_matters(&self, position: usize, needed: usize) -> bool {
+        let (step, needed) = (&self.sketch.steps[position], &self.sketch.steps[needed]);
+        let looks = places(&self.sketch.draft.steps[position], step)
+            .iter()
+            .flat_map(|place| place.expression.reads.iter())
+            .any(|path| {
+                path.first().is_some_and(|root| root == "steps")
+                    && path.get(1).is_some_and(|id| id == needed.id.as_str())
+            });
+        looks || needed.approval.is_some() || step.cancellable == Cancellable::Irreversible
+    }
+
+    fn parallel_possible(&mut self) {
+        let draft = self.sketch.draft;
+        if draft.max_parallel.is_some() || draft.shape != Shape::Native {
+            return;
+        }
+        let mut level = vec![0_usize; self.graph.len()];
+        let mut width = vec![0_u32; self.graph.len() + 1];
+        for &step in &self.graph.topological {
+            level[step] = self.graph.needs[step].iter().map(|need| level[need.step] + 1).max().unwrap_or(0);
+            width[level[step]] += 1;
+        }
+        let widest = width.into_iter().max().unwrap_or(0);
+        if widest > 1 {
+            let message = format!("up to {widest} steps do not need each other and still run one by one");
+            let fix = PatchOp::Add {
+                path: format!("{}/max_parallel", self.sketch.root()),
+                value: widest.min(4).into(),
+            };
+            self.found.push(
+                Diagnostic::warning(
+                    "lint.parallel_possible",
+                    format!("{}/steps", self.sketch.root()),
+                    message,
+                )
+                .hint("set \"max_parallel\" to let them run at once, or to 1 to keep it so")
+                .fix(vec![fix]),
+            );
+        }
+    }
+}
+
+fn needless(pointer: &str, message: String) -> Diagnostic {
+    Diagnostic::warning("lint.needless_dependency", pointer, message)
+        .fix(vec![PatchOp::Remove { path: pointer.to_owned() }])
+}

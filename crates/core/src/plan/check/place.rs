@@ -1,0 +1,102 @@
+//! Every expression of a step, with where it stands: that decides what it may read.
+
+use super::site::{Purpose, Site, sites};
+use crate::plan::Step;
+use crate::plan::diagnostic::{Diagnostic, PatchOp};
+use crate::plan::draft::{PlanDraft, StepDraft};
+use crate::plan::expression::Expression;
+use serde_json::Value;
+
+/// What an expression is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// `when`.
+    Condition,
+    /// The list of `for_each`.
+    Items,
+    /// In the parameters of a call.
+    Parameters(Purpose),
+    /// `happened` and `result` of a probe.
+    Verdict,
+}
+
+/// An expression and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub(super) role: Role,
+    pub(super) expression: &'a Expression,
+    /// The call it belongs to; of a condition or a list, the step's own.
+    pub(super) site: Site<'a>,
+    base: &'a str,
+    field: &'static str,
+    inside: &'a str,
+}
+
+impl Place<'_> {
+    pub(super) fn pointer(&self) -> String {
+        format!("{}{}{}", self.base, self.field, self.inside)
+    }
+
+    /// Adds the fix that writes `right` for `wrong` in this expression, if that is how it is written there.
+    pub(super) fn rename(
+        &self,
+        draft: &PlanDraft,
+        found: Diagnostic,
+        wrong: &str,
+        right: &str,
+    ) -> Diagnostic {
+        let path = self.pointer();
+        let Some(text) = draft.document.pointer(&path).and_then(Value::as_str) else { return found };
+        let corrected = text.replace(wrong, right);
+        if corrected == text {
+            found
+        } else {
+            found.fix(vec![PatchOp::Replace { path, value: corrected.into() }])
+        }
+    }
+}
+
+pub(super) fn places<'a>(draft: &'a StepDraft, step: &'a Step) -> Vec<Place<'a>> {
+    let mut places = Vec::new();
+    for site in sites(draft, step) {
+        let role = Role::Parameters(site.purpose);
+        for (inside, hole) in site.call.parameters.holes() {
+            for expression in hole.expressions() {
+                places.push(Place {
+                    role,
+                    expression,
+                    site,
+                    base: &site.draft.pointer,
+                    field: "/parameters",
+                    inside,
+                });
+            }
+        }
+        let verdicts = site
+            .probe
+            .map(|probe| [(Some(&probe.happened), "/happened"), (probe.result.as_ref(), "/result")]);
+        for (expression, field) in verdicts.into_iter().flatten() {
+            let place = |expression| Place {
+                role: Role::Verdict,
+                expression,
+                site,
+                base: &site.draft.pointer,
+                field,
+                inside: "",
+            };
+            places.extend(expression.map(place));
+        }
+        if site.purpose != Purpose::Effect {
+            continue;
+        }
+        if let Some(expression) = &step.when {
+            let base = &draft.pointer;
+            places.push(Place { role: Role::Condition, expression, site, base, field: "/when", inside: "" });
+        }
+        if let (Some(draft), Some(fan_out)) = (&draft.for_each, &step.for_each) {
+            let (expression, base) = (&fan_out.items, &draft.items_pointer);
+            places.push(Place { role: Role::Items, expression, site, base, field: "", inside: "" });
+        }
+    }
+    places
+}

@@ -1,0 +1,120 @@
+//! What expressions read: names that have no value there, inputs nobody declared, paths a schema does not have.
+
+use super::place::{Place, Role, places};
+use super::scope::{has_value, lookup};
+use super::site::Purpose;
+use super::sketch::Sketch;
+use crate::plan::diagnostic::{Diagnostic, PatchOp};
+use crate::plan::draft::Shape;
+use crate::plan::schema::Lookup;
+use crate::plan::wording::{Guess, quoted};
+use serde_json::{Map, Value, json};
+
+pub(super) fn check(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
+    let mut undeclared = Undeclared::default();
+    for (draft, step) in sketch.draft.steps.iter().zip(&sketch.steps) {
+        for place in places(draft, step) {
+            for path in place.expression.reads.iter() {
+                let Some(root) = path.first() else { continue };
+                if !has_value(place.role, draft.for_each.is_some(), root) {
+                    found.push(out_of_scope(&place, root));
+                } else if root == "inputs" && sketch.draft.inputs.is_none() {
+                    undeclared.add(&place, path);
+                } else {
+                    let lookup = lookup(sketch, step, place.role, &place.site, path);
+                    found.extend(wrong_path(sketch, &place, path, lookup));
+                }
+            }
+        }
+    }
+    found.extend(undeclared.report(sketch));
+}
+
+fn out_of_scope(place: &Place<'_>, root: &str) -> Diagnostic {
+    let message = format!("`{root}` has no value here");
+    let hint = match (root, place.role) {
+        ("result", Role::Parameters(Purpose::Probe)) => {
+            "a probe is asked when the step's result is not known; find the effect by `parameters` or `key`"
+        }
+        ("result" | "parameters", _) => "`result` and `parameters` exist in compensations and probes only",
+        ("key", _) => "the key belongs to a call, and conditions and lists are decided before there is one",
+        ("item" | "index", Role::Condition) => "`when` decides for the whole step, before there are items",
+        _ => "`item` and `index` exist in steps with `for_each` only",
+    };
+    Diagnostic::error("plan.out_of_scope", place.pointer(), message).hint(hint)
+}
+
+fn wrong_path(sketch: &Sketch<'_>, place: &Place<'_>, path: &[String], lookup: Lookup) -> Option<Diagnostic> {
+    let of_inputs = path.first().is_some_and(|root| root == "inputs");
+    let dotted = path.join(".");
+    let (found, known_keys) = match lookup {
+        Lookup::Known(_) | Lookup::Unknown => return None,
+        Lookup::Missing { known_keys } | Lookup::Undeclared { known_keys } if of_inputs => {
+            let message = format!("{} is not among the inputs the plan declares", quoted(&dotted));
+            (Diagnostic::error("plan.unknown_input", place.pointer(), message), known_keys)
+        }
+        Lookup::Missing { known_keys } => {
+            let message = format!("{} does not exist", quoted(&dotted));
+            (Diagnostic::error("plan.unknown_path", place.pointer(), message), known_keys)
+        }
+        Lookup::Undeclared { known_keys } => {
+            let message = format!("{} is not declared by the tool's output schema", quoted(&dotted));
+            (Diagnostic::warning("plan.undeclared_path", place.pointer(), message), known_keys)
+        }
+    };
+    Some(suggest(sketch, place, path, found, &known_keys))
+}
+
+/// The wrong name is the first on the way that is not known where it stands; which one that is, the keys tell.
+fn suggest(
+    sketch: &Sketch<'_>,
+    place: &Place<'_>,
+    path: &[String],
+    found: Diagnostic,
+    known_keys: &[String],
+) -> Diagnostic {
+    let guess = path.iter().skip(1).rev().find_map(|name| {
+        let guess = sketch.guess(name, known_keys.iter().map(String::as_str))?;
+        Some((name, guess))
+    });
+    match guess {
+        Some((name, Guess::Clear(near))) if near != name => {
+            let found = found.hint(format!("did you mean {near:?}?"));
+            place.rename(sketch.draft, found, &format!(".{name}"), &format!(".{near}"))
+        }
+        Some((_, Guess::Vague(near))) => found.hint(format!("did you mean {near:?}?")),
+        _ if known_keys.is_empty() => found,
+        _ => found.hint(format!("there are: {}", known_keys.join(", "))),
+    }
+}
+
+/// Inputs that are read although the plan declares none, told once.
+#[derive(Default)]
+struct Undeclared {
+    pointer: Option<String>,
+    names: Vec<String>,
+}
+
+impl Undeclared {
+    fn add(&mut self, place: &Place<'_>, path: &[String]) {
+        self.pointer.get_or_insert_with(|| place.pointer());
+        if let Some(name) = path.get(1).filter(|name| !self.names.contains(name)) {
+            self.names.push(name.clone());
+        }
+    }
+
+    fn report(self, sketch: &Sketch<'_>) -> Option<Diagnostic> {
+        let read: Vec<String> = self.names.iter().map(|name| format!("inputs.{name}")).collect();
+        let read = if read.is_empty() { "inputs".to_owned() } else { read.join(", ") };
+        let message = format!("the plan reads {read} and declares no inputs");
+        let found = Diagnostic::error("plan.undeclared_inputs", self.pointer?, message)
+            .hint("add \"inputs\", a JSON Schema that says what an execution must be given");
+        if sketch.draft.shape != Shape::Native {
+            return Some(found);
+        }
+        let properties: Map<String, Value> =
+            self.names.iter().map(|name| (name.clone(), json!({}))).collect();
+        let value = json!({"type": "object", "required": self.names, "properties": properties});
+        Some(found.fix(vec![PatchOp::Add { path: format!("{}/inputs", sketch.root()), value }]))
+    }
+}

@@ -1,0 +1,312 @@
+//! From a draft to a plan: expressions compiled, names resolved, defaults filled in.
+//!
+//! Judges only what cannot be built at all. Where a piece is broken the rest is built around it, so that the
+//! other checks can still look at everything else; a sketch with an error never becomes a plan.
+
+use super::edge;
+use crate::hash::Hash;
+use crate::id::{StepId, ToolName};
+use crate::limits;
+use crate::plan::diagnostic::{Diagnostic, Severity};
+use crate::plan::draft::{
+    CallDraft, CompensationDraft, FanOutDraft, PlanDraft, PolicyDraft, ProbeDraft, RetryDraft, StepDraft,
+};
+use crate::plan::expression::Expression;
+use crate::plan::graph::Graph;
+use crate::plan::pointer;
+use crate::plan::template::Template;
+use crate::plan::wording::{self, Guess, quoted};
+use crate::plan::{
+    About, ApprovalRule, Budget, Call, Cancellable, Compensation, FailurePolicy, Fallback, FanOut, Plan,
+    PolicyAction, Probe, Retry, Step,
+};
+use crate::tool::{Safety, Tool};
+use serde_json::Value;
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+pub(super) type Tools = BTreeMap<ToolName, Arc<Tool>>;
+
+/// Every guess looks at every known name; a plan full of wrong names gets this many.
+const GUESSES_MAX: u32 = 100;
+
+/// A plan in the making.
+#[derive(Debug)]
+pub(super) struct Sketch<'a> {
+    pub(super) draft: &'a PlanDraft,
+    pub(super) tools: &'a Tools,
+    /// One per step of the draft, in its order.
+    pub(super) steps: Vec<Step>,
+    /// Where several steps share an id, the first.
+    pub(super) index: HashMap<StepId, usize>,
+    /// Calls, by pointer, whose parameters did not compile: nothing more can be said about them.
+    pub(super) broken: HashSet<String>,
+    guesses_left: Cell<u32>,
+    /// `None` while steps need each other in a ring.
+    pub(super) graph: Option<Graph>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+impl<'a> Sketch<'a> {
+    pub(super) fn draw(draft: &'a PlanDraft, tools: &'a Tools) -> Sketch<'a> {
+        let mut sketch = Sketch {
+            draft,
+            tools,
+            steps: Vec::with_capacity(draft.steps.len()),
+            index: HashMap::with_capacity(draft.steps.len()),
+            broken: HashSet::new(),
+            guesses_left: Cell::new(GUESSES_MAX),
+            graph: None,
+            diagnostics: Vec::new(),
+        };
+        if draft.steps.is_empty() {
+            sketch.diagnostics.push(Diagnostic::error(
+                "plan.no_steps",
+                "/steps",
+                "a plan needs at least one step",
+            ));
+        }
+        sketch.number_steps();
+        for step in &draft.steps {
+            let step = sketch.step(step);
+            sketch.steps.push(step);
+        }
+        let (edges, found) = edge::collect(&sketch);
+        sketch.diagnostics.extend(found);
+        match Graph::build(sketch.steps.len(), &edges) {
+            Ok(graph) => sketch.graph = Some(graph),
+            Err(cycles) => {
+                let found = cycles.iter().map(|cycle| edge::ring(&sketch, cycle));
+                sketch.diagnostics.extend(found.collect::<Vec<_>>());
+            }
+        }
+        sketch
+    }
+
+    /// The plan, if nothing stands against it.
+    pub(super) fn into_plan(self) -> Option<Plan> {
+        let fine = self.diagnostics.iter().all(|found| found.severity != Severity::Error);
+        let graph = self.graph.filter(|_| fine)?;
+        let draft = self.draft;
+        let named: HashSet<&ToolName> =
+            self.steps.iter().flat_map(Step::calls).map(|call| &call.tool).collect();
+        let tools =
+            named.iter().filter_map(|name| Some(((*name).clone(), self.tools.get(*name)?.clone()))).collect();
+        Some(Plan {
+            hash: Hash::of(&[&draft.source]),
+            name: draft.name.clone(),
+            goal: draft.goal.clone(),
+            about: About {
+                description: draft.description.clone(),
+                request: draft.request.clone(),
+                reasoning: draft.reasoning.clone(),
+                tags: draft.tags.clone(),
+                metadata: draft.metadata.clone(),
+            },
+            inputs: draft.inputs.clone().map(Arc::new),
+            max_parallel: max_parallel(draft),
+            deadline: draft.deadline.unwrap_or(limits::DEADLINE_DEFAULT),
+            budget: Budget {
+                calls: draft.budget.calls,
+                // A cast from float saturates, and an amount below a millionth rounds to nothing.
+                cost_micros: draft.budget.cost.map(|cost| (cost * 1e6).round() as u64),
+                time: draft.budget.time,
+            },
+            on_failure: draft.on_failure.unwrap_or(PolicyAction::ManualDecision),
+            graph,
+            tools,
+            index: self.index,
+            steps: self.steps.into_iter().map(Arc::new).collect(),
+        })
+    }
+
+    /// Where the plan itself stands in the document: at its root, or in the field of an envelope.
+    pub(super) fn root(&self) -> &'a str {
+        let first = self.draft.steps.first().and_then(|step| step.pointer.strip_suffix("/steps/0"));
+        first.unwrap_or_default()
+    }
+
+    pub(super) fn step_ids(&self) -> impl Iterator<Item = &'a str> + Clone + use<'a> {
+        self.draft.steps.iter().map(|step| step.id.as_str())
+    }
+
+    pub(super) fn tool(&self, call: &Call) -> Option<&'a Arc<Tool>> {
+        self.tools.get(&call.tool)
+    }
+
+    /// Guesses what was meant, as long as that stays cheap for the whole plan.
+    pub(super) fn guess<'w>(
+        &self,
+        word: &str,
+        known: impl Iterator<Item = &'w str> + Clone,
+    ) -> Option<Guess<'w>> {
+        let left = self.guesses_left.get().checked_sub(1)?;
+        self.guesses_left.set(left);
+        wording::guess(word, known)
+    }
+
+    fn number_steps(&mut self) {
+        for (position, step) in self.draft.steps.iter().enumerate() {
+            let first = *self.index.entry(StepId::new(&step.id)).or_insert(position);
+            if first != position {
+                let message = format!(
+                    "the id {} is already taken by {}",
+                    quoted(&step.id),
+                    self.draft.steps[first].pointer
+                );
+                let pointer = format!("{}/{}", step.pointer, step.id_key);
+                self.diagnostics.push(Diagnostic::error("plan.duplicate_id", pointer, message).hint(
+                    "give every step an id of its own: other steps and the journal refer to it by this",
+                ));
+            }
+        }
+    }
+
+    fn step(&mut self, draft: &StepDraft) -> Step {
+        let call = self.call(&draft.call, None);
+        let fallback = draft.fallback.as_ref().map(|fallback| Fallback {
+            call: self.call(&fallback.call, None),
+            compensation: fallback.compensation.as_ref().map(|draft| self.compensation(draft)),
+        });
+        let compensation = draft.compensation.as_ref().map(|draft| self.compensation(draft));
+        let cancellable = draft.cancellable.unwrap_or({
+            let nothing_to_undo = call.safety == Safety::ReadOnly;
+            if nothing_to_undo || compensation.is_some() {
+                Cancellable::Reversible
+            } else {
+                Cancellable::Irreversible
+            }
+        });
+        Step {
+            id: StepId::new(&draft.id),
+            name: draft.name.clone(),
+            description: draft.description.clone(),
+            when: draft
+                .when
+                .as_deref()
+                .and_then(|text| self.expression(text, format!("{}/when", draft.pointer))),
+            for_each: draft.for_each.as_ref().and_then(|fan_out| self.fan_out(fan_out)),
+            probe: draft.probe.as_ref().and_then(|probe| self.probe(probe)),
+            approval: draft.approval.as_ref().filter(|approval| approval.required).map(|approval| {
+                ApprovalRule { expires: approval.expires.unwrap_or(limits::APPROVAL_EXPIRES_DEFAULT) }
+            }),
+            policy: self.policy(draft.failure_policy.as_ref()),
+            timeout_total: draft.timeout_total,
+            priority: draft.priority.unwrap_or(0),
+            output: draft.output.clone().map(Arc::new),
+            call,
+            fallback,
+            cancellable,
+            compensation,
+        }
+    }
+
+    /// `attempts` replaces the default number of attempts, which the plan's own default does not reach.
+    fn call(&mut self, draft: &CallDraft, attempts: Option<u32>) -> Call {
+        let name = ToolName::new(&draft.tool);
+        let tool = self.tools.get(&name);
+        let parameters = self.template(draft);
+        let mut retry = overlay(Retry::standard(), self.draft.defaults.retry.as_ref());
+        retry.max_attempts = attempts.unwrap_or(retry.max_attempts);
+        Call {
+            keyed: tool
+                .and_then(|tool| tool.key_parameter.as_deref())
+                .is_some_and(|key| passes_key(&parameters, key)),
+            safety: tool
+                .map_or(Safety::Once, |tool| tool.safety)
+                .max(draft.safety.unwrap_or(Safety::ReadOnly)),
+            timeout: draft.timeout.or(self.draft.defaults.timeout).unwrap_or(limits::ATTEMPT_TIMEOUT_DEFAULT),
+            retry: overlay(retry, draft.retry.as_ref()),
+            tool: name,
+            parameters,
+        }
+    }
+
+    fn compensation(&mut self, draft: &CompensationDraft) -> Compensation {
+        Compensation {
+            call: self.call(&draft.call, Some(limits::COMPENSATION_ATTEMPTS_DEFAULT)),
+            probe: draft.probe.as_ref().and_then(|probe| self.probe(probe)),
+        }
+    }
+
+    fn probe(&mut self, draft: &ProbeDraft) -> Option<Probe> {
+        let at = &draft.call.pointer;
+        let call = self.call(&draft.call, None);
+        let happened = self.expression(&draft.happened, format!("{at}/happened"));
+        let result = draft.result.as_deref().and_then(|text| self.expression(text, format!("{at}/result")));
+        Some(Probe { call, happened: happened?, result })
+    }
+
+    fn fan_out(&mut self, draft: &FanOutDraft) -> Option<FanOut> {
+        Some(FanOut {
+            items: self.expression(&draft.items, draft.items_pointer.clone())?,
+            max_parallel: draft.max_parallel.unwrap_or_else(|| max_parallel(self.draft)),
+            max_items: draft.max_items.unwrap_or(limits::FAN_OUT_DEFAULT),
+        })
+    }
+
+    fn policy(&mut self, draft: Option<&PolicyDraft>) -> FailurePolicy {
+        let mut policy = FailurePolicy {
+            action: self.draft.on_failure.unwrap_or(PolicyAction::ManualDecision),
+            propagate_to: Vec::new(),
+            reason: String::new(),
+        };
+        if let Some(draft) = draft {
+            policy.action = draft.action.unwrap_or(policy.action);
+            policy.reason = draft.reason.clone();
+            for (id, pointer) in &draft.propagate_to {
+                match self.index.get(id.as_str()) {
+                    Some(&step) if policy.propagate_to.contains(&step) => {}
+                    Some(&step) => policy.propagate_to.push(step),
+                    None => {
+                        let message =
+                            format!("\"propagate_to\" names {}, which is not in the plan", quoted(id));
+                        let found = edge::unknown_step(self, pointer, id, message);
+                        self.diagnostics.push(found);
+                    }
+                }
+            }
+        }
+        policy
+    }
+
+    fn expression(&mut self, text: &str, pointer: String) -> Option<Expression> {
+        Expression::compile(text).map_err(|error| self.diagnostics.push(edge::refused(&error, pointer))).ok()
+    }
+
+    fn template(&mut self, draft: &CallDraft) -> Template {
+        Template::compile(&Value::Object(draft.parameters.clone())).unwrap_or_else(|errors| {
+            self.broken.insert(draft.pointer.clone());
+            for error in &errors {
+                let pointer = format!("{}/parameters{}", draft.pointer, error.pointer);
+                self.diagnostics.push(edge::refused(&error.error, pointer));
+            }
+            Template::compile(&Value::Object(serde_json::Map::new()))
+                .expect("an empty object holds no expression")
+        })
+    }
+}
+
+fn max_parallel(draft: &PlanDraft) -> u32 {
+    draft.max_parallel.unwrap_or(1)
+}
+
+/// What was written, over what would hold without it.
+pub(super) fn overlay(base: Retry, draft: Option<&RetryDraft>) -> Retry {
+    let Some(draft) = draft else { return base };
+    Retry {
+        max_attempts: draft.max_attempts.unwrap_or(base.max_attempts),
+        backoff: draft.backoff.unwrap_or(base.backoff),
+        initial: draft.initial.unwrap_or(base.initial),
+        factor: draft.factor.unwrap_or(base.factor),
+        max: draft.max.unwrap_or(base.max),
+        jitter: draft.jitter.unwrap_or(base.jitter),
+        on: draft.on.clone().unwrap_or(base.on),
+    }
+}
+
+/// Whether a parameter is the idempotency key and nothing else.
+pub(super) fn passes_key(parameters: &Template, name: &str) -> bool {
+    parameters.whole(&pointer::field("", name)).is_some_and(|expression| expression.source.trim() == "key")
+}

@@ -1,0 +1,62 @@
+//! What the plan says about itself and cannot mean: policies, numbers and schemas.
+
+use super::sketch::Sketch;
+use crate::plan::diagnostic::{Diagnostic, PatchOp};
+use crate::plan::draft::Shape;
+use crate::plan::schema::Schema;
+use crate::plan::wording::quoted;
+use serde_json::Value;
+
+pub(super) fn check(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
+    schema(format!("{}/inputs", sketch.root()), sketch.draft.inputs.as_ref(), found);
+    for step in &sketch.draft.steps {
+        schema(format!("{}/output", step.pointer), step.output.as_ref(), found);
+        for (id, pointer) in step.failure_policy.iter().flat_map(|policy| &policy.propagate_to) {
+            if *id == step.id {
+                let message = format!("the failure of step {} would cancel the step itself", quoted(id));
+                let fix = PatchOp::Remove { path: pointer.clone() };
+                found.push(Diagnostic::error("plan.self_propagation", pointer, message).fix(vec![fix]));
+            }
+        }
+    }
+    if sketch.draft.shape == Shape::Numbered {
+        forward(sketch, found);
+    }
+}
+
+fn schema(pointer: String, value: Option<&Value>, found: &mut Vec<Diagnostic>) {
+    if let Some(Err(error)) = value.map(Schema::compile) {
+        let at = format!("{pointer}{}", error.pointer);
+        found.push(Diagnostic::error("plan.bad_schema", at, format!("not a JSON Schema: {}", error.message)));
+    }
+}
+
+/// Numbers are an order: a step can only come after those with lower ones.
+fn forward(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
+    let steps = &sketch.draft.steps;
+    for (position, draft) in steps.iter().enumerate() {
+        for (id, pointer) in &draft.depends_on {
+            let Some(&needed) = sketch.index.get(id.as_str()).filter(|needed| **needed != position) else {
+                continue;
+            };
+            if let (Some(own), Some(other)) = (draft.number, steps[needed].number)
+                && other > own
+            {
+                let message = format!("step {own} needs step {other}, which comes later");
+                let fix = PatchOp::Remove { path: pointer.clone() };
+                found.push(Diagnostic::error("plan.forward_dependency", pointer, message).fix(vec![fix]));
+            }
+        }
+        for (id, pointer) in super::edge::reads(draft, &sketch.steps[position]) {
+            let Some(&needed) = sketch.index.get(id.as_str()).filter(|needed| **needed != position) else {
+                continue;
+            };
+            if let (Some(own), Some(other)) = (draft.number, steps[needed].number)
+                && other > own
+            {
+                let message = format!("step {own} reads step {other}, which comes later");
+                found.push(Diagnostic::error("plan.forward_dependency", pointer, message));
+            }
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Builds a value from what a reader of a format meets, and keeps the bounds while it does.
+
+use super::place_of;
+use super::spans::Node;
+use crate::limits::{DEPTH_MAX, INTEGER_MAX, ITEMS_MAX, KEYS_MAX, STRING_BYTES_MAX};
+use crate::plan::diagnostic::Diagnostic;
+use crate::plan::findings::Findings;
+use crate::plan::pointer;
+use crate::plan::wording::quoted;
+use serde_json::{Map, Number, Value};
+use std::ops::Range;
+
+/// Says that reading cannot go on; the findings say why.
+#[derive(Debug)]
+pub(super) struct Stop;
+
+/// What is being built. Lists and objects still open stand on a stack of bounded height.
+#[derive(Debug)]
+pub(super) struct Builder<'t> {
+    text: &'t str,
+    open: Vec<Frame>,
+    root: Option<Value>,
+    nodes: Vec<Node>,
+    /// Where the last thing that has text of its own ended.
+    last_end: usize,
+    findings: Findings,
+}
+
+#[derive(Debug)]
+struct Frame {
+    holder: Holder,
+    node: usize,
+}
+
+#[derive(Debug)]
+enum Holder {
+    Object { fields: Map<String, Value>, key: Option<(String, Range<usize>)> },
+    Array(Vec<Value>),
+}
+
+/// What the innermost open container waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inside {
+    /// Nothing is open.
+    Nothing,
+    ObjectBeforeKey,
+    ObjectBeforeValue,
+    Array,
+}
+
+impl<'t> Builder<'t> {
+    pub(super) fn new(text: &'t str) -> Builder<'t> {
+        Builder {
+            text,
+            open: Vec::new(),
+            root: None,
+            nodes: Vec::new(),
+            last_end: 0,
+            findings: Findings::default(),
+        }
+    }
+
+    pub(super) fn inside(&self) -> Inside {
+        match self.open.last().map(|frame| &frame.holder) {
+            None => Inside::Nothing,
+            Some(Holder::Object { key: None, .. }) => Inside::ObjectBeforeKey,
+            Some(Holder::Object { .. }) => Inside::ObjectBeforeValue,
+            Some(Holder::Array(_)) => Inside::Array,
+        }
+    }
+
+    pub(super) fn open_object(&mut self, at: Range<usize>) -> Result<(), Stop> {
+        self.open(Holder::Object { fields: Map::new(), key: None }, at)
+    }
+
+    pub(super) fn open_array(&mut self, at: Range<usize>) -> Result<(), Stop> {
+        self.open(Holder::Array(Vec::new()), at)
+    }
+
+    /// Closes the innermost container. Without an end of its own it ends with what it holds.
+    pub(super) fn close(&mut self, end: Option<usize>) {
+        let Some(frame) = self.open.pop() else { return };
+        self.last_end = end.unwrap_or(self.last_end);
+        let next = position(self.nodes.len());
+        let node = &mut self.nodes[frame.node];
+        node.next = next;
+        node.value.1 = position(self.last_end).max(node.value.0);
+        self.put(match frame.holder {
+            Holder::Object { fields, .. } => Value::Object(fields),
+            Holder::Array(items) => Value::Array(items),
+        });
+    }
+
+    pub(super) fn key(&mut self, name: String, at: Range<usize>) -> Result<(), Stop> {
+        let full = match self.open.last().map(|frame| &frame.holder) {
+            Some(Holder::Object { fields, .. }) => fields.len() >= KEYS_MAX,
+            _ => return Err(Stop),
+        };
+        if full {
+            let message = format!("the object has more than {KEYS_MAX} keys");
+            return self.stop("document.too_many_keys", at, message);
+        }
+        self.check_text(&name, at.clone());
+        self.last_end = at.end;
+        if let Some(Frame { holder: Holder::Object { key, .. }, .. }) = self.open.last_mut() {
+            *key = Some((name, at));
+        }
+        Ok(())
+    }
+
+    pub(super) fn text(&mut self, text: String, at: Range<usize>) -> Result<(), Stop> {
+        self.check_text(&text, at.clone());
+        self.scalar(Value::String(text), at)
+    }
+
+    /// Takes an integer by its digits, because it may be larger than any integer type.
+    pub(super) fn integer(&mut self, digits: &str, radix: u32, at: Range<usize>) -> Result<(), Stop> {
+        let number = i64::from_str_radix(digits, radix).ok();
+        let Some(number) = number.filter(|number| number.unsigned_abs() <= INTEGER_MAX.unsigned_abs()) else {
+            let message = format!("the integer {} is beyond ±{INTEGER_MAX}", shortened(digits));
+            let hint = "not every program can hold it exactly: write it as text, in quotes";
+            self.find(Diagnostic::error("document.integer_range", "", message).hint(hint), at.clone());
+            return self.scalar(Value::Null, at);
+        };
+        self.scalar(Value::from(number), at)
+    }
+
+    pub(super) fn float(&mut self, digits: &str, at: Range<usize>) -> Result<(), Stop> {
+        match digits.parse().ok().and_then(Number::from_f64) {
+            Some(number) => self.scalar(Value::Number(number), at),
+            None => self.not_finite(digits, at),
+        }
+    }
+
+    pub(super) fn not_finite(&mut self, written: &str, at: Range<usize>) -> Result<(), Stop> {
+        let message = format!("expected a finite number, found {}", shortened(written));
+        self.find(Diagnostic::error("document.not_finite", "", message), at.clone());
+        self.scalar(Value::Null, at)
+    }
+
+    /// Takes a value that holds no others.
+    pub(super) fn scalar(&mut self, value: Value, at: Range<usize>) -> Result<(), Stop> {
+        if !at.is_empty() {
+            self.last_end = at.end;
+        }
+        let node = self.begin(at)?;
+        self.nodes[node].next = position(self.nodes.len());
+        self.put(value);
+        Ok(())
+    }
+
+    /// Adds a finding about the place reading has come to.
+    pub(super) fn find(&mut self, diagnostic: Diagnostic, at: Range<usize>) {
+        let (text, open) = (self.text, &self.open);
+        self.findings
+            .push_with(|| Diagnostic { pointer: pointer_of(open), ..diagnostic.place(place_of(text, at)) });
+    }
+
+    pub(super) fn stop<T>(
+        &mut self,
+        code: &'static str,
+        at: Range<usize>,
+        message: String,
+    ) -> Result<T, Stop> {
+        self.find(Diagnostic::error(code, "", message), at);
+        Err(Stop)
+    }
+
+    /// Returns the whole value, or what was wrong.
+    pub(super) fn finish(self) -> Result<(Value, Vec<Node>), Findings> {
+        let mut findings = self.findings;
+        match self.root {
+            Some(root) if findings.is_empty() => Ok((root, self.nodes)),
+            _ => {
+                if findings.is_empty() {
+                    findings.push(Diagnostic::error("document.empty", "", "expected a plan, found nothing"));
+                }
+                Err(findings)
+            }
+        }
+    }
+
+    fn open(&mut self, holder: Holder, at: Range<usize>) -> Result<(), Stop> {
+        if self.open.len() >= DEPTH_MAX {
+            let message = format!("lists and objects are nested more than {DEPTH_MAX} deep");
+            return self.stop("document.too_deep", at, message);
+        }
+        let node = self.begin(at)?;
+        self.open.push(Frame { holder, node });
+        Ok(())
+    }
+
+    /// Makes room for one more value before anything grows.
+    fn begin(&mut self, at: Range<usize>) -> Result<usize, Stop> {
+        let key = match self.open.last().map(|frame| &frame.holder) {
+            Some(Holder::Array(items)) if items.len() >= ITEMS_MAX => {
+                let message = format!("the list has more than {ITEMS_MAX} items");
+                return self.stop("document.too_many_items", at, message);
+            }
+            Some(Holder::Object { key: Some((_, key)), .. }) => (position(key.start), position(key.end)),
+            _ => (0, 0),
+        };
+        self.nodes.push(Node { key, value: (position(at.start), position(at.end)), next: 0 });
+        Ok(self.nodes.len() - 1)
+    }
+
+    /// Puts a finished value where it belongs.
+    fn put(&mut self, value: Value) {
+        let mut duplicate = None;
+        match self.open.last_mut().map(|frame| &mut frame.holder) {
+            None => self.root = Some(value),
+            Some(Holder::Array(items)) => items.push(value),
+            Some(Holder::Object { fields, key }) => {
+                let Some((name, at)) = key.take() else { return };
+                if fields.contains_key(&name) {
+                    duplicate = Some((name, at));
+                } else {
+                    fields.insert(name, value);
+                }
+            }
+        }
+        if let Some((name, at)) = duplicate {
+            let (text, open) = (self.text, &self.open);
+            self.findings.push_with(|| {
+                let message = format!("the key {} stands in this object twice", quoted(&name));
+                let pointer = pointer::field(&pointer_of(open), &name);
+                Diagnostic::error("document.duplicate_key", pointer, message).place(place_of(text, at))
+            });
+        }
+    }
+
+    fn check_text(&mut self, text: &str, at: Range<usize>) {
+        if text.len() > STRING_BYTES_MAX {
+            let message = format!("the text has {} bytes, the limit is {STRING_BYTES_MAX}", text.len());
+            self.find(Diagnostic::error("document.string_too_long", "", message), at.clone());
+        }
+        if text.contains('\0') {
+            let message = "the text holds a NUL character, which databases and programs cut off";
+            self.find(Diagnostic::error("document.nul", "", message), at);
+        }
+    }
+}
+
+/// Returns the pointer to where reading has come.
+fn pointer_of(open: &[Frame]) -> String {
+    let mut pointer = String::new();
+    for frame in open {
+        match &frame.holder {
+            Holder::Object { key: Some((name, _)), .. } => pointer::push(&mut pointer, name),
+            Holder::Object { key: None, .. } => break,
+            Holder::Array(items) => pointer = pointer::item(&pointer, items.len()),
+        }
+    }
+    pointer
+}
+
+/// Numbers can be as long as the document.
+fn shortened(digits: &str) -> String {
+    match digits.char_indices().nth(40) {
+        Some((at, _)) => format!("{}…", &digits[..at]),
+        None => digits.to_owned(),
+    }
+}
+
+fn position(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}

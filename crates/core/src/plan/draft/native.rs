@@ -1,0 +1,303 @@
+//! Reads a plan field by field. The other shapes differ in a few keys only.
+
+use super::reader::Reader;
+use super::{
+    ApprovalDraft, BudgetDraft, CallDraft, CompensationDraft, DefaultsDraft, FallbackDraft, FanOutDraft,
+    PlanDraft, PolicyDraft, ProbeDraft, RetryDraft, Shape, StepDraft, ids, numbered,
+};
+use crate::limits::*;
+use crate::plan::diagnostic::Diagnostic;
+use crate::plan::document::Document;
+use crate::plan::{Backoff, Cancellable, PolicyAction};
+use crate::time::{Millis, Timestamp};
+use crate::tool::{Category, Safety};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const MILLISECOND: Millis = Millis(1);
+/// Costs are kept in millionths, as integers that every JSON reader can hold.
+const COST_MAX: f64 = (INTEGER_MAX / 1_000_000) as f64;
+
+const ACTIONS: &[(&str, PolicyAction)] = &[
+    ("manual_decision", PolicyAction::ManualDecision),
+    ("cancel_all", PolicyAction::CancelAll),
+    ("cancel_dependent", PolicyAction::CancelDependent),
+    ("continue_others", PolicyAction::ContinueOthers),
+    ("compensate", PolicyAction::Compensate),
+];
+const CANCELLABLE: &[(&str, Cancellable)] = &[
+    ("reversible", Cancellable::Reversible),
+    ("partially-reversible", Cancellable::PartiallyReversible),
+    ("irreversible", Cancellable::Irreversible),
+];
+const SAFETY: &[(&str, Safety)] =
+    &[("read_only", Safety::ReadOnly), ("idempotent", Safety::Idempotent), ("once", Safety::Once)];
+const BACKOFF: &[(&str, Backoff)] =
+    &[("fixed", Backoff::Fixed), ("linear", Backoff::Linear), ("exponential", Backoff::Exponential)];
+
+pub(super) fn read(mut reader: Reader<'_, '_>, document: &Document, now: Option<Timestamp>) -> PlanDraft {
+    let shape = Shape::of(reader.fields());
+    let mut draft = PlanDraft {
+        source: Arc::clone(&document.source),
+        document: Arc::clone(&document.value),
+        shape,
+        name: owned(reader.name("name")),
+        goal: owned(reader.prose("goal", TEXT_BYTES_MAX)),
+        description: owned(reader.prose("description", TEXT_BYTES_MAX)),
+        request: owned(reader.prose("request", TEXT_BYTES_MAX)),
+        reasoning: owned(reader.prose("reasoning", TEXT_BYTES_MAX)),
+        tags: tags(&mut reader),
+        metadata: reader.object("metadata").cloned().unwrap_or_default(),
+        inputs: reader.object("inputs").cloned().map(Value::Object),
+        max_parallel: count(&mut reader, "max_parallel", PARALLEL_MAX),
+        deadline: reader.duration("deadline", MILLISECOND..=DEADLINE_MAX),
+        budget: reader.child("budget").map(budget).unwrap_or_default(),
+        on_failure: reader.one_of("on_failure", ACTIONS),
+        defaults: reader.child("defaults").map(defaults).unwrap_or_default(),
+        steps: Vec::new(),
+    };
+    // Editors write it there; it says nothing about the plan.
+    reader.prose("$schema", TEXT_BYTES_MAX);
+    draft.steps = steps(&mut reader, shape);
+    if shape == Shape::Numbered {
+        numbered::read_plan(&mut reader, &mut draft, now);
+    } else {
+        reader.require("name");
+        ids::check(&draft.steps, reader.findings());
+    }
+    reader.finish();
+    draft
+}
+
+fn tags(reader: &mut Reader<'_, '_>) -> Vec<String> {
+    let tags = reader.texts("tags", "texts").unwrap_or_default();
+    if tags.len() > TAGS_MAX {
+        reader.limit("tags", format!("a list of {} items", tags.len()), format!("{TAGS_MAX} items"));
+    }
+    for (tag, at) in &tags {
+        let chars = tag.chars().count();
+        if chars > NAME_CHARS_MAX {
+            let message =
+                format!("a tag is {chars} characters long, the limit is {NAME_CHARS_MAX} characters");
+            reader.findings().push(Diagnostic::error("plan.limit", at, message));
+        }
+    }
+    tags.into_iter().take(TAGS_MAX).map(|(tag, _)| tag).collect()
+}
+
+fn budget(mut reader: Reader<'_, '_>) -> BudgetDraft {
+    let budget = BudgetDraft {
+        calls: reader.integer("calls", 1..=INTEGER_MAX).and_then(|calls| calls.try_into().ok()),
+        cost: reader.number("cost", 0.0..=COST_MAX),
+        time: reader.duration("time", MILLISECOND..=DEADLINE_MAX),
+    };
+    reader.finish();
+    budget
+}
+
+fn defaults(mut reader: Reader<'_, '_>) -> DefaultsDraft {
+    let defaults = DefaultsDraft {
+        retry: retry(&mut reader),
+        timeout: reader.duration("timeout", MILLISECOND..=TIMEOUT_MAX),
+    };
+    reader.finish();
+    defaults
+}
+
+fn steps(reader: &mut Reader<'_, '_>, shape: Shape) -> Vec<StepDraft> {
+    reader.require("steps");
+    let Some(list) = reader.list("steps", "steps") else { return Vec::new() };
+    if list.is_empty() {
+        let at = reader.at("steps");
+        reader.findings().push(Diagnostic::error("plan.empty_field", at, "a plan has at least one step"));
+    }
+    if list.len() > PLAN_STEPS_MAX {
+        let message = format!("the plan has {} steps, the limit is {PLAN_STEPS_MAX} steps", list.len());
+        let at = reader.at("steps");
+        reader.findings().push(Diagnostic::error("plan.limit", at, message));
+    }
+    list.into_iter()
+        .take(PLAN_STEPS_MAX)
+        .filter_map(|(value, at)| Some(step(Reader::new(value, at, "a step", reader.findings())?, shape)))
+        .collect()
+}
+
+fn step(mut reader: Reader<'_, '_>, shape: Shape) -> StepDraft {
+    reader.require(shape.id_key());
+    let number = (shape == Shape::Numbered).then(|| numbered::read_step(&mut reader)).flatten();
+    let id = match shape {
+        Shape::Numbered => number.map(numbered::id).unwrap_or_default(),
+        // Its spelling is looked at when all ids are known.
+        _ => owned(reader.filled("id")),
+    };
+    let step = StepDraft {
+        pointer: reader.pointer().to_owned(),
+        id,
+        id_key: shape.id_key(),
+        tool_key: shape.tool_key(),
+        number,
+        name: owned(reader.name("name")),
+        description: owned(reader.prose("description", TEXT_BYTES_MAX)),
+        call: call(&mut reader, shape.tool_key()),
+        depends_on: match shape {
+            Shape::Numbered => numbered::depends_on(&mut reader),
+            _ => reader.texts("depends_on", "step ids").unwrap_or_default(),
+        },
+        when: reader.expression("when").map(str::to_owned),
+        for_each: for_each(&mut reader),
+        fallback: reader.child("fallback").and_then(fallback),
+        cancellable: reader.one_of("cancellable", CANCELLABLE),
+        compensation: reader.child(shape.compensation_key()).and_then(compensation),
+        probe: reader.child("probe").and_then(probe),
+        approval: approval(&mut reader),
+        failure_policy: failure_policy(&mut reader),
+        timeout_total: reader.duration("total_timeout", MILLISECOND..=STEP_TIMEOUT_MAX),
+        priority: reader
+            .integer("priority", -i64::from(PRIORITY_MAX)..=i64::from(PRIORITY_MAX))
+            .and_then(|priority| priority.try_into().ok()),
+        output: reader.object("output").cloned().map(Value::Object),
+    };
+    reader.finish();
+    step
+}
+
+/// Reads what a step, a compensation, a probe and a fallback have in common.
+fn call(reader: &mut Reader<'_, '_>, tool_key: &'static str) -> CallDraft {
+    reader.require(tool_key);
+    let tool = owned(reader.name(tool_key));
+    if !tool.is_empty() {
+        ids::check_tool_name(&tool, &reader.at(tool_key), reader.findings());
+    }
+    CallDraft {
+        pointer: reader.pointer().to_owned(),
+        tool,
+        parameters: reader.object("parameters").cloned().unwrap_or_default(),
+        safety: reader.one_of("safety", SAFETY),
+        timeout: reader.duration("timeout", MILLISECOND..=TIMEOUT_MAX),
+        retry: retry(reader),
+    }
+}
+
+fn retry(reader: &mut Reader<'_, '_>) -> Option<RetryDraft> {
+    if let Some(value @ Value::Number(attempts)) = reader.fields().get("retry") {
+        let meant = json!({ "max_attempts": attempts });
+        reader.raw("retry");
+        reader.wrong_type("retry", "an object", value, Some(meant));
+        return None;
+    }
+    let mut reader = reader.child("retry")?;
+    let retry = RetryDraft {
+        pointer: reader.pointer().to_owned(),
+        max_attempts: count(&mut reader, "max_attempts", ATTEMPTS_MAX),
+        backoff: reader.one_of("backoff", BACKOFF),
+        initial: reader.duration("initial", Millis(0)..=BACKOFF_MAX),
+        factor: reader.number("factor", 1.0..=BACKOFF_FACTOR_MAX),
+        max: reader.duration("max", Millis(0)..=BACKOFF_MAX),
+        jitter: reader.flag("jitter"),
+        on: reader.list("on", "error categories").map(|items| {
+            let words = Category::ALL.map(|category| (category.as_str(), category));
+            items.into_iter().filter_map(|(item, at)| reader.word(item, at, &words)).collect()
+        }),
+    };
+    reader.finish();
+    Some(retry)
+}
+
+fn for_each(reader: &mut Reader<'_, '_>) -> Option<FanOutDraft> {
+    match reader.fields().get("for_each") {
+        Some(Value::String(_)) => {
+            let items = reader.expression("for_each")?.to_owned();
+            let pointer = reader.at("for_each");
+            let items_pointer = pointer.clone();
+            return Some(FanOutDraft { pointer, items_pointer, items, max_parallel: None, max_items: None });
+        }
+        Some(value @ Value::Array(_)) => {
+            let meant = value.to_string();
+            reader.raw("for_each");
+            let fits = meant.len() <= EXPRESSION_BYTES_MAX;
+            reader.wrong_type("for_each", "an expression", value, fits.then(|| meant.into()));
+            return None;
+        }
+        _ => {}
+    }
+    let mut reader = reader.child("for_each")?;
+    reader.require("items");
+    let fan_out = FanOutDraft {
+        pointer: reader.pointer().to_owned(),
+        items_pointer: reader.at("items"),
+        items: owned(reader.expression("items")),
+        max_parallel: count(&mut reader, "max_parallel", PARALLEL_MAX),
+        max_items: count(&mut reader, "max_items", FAN_OUT_MAX),
+    };
+    reader.finish();
+    (!fan_out.items.is_empty()).then_some(fan_out)
+}
+
+fn fallback(mut reader: Reader<'_, '_>) -> Option<FallbackDraft> {
+    let fallback = FallbackDraft {
+        call: call(&mut reader, "tool"),
+        compensation: reader.child("compensation").and_then(compensation),
+    };
+    reader.finish();
+    Some(fallback).filter(|fallback| !fallback.call.tool.is_empty())
+}
+
+fn compensation(mut reader: Reader<'_, '_>) -> Option<CompensationDraft> {
+    let compensation =
+        CompensationDraft { call: call(&mut reader, "tool"), probe: reader.child("probe").and_then(probe) };
+    reader.finish();
+    Some(compensation).filter(|compensation| !compensation.call.tool.is_empty())
+}
+
+fn probe(mut reader: Reader<'_, '_>) -> Option<ProbeDraft> {
+    reader.require("happened");
+    let probe = ProbeDraft {
+        call: call(&mut reader, "tool"),
+        happened: owned(reader.expression("happened")),
+        result: reader.expression("result").map(str::to_owned),
+    };
+    reader.finish();
+    Some(probe).filter(|probe| !probe.call.tool.is_empty() && !probe.happened.is_empty())
+}
+
+fn approval(reader: &mut Reader<'_, '_>) -> Option<ApprovalDraft> {
+    if let Some(Value::Bool(required)) = reader.fields().get("approval") {
+        reader.raw("approval");
+        return Some(ApprovalDraft { pointer: reader.at("approval"), required: *required, expires: None });
+    }
+    let mut reader = reader.child("approval")?;
+    let approval = ApprovalDraft {
+        pointer: reader.pointer().to_owned(),
+        // Whoever goes into the details wants one; a mistyped answer must not drop it.
+        required: reader.flag("required").unwrap_or(true),
+        expires: reader.duration("expires", MILLISECOND..=APPROVAL_EXPIRES_MAX),
+    };
+    reader.finish();
+    Some(approval)
+}
+
+fn failure_policy(reader: &mut Reader<'_, '_>) -> Option<PolicyDraft> {
+    if let Some(Value::String(_)) = reader.fields().get("failure_policy") {
+        let action = reader.one_of("failure_policy", ACTIONS);
+        let pointer = reader.at("failure_policy");
+        return Some(PolicyDraft { pointer, action, propagate_to: Vec::new(), reason: String::new() });
+    }
+    let mut reader = reader.child("failure_policy")?;
+    reader.require("action");
+    let policy = PolicyDraft {
+        pointer: reader.pointer().to_owned(),
+        action: reader.one_of("action", ACTIONS),
+        propagate_to: reader.texts("propagate_to", "step ids").unwrap_or_default(),
+        reason: owned(reader.prose("reason", REASON_BYTES_MAX)),
+    };
+    reader.finish();
+    Some(policy)
+}
+
+fn count(reader: &mut Reader<'_, '_>, name: &'static str, max: u32) -> Option<u32> {
+    reader.integer(name, 1..=i64::from(max)).and_then(|count| count.try_into().ok())
+}
+
+fn owned(text: Option<&str>) -> String {
+    text.unwrap_or_default().to_owned()
+}

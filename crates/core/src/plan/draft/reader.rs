@@ -1,0 +1,391 @@
+//! Reads the fields of one object by type, goes on after each mistake, and knows which fields nobody asked for.
+
+use crate::limits::NAME_CHARS_MAX;
+use crate::plan::diagnostic::{Diagnostic, PatchOp};
+use crate::plan::findings::Findings;
+use crate::plan::pointer;
+use crate::plan::wording::{Guess, choices, guess, named, quoted, spelled_plainly};
+use crate::time::Millis;
+use serde_json::{Map, Value};
+use std::ops::RangeInclusive;
+
+/// One object of the document. Every read marks its field as known; [`Reader::finish`] reports the others.
+pub(super) struct Reader<'d, 'f> {
+    fields: &'d Map<String, Value>,
+    pointer: String,
+    known: Vec<&'static str>,
+    missing: Vec<&'static str>,
+    findings: &'f mut Findings,
+}
+
+impl<'d, 'f> Reader<'d, 'f> {
+    /// Returns nothing, and says so, when the value is not an object.
+    pub(super) fn new(
+        value: &'d Value,
+        pointer: String,
+        what: &str,
+        findings: &'f mut Findings,
+    ) -> Option<Reader<'d, 'f>> {
+        let Some(fields) = value.as_object() else {
+            findings.push_with(|| {
+                let message = format!("expected {what}, which is an object, found {}", named(value));
+                Diagnostic::error("plan.wrong_type", pointer, message)
+            });
+            return None;
+        };
+        Some(Reader { fields, pointer, known: Vec::with_capacity(24), missing: Vec::new(), findings })
+    }
+
+    pub(super) fn fields(&self) -> &'d Map<String, Value> {
+        self.fields
+    }
+
+    pub(super) fn pointer(&self) -> &str {
+        &self.pointer
+    }
+
+    pub(super) fn at(&self, name: &str) -> String {
+        pointer::field(&self.pointer, name)
+    }
+
+    pub(super) fn findings(&mut self) -> &mut Findings {
+        self.findings
+    }
+
+    /// Reports at [`Reader::finish`] if the field is not there.
+    pub(super) fn require(&mut self, name: &'static str) {
+        self.missing.push(name);
+    }
+
+    /// Returns a field as it is, null included.
+    pub(super) fn raw(&mut self, name: &'static str) -> Option<&'d Value> {
+        self.known.push(name);
+        self.fields.get(name)
+    }
+
+    /// Returns a field; null is a mistake, because nobody can tell what was meant by it.
+    pub(super) fn take(&mut self, name: &'static str) -> Option<&'d Value> {
+        let value = self.raw(name)?;
+        if !value.is_null() {
+            return Some(value);
+        }
+        let at = self.at(name);
+        self.findings.push_with(|| {
+            Diagnostic::error("plan.wrong_type", &*at, format!("{} is null", quoted(name)))
+                .hint("leave the field out")
+                .fix(vec![PatchOp::Remove { path: at }])
+        });
+        None
+    }
+
+    /// Reads a text that may be empty.
+    pub(super) fn prose(&mut self, name: &'static str, bytes_max: usize) -> Option<&'d str> {
+        let text = self.text(name)?;
+        if text.len() > bytes_max {
+            self.limit(name, format!("{} bytes long", text.len()), format!("{bytes_max} bytes"));
+            return None;
+        }
+        Some(text)
+    }
+
+    /// Reads a text that must say something.
+    pub(super) fn filled(&mut self, name: &'static str) -> Option<&'d str> {
+        let text = self.text(name)?;
+        if text.trim().is_empty() {
+            let at = self.at(name);
+            self.findings.push(Diagnostic::error(
+                "plan.empty_field",
+                at,
+                format!("{} is empty", quoted(name)),
+            ));
+            return None;
+        }
+        Some(text)
+    }
+
+    /// Reads a short text that must say something.
+    pub(super) fn name(&mut self, name: &'static str) -> Option<&'d str> {
+        let text = self.filled(name)?;
+        let chars = text.chars().count();
+        if chars > NAME_CHARS_MAX {
+            self.limit(name, format!("{chars} characters long"), format!("{NAME_CHARS_MAX} characters"));
+        }
+        Some(text)
+    }
+
+    /// Reads an expression; `{{ }}` around the whole of it says nothing more and is taken off.
+    pub(super) fn expression(&mut self, name: &'static str) -> Option<&'d str> {
+        self.filled(name).map(without_braces)
+    }
+
+    pub(super) fn flag(&mut self, name: &'static str) -> Option<bool> {
+        let value = self.take(name)?;
+        if let Value::Bool(yes) = value {
+            return Some(*yes);
+        }
+        let meant = value.as_str().and_then(|word| match &*spelled_plainly(word) {
+            "true" | "yes" | "on" => Some(Value::Bool(true)),
+            "false" | "no" | "off" => Some(Value::Bool(false)),
+            _ => None,
+        });
+        self.wrong_type(name, "true or false", value, meant);
+        None
+    }
+
+    pub(super) fn integer(&mut self, name: &'static str, bounds: RangeInclusive<i64>) -> Option<i64> {
+        let value = self.take(name)?;
+        let Some(number) = value.as_i64() else {
+            let meant = match value {
+                Value::String(text) => text.trim().parse::<i64>().ok().map(Value::from),
+                Value::Number(number) => number
+                    .as_f64()
+                    .filter(|number| number.fract() == 0.0 && number.abs() < 1e15)
+                    .map(|number| Value::from(number as i64)),
+                _ => None,
+            };
+            self.wrong_type(name, "a whole number", value, meant);
+            return None;
+        };
+        self.within(name, number, bounds)
+    }
+
+    pub(super) fn number(&mut self, name: &'static str, bounds: RangeInclusive<f64>) -> Option<f64> {
+        let value = self.take(name)?;
+        let Some(number) = value.as_f64() else {
+            self.wrong_type(name, "a number", value, None);
+            return None;
+        };
+        self.within(name, number, bounds)
+    }
+
+    pub(super) fn duration(&mut self, name: &'static str, bounds: RangeInclusive<Millis>) -> Option<Millis> {
+        let value = self.take(name)?;
+        let Some(duration) = value.as_str().and_then(Millis::parse) else {
+            let message =
+                format!("{} must be a duration such as \"1h30m\", found {}", quoted(name), named(value));
+            let hint = match value.as_u64() {
+                Some(number) => format!("write \"{number}s\" for seconds, \"{number}ms\" for milliseconds"),
+                None => "write \"250ms\", \"30s\", \"5m\", \"24h\", \"7d\" or a sum of them".to_owned(),
+            };
+            let at = self.at(name);
+            self.findings.push(Diagnostic::error("plan.duration", at, message).hint(hint));
+            return None;
+        };
+        self.within(name, duration, bounds)
+    }
+
+    pub(super) fn one_of<T: Copy>(&mut self, name: &'static str, words: &[(&'static str, T)]) -> Option<T> {
+        let value = self.take(name)?;
+        let at = self.at(name);
+        self.word(value, at, words)
+    }
+
+    /// Reads a value that stands for one of a few words.
+    pub(super) fn word<T: Copy>(
+        &mut self,
+        value: &Value,
+        at: String,
+        words: &[(&'static str, T)],
+    ) -> Option<T> {
+        let known = || words.iter().map(|(word, _)| *word);
+        let found = value.as_str();
+        if let Some((_, meaning)) = words.iter().find(|(word, _)| Some(*word) == found) {
+            return Some(*meaning);
+        }
+        self.findings.push_with(|| {
+            let known: Vec<&str> = known().collect();
+            let message = format!("expected {}, found {}", choices(&known), named(value));
+            let code = if found.is_some() { "plan.unknown_value" } else { "plan.wrong_type" };
+            let guess = found.and_then(|found| guess(found, known.iter().copied()));
+            let diagnostic = Diagnostic::error(code, &*at, message);
+            match guess {
+                Some(Guess::Clear(word)) => diagnostic
+                    .hint(format!("did you mean {}?", quoted(word)))
+                    .fix(vec![PatchOp::Replace { path: at, value: word.into() }]),
+                Some(Guess::Vague(word)) => diagnostic.hint(format!("did you mean {}?", quoted(word))),
+                None => diagnostic,
+            }
+        });
+        None
+    }
+
+    /// Reads a list, each item with its pointer.
+    pub(super) fn list(&mut self, name: &'static str, what: &str) -> Option<Vec<(&'d Value, String)>> {
+        let value = self.take(name)?;
+        let Value::Array(items) = value else {
+            let meant = (!value.is_object()).then(|| Value::Array(vec![value.clone()]));
+            self.wrong_type(name, &format!("a list of {what}"), value, meant);
+            return None;
+        };
+        let list = self.at(name);
+        Some(items.iter().enumerate().map(|(at, item)| (item, pointer::item(&list, at))).collect())
+    }
+
+    /// Reads a list of texts that must say something, each with its pointer.
+    pub(super) fn texts(&mut self, name: &'static str, what: &str) -> Option<Vec<(String, String)>> {
+        let mut texts = Vec::new();
+        for (item, at) in self.list(name, what)? {
+            match item {
+                Value::String(text) if !text.trim().is_empty() => texts.push((text.clone(), at)),
+                Value::String(_) => {
+                    let message = format!("an item of {} is empty", quoted(name));
+                    self.findings.push(Diagnostic::error("plan.empty_field", at, message));
+                }
+                _ => {
+                    let message = format!("{} must list {what}, found {}", quoted(name), named(item));
+                    self.findings.push(Diagnostic::error("plan.wrong_type", at, message));
+                }
+            }
+        }
+        Some(texts)
+    }
+
+    pub(super) fn object(&mut self, name: &'static str) -> Option<&'d Map<String, Value>> {
+        let value = self.take(name)?;
+        if value.as_object().is_none() {
+            self.wrong_type(name, "an object", value, None);
+        }
+        value.as_object()
+    }
+
+    /// Returns a reader of the object in a field.
+    pub(super) fn child(&mut self, name: &'static str) -> Option<Reader<'d, '_>> {
+        let value = self.take(name)?;
+        if !value.is_object() {
+            self.wrong_type(name, "an object", value, None);
+            return None;
+        }
+        Reader::new(value, self.at(name), "an object", self.findings)
+    }
+
+    pub(super) fn wrong_type(&mut self, name: &str, expected: &str, found: &Value, meant: Option<Value>) {
+        let path = self.at(name);
+        self.findings.push_with(|| {
+            let message = format!("{} must be {expected}, found {}", quoted(name), named(found));
+            let diagnostic = Diagnostic::error("plan.wrong_type", &*path, message);
+            match meant {
+                Some(value) => {
+                    diagnostic.hint(format!("write {value}")).fix(vec![PatchOp::Replace { path, value }])
+                }
+                None => diagnostic,
+            }
+        });
+    }
+
+    pub(super) fn limit(&mut self, name: &str, is: String, limit: String) {
+        let message = format!("{} is {is}, the limit is {limit}", quoted(name));
+        let at = self.at(name);
+        self.findings.push(Diagnostic::error("plan.limit", at, message));
+    }
+
+    /// Reports the fields nobody asked for, and those that had to be there and are not.
+    pub(super) fn finish(mut self) {
+        // Most objects are in order; then there is nothing to look up twice.
+        for (name, value) in self.fields {
+            if self.known.contains(&name.as_str()) {
+                continue;
+            }
+            let (meant, clear) = match self.meant_by(name) {
+                Some(Guess::Clear(meant)) => (Some(meant), true),
+                Some(Guess::Vague(meant)) => (Some(meant), false),
+                None => (None, false),
+            };
+            // One mistake, one finding: the field is there, only its name is wrong.
+            self.missing.retain(|missing| Some(*missing) != meant);
+            self.unknown_field(name, value, meant, clear);
+        }
+        for name in std::mem::take(&mut self.missing) {
+            if !self.fields.contains_key(name) {
+                let pointer = &self.pointer;
+                self.findings.push_with(|| {
+                    Diagnostic::error(
+                        "plan.missing_field",
+                        &**pointer,
+                        format!("{} is missing", quoted(name)),
+                    )
+                });
+            }
+        }
+    }
+
+    fn unknown_field(&mut self, name: &str, value: &Value, meant: Option<&'static str>, clear: bool) {
+        let (path, target) = (self.at(name), meant.map(|meant| self.at(meant)));
+        let free = meant.is_some_and(|meant| !self.fields.contains_key(meant));
+        // `retries: 3` has to become an object; how many attempts that makes only its author knows.
+        let fits = meant != Some("retry") || value.is_object();
+        self.findings.push_with(|| {
+            let message = format!("there is no field {} here", quoted(name));
+            let mut diagnostic = Diagnostic::error("plan.unknown_field", &*path, message);
+            diagnostic.hint = meant.map(|meant| format!("did you mean {}?", quoted(meant)));
+            diagnostic.fix = target.filter(|_| clear && free && fits).map(|target| {
+                vec![PatchOp::Remove { path }, PatchOp::Add { path: target, value: value.clone() }]
+            });
+            diagnostic
+        });
+    }
+
+    fn meant_by(&self, name: &str) -> Option<Guess<'static>> {
+        let plain = spelled_plainly(name);
+        let other = OTHER_NAMES.iter().find(|(_, others)| others.contains(&plain.as_str()));
+        match other.filter(|(meant, _)| self.known.contains(meant)) {
+            Some((meant, _)) => Some(Guess::Clear(meant)),
+            None => guess(name, self.known.iter().copied()),
+        }
+    }
+
+    fn text(&mut self, name: &'static str) -> Option<&'d str> {
+        let value = self.take(name)?;
+        if value.as_str().is_none() {
+            let meant = matches!(value, Value::Bool(_) | Value::Number(_)).then(|| value.to_string().into());
+            self.wrong_type(name, "a text", value, meant);
+        }
+        value.as_str()
+    }
+
+    fn within<T: PartialOrd + std::fmt::Display>(
+        &mut self,
+        name: &str,
+        value: T,
+        bounds: RangeInclusive<T>,
+    ) -> Option<T> {
+        if value > *bounds.end() {
+            self.limit(name, value.to_string(), bounds.end().to_string());
+            return None;
+        }
+        if value < *bounds.start() {
+            let message = format!("{} is {value}, expected at least {}", quoted(name), bounds.start());
+            let at = self.at(name);
+            self.findings.push(Diagnostic::error("plan.limit", at, message));
+            return None;
+        }
+        Some(value)
+    }
+}
+
+/// What other systems call our fields, spelled plainly.
+const OTHER_NAMES: &[(&str, &[&str])] = &[
+    ("approval", &["approve", "requiresapproval"]),
+    ("compensation", &["undo", "rollback", "cancellation", "cancel", "revert"]),
+    ("depends_on", &["needs", "after", "depends", "dependencies", "requires"]),
+    ("failure_policy", &["onerror", "onfailure"]),
+    ("for_each", &["loop", "each", "withitems"]),
+    ("max_attempts", &["attempts", "maxretries", "retries"]),
+    ("max_parallel", &["concurrency", "maxconcurrency", "parallelism", "parallel"]),
+    ("on_failure", &["failurepolicy", "onerror"]),
+    ("parameters", &["args", "arguments", "params", "input", "inputs", "with"]),
+    ("result", &["output"]),
+    ("retry", &["retries", "retrypolicy"]),
+    ("steps", &["tasks", "actions"]),
+    ("tool", &["toolname", "uses", "action"]),
+    ("tool_name", &["tool"]),
+    ("total_timeout", &["timeouttotal"]),
+    ("when", &["condition", "if"]),
+];
+
+fn without_braces(text: &str) -> &str {
+    let trimmed = text.trim();
+    match trimmed.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")) {
+        Some(inside) if !inside.contains("{{") && !inside.contains("}}") => inside.trim(),
+        _ => trimmed,
+    }
+}

@@ -1,0 +1,1 @@
+//! Reading drafts, by tables.

@@ -1,0 +1,65 @@
+//! The findings of one document, in the order they were made and never more than a bound.
+
+use super::diagnostic::Diagnostic;
+use crate::limits::{FINDINGS_BYTES_MAX, FINDINGS_MAX};
+
+/// Collects findings. A hostile document cannot make it grow without end.
+#[derive(Debug, Default)]
+pub struct Findings {
+    list: Vec<Diagnostic>,
+    bytes: usize,
+    left_out: usize,
+}
+
+impl Findings {
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        self.push_with(|| diagnostic);
+    }
+
+    /// Adds a finding that is only worked out while there is room for it.
+    pub fn push_with(&mut self, find: impl FnOnce() -> Diagnostic) {
+        if self.list.len() >= FINDINGS_MAX || self.bytes >= FINDINGS_BYTES_MAX {
+            self.left_out += 1;
+            return;
+        }
+        let diagnostic = find();
+        self.bytes += diagnostic.pointer.len() + diagnostic.message.len();
+        self.list.push(diagnostic);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Returns the findings; when some were left out, the last one says so.
+    pub fn into_list(mut self) -> Vec<Diagnostic> {
+        if self.left_out > 0 {
+            let message =
+                format!("only {} findings are listed, {} more were left out", self.list.len(), self.left_out);
+            self.list.push(Diagnostic::error("plan.too_many_findings", "", message));
+        }
+        self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_beyond_the_bound_are_counted_not_kept() {
+        let long = "x".repeat(FINDINGS_BYTES_MAX);
+        for (pointer, made, kept, last) in [
+            ("", FINDINGS_MAX, FINDINGS_MAX, "plan.x"),
+            ("", FINDINGS_MAX + 1, FINDINGS_MAX + 1, "plan.too_many_findings"),
+            ("", FINDINGS_MAX + 9, FINDINGS_MAX + 1, "plan.too_many_findings"),
+            (&long, 1, 1, "plan.x"),
+            (&long, 9, 2, "plan.too_many_findings"),
+        ] {
+            let mut findings = Findings::default();
+            (0..made).for_each(|_| findings.push(Diagnostic::error("plan.x", pointer, "x")));
+            let list = findings.into_list();
+            assert_eq!((list.len(), list[list.len() - 1].code), (kept, last));
+        }
+    }
+}

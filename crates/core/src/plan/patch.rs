@@ -1,0 +1,132 @@
+//! Applies a fix: the add, remove and replace of JSON Patch (RFC 6902).
+
+use super::diagnostic::PatchOp;
+use super::pointer;
+use serde_json::Value;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    #[error("{path:?} is not a JSON Pointer")]
+    BadPointer { path: String },
+    #[error("nothing stands at {path:?}")]
+    Missing { path: String },
+    #[error("{path:?} would stand in something that is neither an object nor a list")]
+    NoContainer { path: String },
+    #[error("the whole document cannot be removed")]
+    RemovesRoot,
+}
+
+/// Returns the value with all operations applied, in order; the given one stays as it is.
+pub fn apply_patch(value: &Value, patch: &[PatchOp]) -> Result<Value, PatchError> {
+    let mut patched = value.clone();
+    for op in patch {
+        match op {
+            PatchOp::Add { path, value } => add(&mut patched, path, value.clone())?,
+            PatchOp::Remove { path } => remove(&mut patched, path)?,
+            PatchOp::Replace { path, value } => {
+                *find(&mut patched, path)? = value.clone();
+            }
+        }
+    }
+    Ok(patched)
+}
+
+fn add(root: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
+    let Some((parent, name)) = split(path)? else {
+        *root = value;
+        return Ok(());
+    };
+    match find(root, parent)? {
+        Value::Object(fields) => {
+            fields.insert(name, value);
+        }
+        Value::Array(items) => {
+            let at = if name == "-" { Some(items.len()) } else { pointer::index(&name) };
+            let at = at.filter(|&at| at <= items.len()).ok_or_else(|| missing(path))?;
+            items.insert(at, value);
+        }
+        _ => return Err(PatchError::NoContainer { path: path.to_owned() }),
+    }
+    Ok(())
+}
+
+fn remove(root: &mut Value, path: &str) -> Result<(), PatchError> {
+    let (parent, name) = split(path)?.ok_or(PatchError::RemovesRoot)?;
+    match find(root, parent)? {
+        // Shifting keeps the order of the fields that stay.
+        Value::Object(fields) => fields.shift_remove(&name).map(drop).ok_or_else(|| missing(path)),
+        Value::Array(items) => {
+            let at = pointer::index(&name).filter(|&at| at < items.len()).ok_or_else(|| missing(path))?;
+            items.remove(at);
+            Ok(())
+        }
+        _ => Err(PatchError::NoContainer { path: path.to_owned() }),
+    }
+}
+
+/// Splits a pointer into its parent and its last name; `None` for the root.
+fn split(path: &str) -> Result<Option<(&str, String)>, PatchError> {
+    let bad = || PatchError::BadPointer { path: path.to_owned() };
+    let mut names = pointer::names(path).ok_or_else(bad)?;
+    let Some(name) = names.pop() else { return Ok(None) };
+    let parent = path.rfind('/').map(|at| &path[..at]).ok_or_else(bad)?;
+    Ok(Some((parent, name)))
+}
+
+fn find<'a>(root: &'a mut Value, path: &str) -> Result<&'a mut Value, PatchError> {
+    if pointer::names(path).is_none() {
+        return Err(PatchError::BadPointer { path: path.to_owned() });
+    }
+    root.pointer_mut(path).ok_or_else(|| missing(path))
+}
+
+fn missing(path: &str) -> PatchError {
+    PatchError::Missing { path: path.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn operations_apply_in_order_and_keep_the_rest() {
+        let patch: Vec<PatchOp> = serde_json::from_value(json!([
+            {"op": "remove", "path": "/a"},
+            {"op": "add", "path": "/x~1y", "value": 1},
+            {"op": "add", "path": "/list/1", "value": "b"},
+            {"op": "add", "path": "/list/-", "value": "d"},
+            {"op": "remove", "path": "/list/0"},
+            {"op": "replace", "path": "/list/0", "value": "B"},
+        ]))
+        .unwrap();
+        let before = json!({"a": 0, "k": 1, "list": ["a", "c"], "z": 2});
+        let after = apply_patch(&before, &patch).unwrap();
+        assert_eq!(after.to_string(), r#"{"k":1,"list":["B","c","d"],"z":2,"x/y":1}"#);
+        assert_eq!(before["a"], 0);
+    }
+
+    #[test]
+    fn operations_on_nothing_are_refused() {
+        let add = |path: &str| PatchOp::Add { path: path.into(), value: json!(0) };
+        let remove = |path: &str| PatchOp::Remove { path: path.into() };
+        let replace = |path: &str| PatchOp::Replace { path: path.into(), value: json!(0) };
+        for (op, error) in [
+            (add("a"), "\"a\" is not a JSON Pointer"),
+            (add("/n/x"), "\"/n/x\" would stand in something that is neither an object nor a list"),
+            (add("/l/2"), "nothing stands at \"/l/2\""),
+            (add("/no/x"), "nothing stands at \"/no\""),
+            (remove(""), "the whole document cannot be removed"),
+            (remove("/no"), "nothing stands at \"/no\""),
+            (remove("/l/-"), "nothing stands at \"/l/-\""),
+            (remove("/l/01"), "nothing stands at \"/l/01\""),
+            (remove("/n/x"), "\"/n/x\" would stand in something that is neither an object nor a list"),
+            (replace("/no"), "nothing stands at \"/no\""),
+            (replace("/~2"), "\"/~2\" is not a JSON Pointer"),
+        ] {
+            let refused = apply_patch(&json!({"n": 1, "l": [1]}), std::slice::from_ref(&op)).unwrap_err();
+            assert_eq!(refused.to_string(), error, "{op:?}");
+        }
+        assert_eq!(apply_patch(&json!(1), &[add("")]).unwrap(), json!(0));
+    }
+}
