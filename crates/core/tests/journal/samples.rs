@@ -69,7 +69,7 @@ impl Values {
     }
 
     fn flag(&mut self) -> bool {
-        self.number(self.round as u64) % 2 == 0
+        self.number(self.round as u64).is_multiple_of(2)
     }
 
     fn pick<T: Clone>(&mut self, choices: &[T]) -> T {
