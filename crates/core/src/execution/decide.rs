@@ -73,7 +73,8 @@ impl Execution {
         }
     }
 
-    /// The timers of a kind, earliest first; a call that waits for its tool to be accepted has none.
+    /// The timers of a kind, earliest first. A call that waits for its tool to be accepted has none, nor has one
+    /// that an agent made out of turn and that now has to wait for what it needs.
     pub(super) fn timers_of(&self, timer: Timer) -> impl Iterator<Item = (Timestamp, PartAt)> {
         let side = move |at: PartAt| match timer {
             Timer::Retry | Timer::RetryUndo => self.part_at(at).and_then(|part| part.side()),
@@ -82,7 +83,8 @@ impl Execution {
         };
         let is_drifted = move |at: PartAt| side(at).is_some_and(|side| self.is_drifted(at, side));
         let timers = self.agenda.timer(timer).iter().copied();
-        timers.filter(move |(_, at)| self.drifted.is_empty() || !is_drifted(*at))
+        let in_turn = move |at: PartAt| timer != Timer::Retry || self.steps[at.step()].unmet == 0;
+        timers.filter(move |(_, at)| in_turn(*at) && (self.drifted.is_empty() || !is_drifted(*at)))
     }
 
     /// Whether Rutter may call tools at all.

@@ -81,7 +81,7 @@ impl Draft<'_> {
             if let Some(PartState::Approved { side, .. }) = self.execution.part_at(at).map(|part| &part.state)
             {
                 let side = *side;
-                if self.execution.may_begin() {
+                if self.execution.may_begin() && self.execution.steps[at.step()].unmet == 0 {
                     self.start(at, side)?;
                 }
             }
