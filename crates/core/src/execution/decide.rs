@@ -67,7 +67,7 @@ impl Execution {
         match timer {
             Timer::Attempt => live,
             Timer::Step | Timer::Approval => self.phase == Phase::Forward,
-            Timer::Retry => self.may_begin(),
+            Timer::Retry => self.may_begin() && self.has_line(),
             Timer::RetryUndo => self.phase == Phase::Undoing && self.may_call(),
             Timer::RetryProbe => live && self.may_call(),
         }
@@ -90,6 +90,13 @@ impl Execution {
     /// Whether Rutter may call tools at all.
     pub(super) fn may_call(&self) -> bool {
         self.driver == Driver::Server && (!self.paused || Mutation::IgnorePause.is_active())
+    }
+
+    /// Whether one more forward attempt keeps within the plan's parallelism.
+    ///
+    /// Holding a place is enough, as long as Rutter drives; an agent may have taken more than there are.
+    pub(super) fn has_line(&self) -> bool {
+        self.agenda.calling < self.plan.max_parallel as usize || Mutation::IgnorePlaces.is_active()
     }
 
     /// Whether new forward attempts may be made: nothing holds the execution up.
