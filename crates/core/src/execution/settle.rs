@@ -140,6 +140,14 @@ impl Execution {
         self.agenda.failing.remove(&step);
         self.steps[step].stage = stage;
         self.unsettled = self.unsettled.saturating_sub(1);
+        for part in &mut self.steps[step].parts {
+            // What was to be done anew, and now will not be, may still have an effect from before.
+            if part.state == PartState::Pending && part.effect.is_some() {
+                part.stop();
+                self.rests += 1;
+                part.rest = self.rests;
+            }
+        }
         let plan = self.plan.0.clone();
         for dependent in &plan.graph.dependents[step] {
             let unmet = &mut self.steps[dependent.step].unmet;

@@ -10,6 +10,7 @@ use crate::id::PartId;
 use crate::journal::event::{EndedAs, Side};
 use crate::time::Timestamp;
 use crate::tool::{Category, Failure};
+use std::collections::BTreeMap;
 
 impl Execution {
     /// Nothing new begins. What certainly has no effect is cancelled; what is under way comes to rest by itself.
@@ -102,15 +103,23 @@ impl Execution {
     }
 
     pub(super) fn start_undo(&mut self, parts: &[PartId], whole: bool) -> Applied {
-        let mut scope = Vec::with_capacity(parts.len());
+        let mut scope = BTreeMap::new();
         for id in parts {
             let place = self.locate(id).ok_or_else(|| format!("part {id} is not in the plan"))?;
             let part = self.part_at(place).ok_or_else(|| format!("part {id} is not there"))?;
-            if part.effect.is_none() || part.is_active() || scope.iter().any(|(known, _)| *known == place) {
+            if part.effect.is_none() || part.is_active() || scope.insert(place, part.rest).is_some() {
                 return Err(format!("part {id} has nothing to undo, or is named twice"));
             }
-            scope.push((place, part.rest));
         }
+        for place in scope.keys() {
+            let mut part = self.steps[place.step()].parts[place.item()].clone();
+            if let PartState::CompensationFailed { accepted: accepted @ false, .. } = &mut part.state {
+                // It failed in an undoing that is over; this one tries anew.
+                *accepted = true;
+                self.replace(*place, part);
+            }
+        }
+        let scope: Vec<(PartAt, u64)> = scope.into_iter().collect();
         self.undo = Some(Undo::new(&self.plan.0.graph, &scope, whole));
         self.phase = Phase::Undoing;
         Ok(())
