@@ -1,1 +1,3 @@
-//! Placeholder.
+//! The simulator and what the tests of Rutter share.
+
+pub mod scene;
