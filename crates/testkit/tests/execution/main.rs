@@ -2,11 +2,15 @@
 
 mod answers;
 mod approvals;
+mod compensation;
 mod conditions;
+mod context;
 mod control;
 mod doubts;
+mod fallback;
 mod fan_out;
 mod forward;
 mod found;
+mod limits;
 mod policies;
 mod retries;
