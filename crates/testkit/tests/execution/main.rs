@@ -1,5 +1,6 @@
 //! Executions by tables: one file per theme, one binary so that it is linked once.
 
+mod agent;
 mod answers;
 mod approvals;
 mod compensation;
@@ -13,4 +14,8 @@ mod forward;
 mod found;
 mod limits;
 mod policies;
+mod refusals;
+mod replan;
 mod retries;
+mod transitions;
+mod view;
