@@ -84,7 +84,11 @@ fn table() -> Vec<(&'static str, Scene, Input)> {
         ("execution.ended", ended(), Input::ReportDrift { tool: tool("t.once"), found: Hash::ZERO }),
         ("execution.ended", ended(), answering(failure(), Answer::Retry, None)),
         ("execution.stopping", after(|scene| scene.cancel(None)), begin()),
-        ("execution.stopping", after(|scene| scene.cancel(None)), Input::Cancel { reason: String::new(), undo: None }),
+        (
+            "execution.stopping",
+            after(|scene| scene.cancel(None)),
+            Input::Cancel { reason: String::new(), undo: None },
+        ),
         ("execution.paused", after(Scene::pause), Input::Pause { reason: String::new() }),
         ("execution.not_paused", started(), Input::Resume { reason: String::new() }),
         ("execution.unknown_part", ended(), compensating(Some(&["nobody"]))),
@@ -103,8 +107,16 @@ fn table() -> Vec<(&'static str, Scene, Input)> {
         ("execution.not_replanning", started(), Input::AbandonReplan { reason: String::new() }),
         ("execution.driver", started(), Input::RecordEnd { reason: String::new() }),
         ("execution.driver", started(), hand_over(Driver::Server)),
-        ("execution.unknown_tool", started(), Input::ReportDrift { tool: tool("no.body"), found: Hash::ZERO }),
-        ("execution.text_too_long", started(), Input::Kill { reason: "x".repeat(limits::REASON_BYTES_MAX + 1) }),
+        (
+            "execution.unknown_tool",
+            started(),
+            Input::ReportDrift { tool: tool("no.body"), found: Hash::ZERO },
+        ),
+        (
+            "execution.text_too_long",
+            started(),
+            Input::Kill { reason: "x".repeat(limits::REASON_BYTES_MAX + 1) },
+        ),
         ("replan.under_way", started(), replan(OTHER)),
         ("replan.in_doubt", doubtful(), replan(OTHER)),
     ];
@@ -113,11 +125,14 @@ fn table() -> Vec<(&'static str, Scene, Input)> {
     refused.push(("execution.too_large", started(), Input::SaveContext { values }));
     let by_hand = Input::RecordCompensation { part: part("a"), description: String::new(), evidence: None };
     refused.push(("execution.nothing_to_undo", opened(), by_hand));
-    let mut over = Scene::started("budget: {calls: 1}\nsteps: [{id: a, tool: t.once}, {id: b, tool: t.once}]");
+    let mut over =
+        Scene::started("budget: {calls: 1}\nsteps: [{id: a, tool: t.once}, {id: b, tool: t.once}]");
     over.returns("a", done(json!({})));
     let limit = Question::Limit(rutter_core::journal::event::Limit::Calls);
     refused.push(("execution.no_such_answer", over, answering(limit, Answer::Retry, None)));
-    let two = |tool: &str| format!("steps: [{{id: a, tool: {tool}, retry: {{max_attempts: 1}}}}, {{id: b, tool: t.once}}]");
+    let two = |tool: &str| {
+        format!("steps: [{{id: a, tool: {tool}, retry: {{max_attempts: 1}}}}, {{id: b, tool: t.once}}]")
+    };
     let mut completed = Scene::started(&two("t.once"));
     completed.returns("a", done(json!({})));
     completed.returns("b", fails(ToolError));
