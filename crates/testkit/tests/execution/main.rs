@@ -14,6 +14,7 @@ mod forward;
 mod found;
 mod limits;
 mod policies;
+mod random;
 mod refusals;
 mod replan;
 mod retries;

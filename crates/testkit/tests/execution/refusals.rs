@@ -189,9 +189,10 @@ fn codes_are_listed_once() {
 
 #[test]
 fn messages_say_why_in_lower_case_without_a_full_stop() {
-    for (_, mut scene, input) in table().into_iter().chain(table_of_a_person()) {
+    for (code, mut scene, input) in table().into_iter().chain(table_of_a_person()) {
         for actor in [agent(), person()] {
             let Err(refusal) = scene.input(&actor, input.clone()) else { continue };
+            assert!(CODES.contains(&refusal.code), "{code}");
             let first = refusal.message.chars().next().unwrap();
             assert!(!first.is_uppercase() || refusal.message.starts_with("Rutter"), "{refusal}");
             assert!(!refusal.message.ends_with('.'), "{refusal}");

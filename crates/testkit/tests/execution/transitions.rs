@@ -6,7 +6,7 @@ use rutter_core::execution::Execution;
 use rutter_core::execution::input::{Input, Moment};
 use rutter_core::execution::part::{PartState, Probing};
 use rutter_core::hash::Hash;
-use rutter_core::id::PartId;
+use rutter_core::id::{PartId, StepId};
 use rutter_core::journal::event::{
     Answer, Deviation, DoubtSource, EndedAs, Event, LateAnswer, Limit, PlanRef, Question, Record, Side,
     SkipReason, Then,
@@ -483,24 +483,27 @@ fn any_event() -> impl Strategy<Value = Event> {
     let lists = prop::collection::vec(ids.clone(), 0..3);
     (0..36u32, parts, ids, sides, thens, (actions, answers, lists), (1..3u32, any::<bool>())).prop_map(
         |(kind, part, step, side, then, (action, answer, steps), (attempt, flag))| {
-            event(kind, part, step, side, then, action, answer, steps, attempt, flag)
+            event(Draw { kind, part, step, side, then, action, answer, steps, attempt, flag })
         },
     )
 }
 
-#[allow(clippy::too_many_arguments)]
-fn event(
+/// What an event can be made of.
+struct Draw {
     kind: u32,
     part: PartId,
-    step: rutter_core::id::StepId,
+    step: StepId,
     side: Side,
     then: Then,
     action: PolicyAction,
     answer: Answer,
-    steps: Vec<rutter_core::id::StepId>,
+    steps: Vec<StepId>,
     attempt: u32,
     flag: bool,
-) -> Event {
+}
+
+fn event(draw: Draw) -> Event {
+    let Draw { kind, part, step, side, then, action, answer, steps, attempt, flag } = draw;
     let reason = String::new();
     let call = Hash::ZERO;
     let by = if flag { Driver::Server } else { Driver::Agent };
