@@ -17,6 +17,7 @@ mod policies;
 mod random;
 mod refusals;
 mod replan;
+mod replay;
 mod retries;
 mod transitions;
 mod view;
