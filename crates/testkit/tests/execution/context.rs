@@ -33,11 +33,14 @@ fn a_context_can_be_saved_in_every_phase_and_calls_nothing() {
 }
 
 #[test]
-fn a_context_has_a_size() {
+fn a_context_has_a_size_over_all_that_is_saved() {
     let mut scene = Scene::of("steps: [{id: a, tool: t.once}]");
-    let text = |bytes: usize| json!({ "t": "x".repeat(bytes - 8) });
-    assert_eq!(scene.refused(&agent(), save(text(limits::VALUE_BYTES_MAX + 1))), "execution.too_large");
-    scene.give(&agent(), save(text(limits::VALUE_BYTES_MAX)));
+    let text = |key: &str, bytes: usize| json!({ key: "x".repeat(bytes) });
+    let half = limits::VALUE_BYTES_MAX / 2 - 16;
+    assert_eq!(scene.refused(&agent(), save(text("a", limits::VALUE_BYTES_MAX))), "execution.too_large");
+    scene.give(&agent(), save(text("a", half)));
+    scene.give(&agent(), save(text("b", half)));
+    assert_eq!(scene.refused(&agent(), save(text("c", half))), "execution.too_large");
 }
 
 #[test]

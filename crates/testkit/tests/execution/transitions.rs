@@ -233,7 +233,7 @@ fn part_events(scene: &Scene) -> Vec<(&'static str, Event, &'static [&'static st
         (
             "abandoned",
             Event::RetryAbandoned { part: a(), side, failure: failure() },
-            &["backing off", "falling back", "undo waits"],
+            &["pending", "asking", "approved", "backing off", "falling back", "undo waits"],
         ),
         ("inconclusive", Event::ProbeInconclusive { part: a(), reason: reason() }, &["unprobed"]),
         (
@@ -296,7 +296,13 @@ fn a_late_answer_never_changes_a_part() {
             [LateAnswer::Done(payload()), LateAnswer::NotDone(failure()), LateAnswer::Maybe(failure())]
         {
             let mut execution = scene.execution.clone();
-            let event = Event::LateAnswerArrived { part: part("a"), side: Side::Do, attempt: 1, answer };
+            let event = Event::LateAnswerArrived {
+                part: part("a"),
+                side: Side::Do,
+                attempt: 1,
+                answer,
+                cost_micros: 0,
+            };
             execution.apply(&record(event)).unwrap();
             assert_eq!(execution.part(&part("a")), scene.execution.part(&part("a")), "{state}");
         }
@@ -523,7 +529,13 @@ fn event(draw: Draw) -> Event {
         12..=14 => Event::AttemptSucceeded { part, side, attempt, result: payload(), cost_micros: 1 },
         15..=17 => Event::AttemptFailed { part, side, attempt, failure: failure(), maybe: flag, then },
         18 => Event::AttemptLost { part, side, attempt, then },
-        19 => Event::LateAnswerArrived { part, side, attempt, answer: LateAnswer::NotDone(failure()) },
+        19 => Event::LateAnswerArrived {
+            part,
+            side,
+            attempt,
+            answer: LateAnswer::NotDone(failure()),
+            cost_micros: 0,
+        },
         20 => Event::PreparationFailed { part, side, failure: failure() },
         21 => Event::RetryAbandoned { part, side, failure: failure() },
         22 => Event::ProbeInconclusive { part, reason },
