@@ -329,3 +329,14 @@ fn a_compensation_killed_and_found_undone_can_be_tried_again() {
     scene.compensate(None);
     assert_eq!(scene.calls(), ["undo a#2"]);
 }
+
+#[test]
+fn a_touched_step_that_waits_for_its_retry_is_not_compensated_by_hand_or_is_at_rest_after_it() {
+    let mut scene = Scene::started(TOUCHED);
+    scene.returns("a", maybe(Timeout));
+    scene.pause();
+    scene.answer_failure("a", Answer::Retry);
+    let by_hand = Input::RecordCompensation { part: part("a"), description: String::new(), evidence: None };
+    // Refused or taken, both would do; it must not break.
+    let _ = scene.input(&person(), by_hand);
+}

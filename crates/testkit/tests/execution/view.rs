@@ -207,7 +207,7 @@ fn hundred(id: impl Fn(usize) -> String, goal: &str) -> Scene {
             _ => "",
         };
         let comma = if rest.is_empty() { "" } else { ", " };
-        writeln!(fields, "  - {{id: {}, tool: t.once{comma}{rest}}}", id(number)).unwrap();
+        writeln!(fields, "  - {{id: {}, tool: t.once{comma}{rest}}}", id(number)).expect("a string takes it");
     }
     let mut scene = Scene::started(&fields);
     for number in 0..60 {
