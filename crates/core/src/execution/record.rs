@@ -25,7 +25,7 @@ impl Draft<'_> {
         if self.execution.phase == Phase::Pending {
             self.note(Event::ExecutionStarted {})?;
         }
-        let Some(at) = self.known(&part) else {
+        let Some(at) = self.known(&part).filter(|_| self.execution.phase == Phase::Forward) else {
             return self.undeclared(&part, tool.as_ref(), parameters);
         };
         let state = self.execution.part_at(at).map(|part| part.state.clone());
@@ -192,7 +192,9 @@ impl Draft<'_> {
         };
         let details = parameters.map(Payload::Present);
         self.note(Event::ActionRecorded { step: None, kind: "undeclared".into(), description, details })?;
-        self.deviate(Deviation::Undeclared, &part.step, "the plan has no such step")
+        let known = self.known(part).is_some();
+        let why = if known { "begun after the execution was stopped" } else { "the plan has no such step" };
+        self.deviate(Deviation::Undeclared, &part.step, why)
     }
 
     /// Needs that have not come to rest were passed over.

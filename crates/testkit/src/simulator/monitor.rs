@@ -86,12 +86,12 @@ impl Monitor {
     /// What must not happen now.
     fn judge(&self, event: &Event) -> Verdict {
         match event {
-            Event::AttemptStarted { part, side, by: Driver::Server, call, .. } => {
+            Event::AttemptStarted { part, side, attempt, by: Driver::Server, call, .. } => {
                 if self.paused {
                     return Err(format!("{part} was started while paused"));
                 }
                 match side {
-                    Side::Do | Side::Fallback => self.judge_forward(part, *side, *call),
+                    Side::Do | Side::Fallback => self.judge_forward(part, *side, *attempt, *call),
                     Side::Undo => self.judge_undo(part),
                     Side::Probe if self.in_doubt.contains(part) => Ok(()),
                     Side::Probe => Err(format!("{part} was probed without doubt")),
@@ -119,7 +119,7 @@ impl Monitor {
         }
     }
 
-    fn judge_forward(&self, part: &PartId, side: Side, call_hash: Hash) -> Verdict {
+    fn judge_forward(&self, part: &PartId, side: Side, attempt: u32, call_hash: Hash) -> Verdict {
         let (at, step) = self.step(part)?;
         if self.stopped || self.over || self.replanning || !self.held.is_empty() {
             return Err(format!("{part} was started while the execution was stopped or held"));
@@ -147,7 +147,8 @@ impl Monitor {
         if step.approval.is_some() && self.grants.get(part) != Some(&call_hash) {
             return Err(format!("{part} was started without approval of this call"));
         }
-        if self.condition(&step) == Some(false) {
+        // What an agent has begun, whatever the condition, may be gone on with.
+        if attempt == 1 && side == Side::Do && self.condition(&step) == Some(false) {
             return Err(format!("{part} was started although its condition is false"));
         }
         Ok(())

@@ -220,10 +220,10 @@ pub fn revise(chance: &mut Chance, document: &Value) -> Value {
 /// Removes every mention of a step that is no longer there.
 fn forget(step: &mut Value, gone: &str) {
     let mentions = |value: &Value| value.to_string().contains(&format!("steps.{gone}."));
-    if let Some(needs) = step["depends_on"].as_array_mut() {
+    if let Some(needs) = step.get_mut("depends_on").and_then(Value::as_array_mut) {
         needs.retain(|need| need != gone);
     }
-    if let Some(parameters) = step["parameters"].as_object_mut() {
+    if let Some(parameters) = step.get_mut("parameters").and_then(Value::as_object_mut) {
         parameters.retain(|_, value| !mentions(value));
     }
     if let Some(fields) = step.as_object_mut() {
