@@ -185,6 +185,8 @@ fn part_events(scene: &Scene) -> Vec<(&'static str, Event, &'static [&'static st
         PartState::InDoubt { side, .. } => *side,
         _ => Side::Do,
     };
+    let prepared =
+        if matches!(scene.part("a").state, PartState::InDoubt { .. }) { Side::Probe } else { side };
     let next = |side: Side| scene.part("a").attempts_of(side) + 1;
     let tool = tool("t.once");
     let expires_at = Timestamp(9_000_000);
@@ -233,7 +235,7 @@ fn part_events(scene: &Scene) -> Vec<(&'static str, Event, &'static [&'static st
         (
             "abandoned",
             Event::RetryAbandoned { part: a(), side, failure: failure() },
-            &["pending", "asking", "approved", "backing off", "falling back", "undo waits"],
+            &["pending", "asking", "approved", "backing off", "falling back"],
         ),
         ("inconclusive", Event::ProbeInconclusive { part: a(), reason: reason() }, &["unprobed"]),
         (
@@ -244,7 +246,7 @@ fn part_events(scene: &Scene) -> Vec<(&'static str, Event, &'static [&'static st
         ("settled about another side", settled(a(), Side::Probe, true, Then::GiveUp), &[]),
         (
             "prepared in vain",
-            Event::PreparationFailed { part: a(), side, failure: failure() },
+            Event::PreparationFailed { part: a(), side: prepared, failure: failure() },
             &["pending", "approved", "backing off", "falling back", "unprobed", "probe waits", "undo waits"],
         ),
         (
