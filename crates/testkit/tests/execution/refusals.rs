@@ -117,6 +117,13 @@ fn table() -> Vec<(&'static str, Scene, Input)> {
             started(),
             Input::Kill { reason: "x".repeat(limits::REASON_BYTES_MAX + 1) },
         ),
+        (
+            "execution.inputs",
+            started(),
+            replan(&format!(
+                "inputs: {{type: object, required: [sku], properties: {{sku: {{type: string}}}}}}\n{ONE}"
+            )),
+        ),
         ("replan.under_way", started(), replan(OTHER)),
         ("replan.in_doubt", doubtful(), replan(OTHER)),
     ];

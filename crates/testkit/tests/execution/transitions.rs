@@ -571,7 +571,7 @@ steps:
   - {id: f, tool: t.once, for_each: '[1, 2]', compensation: {tool: t.undo}}";
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_events_never_panic(events in prop::collection::vec(any_event(), 1..40)) {
