@@ -8,7 +8,7 @@ use crate::journal::payload::Payload;
 use crate::mutation::Mutation;
 use crate::plan::Driver;
 use crate::time::Timestamp;
-use crate::tool::Failure;
+use crate::tool::{Category, Failure};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum PartState {
@@ -284,6 +284,35 @@ impl Part {
         self.result = None;
         self.began_at = None;
         self.ended_at = None;
+    }
+
+    /// Comes to rest without being tried again, if nothing is under way. Says whether it did.
+    pub fn stop(&mut self) -> bool {
+        match &self.state {
+            PartState::Pending
+            | PartState::Asking { .. }
+            | PartState::Approved { .. }
+            | PartState::BackingOff { side: Side::Do | Side::Fallback, .. } => {}
+            PartState::Running(_)
+            | PartState::BackingOff { .. }
+            | PartState::InDoubt { .. }
+            | PartState::Completed { .. }
+            | PartState::Failed { .. }
+            | PartState::Cancelled
+            | PartState::Compensated { .. }
+            | PartState::CompensationFailed { .. } => return false,
+        }
+        self.approved = None;
+        self.state = match self.effect {
+            None => PartState::Cancelled,
+            Some(_) => PartState::Failed {
+                failure: Failure::new(
+                    Category::Cancelled,
+                    "stopped before it was tried again; it may have taken effect",
+                ),
+            },
+        };
+        true
     }
 
     fn undone(&mut self) {

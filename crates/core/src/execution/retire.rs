@@ -91,6 +91,9 @@ impl Execution {
         let touched = state.parts.iter().any(|part| part.effect.is_some());
         if new.find(step.id.as_str()).is_none() {
             // Retired: at rest for ever, kept only for what there is to undo.
+            for part in &mut state.parts {
+                part.stop();
+            }
             let completed = state.stage == Stage::Completed;
             state.stage = if completed { Stage::Completed } else { Stage::Failed };
             return state;

@@ -71,13 +71,25 @@ impl Execution {
         if self.steps[step].halted || self.plan.steps[step].for_each.is_none() {
             return;
         }
+        self.steps[step].halted = true;
         for item in 0..self.steps[step].parts.len() {
             if self.steps[step].parts[item].state == PartState::Pending {
                 self.withdraw(step, item);
-                self.steps[step].unsettled = self.steps[step].unsettled.saturating_sub(1);
+                self.hold_back(PartAt::new(step, item));
             }
         }
-        self.steps[step].halted = true;
+    }
+
+    /// An item that will not begin is not waited for; one that may have taken effect before has failed.
+    pub(super) fn hold_back(&mut self, part: PartAt) {
+        let state = &mut self.steps[part.step()];
+        state.unsettled = state.unsettled.saturating_sub(1);
+        let held = &mut state.parts[part.item()];
+        if held.effect.is_some() {
+            held.stop();
+            self.rests += 1;
+            held.rest = self.rests;
+        }
     }
 
     /// When the last part has come to rest, so has the step.

@@ -50,29 +50,14 @@ impl Execution {
 
     pub(super) fn stop_part(&mut self, at: Timestamp, place: PartAt) {
         let part = &self.steps[place.step()].parts[place.item()];
-        let held_back = self.plan.steps[place.step()].for_each.is_some();
-        let state = match (&part.state, part.effect) {
-            (PartState::Pending, None) if held_back => return,
-            (
-                PartState::Pending
-                | PartState::Asking { .. }
-                | PartState::Approved { .. }
-                | PartState::BackingOff { side: Side::Do | Side::Fallback, .. },
-                effect,
-            ) => match effect {
-                None => PartState::Cancelled,
-                Some(_) => PartState::Failed {
-                    failure: Failure::new(
-                        Category::Cancelled,
-                        "stopped before it was tried again; it may have taken effect",
-                    ),
-                },
-            },
-            _ => return,
-        };
+        let held_back = part.effect.is_none() && self.plan.steps[place.step()].for_each.is_some();
+        if part.state == PartState::Pending && held_back {
+            return;
+        }
         let mut part = part.clone();
-        part.state = state;
-        part.approved = None;
+        if !part.stop() {
+            return;
+        }
         part.ended_at.get_or_insert(at);
         self.replace(place, part);
     }
