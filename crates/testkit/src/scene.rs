@@ -9,6 +9,7 @@ mod catalog;
 pub use catalog::catalog;
 
 use rutter_core::actor::Actor;
+use rutter_core::execution::admit::opening;
 use rutter_core::execution::decide::Error;
 use rutter_core::execution::input::{Decision, Input, Moment, Refusal, ToolCall};
 use rutter_core::execution::part::{Attempt, Part, PartState, Probing};
@@ -16,8 +17,7 @@ use rutter_core::execution::view::Ask;
 use rutter_core::execution::{Execution, Identity};
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PartId, StepId, TenantId, ToolName};
-use rutter_core::journal::event::{Answer, Event, PlanRef, Question, Record, Side};
-use rutter_core::journal::payload::Payload;
+use rutter_core::journal::event::{Answer, Event, Question, Record, Side};
 use rutter_core::plan::check::read_and_check;
 use rutter_core::plan::document::Format;
 use rutter_core::plan::{Driver, Plan};
@@ -108,17 +108,9 @@ impl Scene {
 
     pub fn open(plan: Arc<Plan>, driver: Driver, inputs: Value) -> Scene {
         let now = Timestamp(1_000_000);
-        let opened = Record {
-            at: now,
-            actor: person(),
-            event: Event::ExecutionOpened {
-                plan: PlanRef::of(&plan),
-                revision: 1,
-                lineage: "exec_scene".into(),
-                driver,
-                inputs: Payload::Present(Arc::new(inputs)),
-            },
-        };
+        let lineage = ExecutionId::new("exec_scene");
+        let opened = opening(&plan, driver, Arc::new(inputs), &lineage, person(), now)
+            .unwrap_or_else(|refusal| panic!("the execution cannot be opened: {refusal}"));
         let execution = Execution::open(identity(), &opened).expect("it is the first event");
         let shadow = execution.clone();
         Scene { execution, journal: vec![opened], last: Decision::default(), now, room: ROOM, shadow }

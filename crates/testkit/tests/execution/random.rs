@@ -13,7 +13,7 @@ use rutter_core::journal::event::{Answer, Question, Side};
 use rutter_core::plan::{Driver, Plan};
 use rutter_core::tool::{Category, Failure, Outcome};
 use rutter_testkit::scene::*;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::{Arc, LazyLock};
 
 /// Revisions of one plan, all about the same steps.
@@ -149,7 +149,7 @@ proptest! {
         room in prop::sample::select(vec![1u32, 2, 1_000]),
         steps in prop::collection::vec((0..19usize, 0..1_000usize, prop::sample::select(vec![0i64, 0, 0, 500, 61_000])), 1..50),
     ) {
-        let mut scene = Scene::open(PLANS[first].clone(), Driver::Server, Value::Null);
+        let mut scene = Scene::open(PLANS[first].clone(), Driver::Server, json!({}));
         scene.room = room;
         scene.start();
         for (kind, number, wait) in steps {

@@ -1,10 +1,12 @@
 //! Every refusal, by its code. That a refusal changes nothing is checked by the scene itself.
 
+use rutter_core::execution::admit::opening;
 use rutter_core::execution::input::{CODES, Input};
 use rutter_core::hash::Hash;
 use rutter_core::journal::event::{Answer, Question, Side};
 use rutter_core::limits;
 use rutter_core::plan::Driver;
+use rutter_core::time::Timestamp;
 use rutter_core::tool::Category::{Timeout, ToolError};
 use rutter_testkit::scene::*;
 use serde_json::{Map, json};
@@ -216,4 +218,23 @@ fn evidence_is_enough_where_something_must_be_shown() {
     let (answer, reason) = (Answer::Resolve, String::new());
     scene.give(&agent(), Input::Answer { about, answer, reason, result: None, evidence });
     assert_eq!(scene.step("a"), "completed");
+}
+
+#[test]
+fn an_execution_is_opened_only_with_inputs_that_fit_and_tools_that_are_there() {
+    let asks =
+        format!("inputs: {{type: object, required: [sku], properties: {{sku: {{type: string}}}}}}\n{ONE}");
+    let table = [
+        (asks.as_str(), Driver::Server, json!({"sku": "x"}), ""),
+        (&asks, Driver::Server, json!({}), "execution.inputs"),
+        (&asks, Driver::Agent, json!({"sku": 3}), "execution.inputs"),
+        ("steps: [{id: a, tool: no.body}]", Driver::Server, json!({}), "execution.unknown_tool"),
+        ("steps: [{id: a, tool: no.body}]", Driver::Agent, json!({}), ""),
+    ];
+    for (fields, driver, inputs, code) in table {
+        let plan = plan(fields, Driver::Agent);
+        let lineage = identity().execution;
+        let opened = opening(&plan, driver, Arc::new(inputs), &lineage, person(), Timestamp(0));
+        assert_eq!(opened.map_or_else(|refusal| refusal.code, |_| ""), code, "{fields} {driver:?}");
+    }
 }
