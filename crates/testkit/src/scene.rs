@@ -62,7 +62,7 @@ pub fn person() -> Actor {
 }
 
 pub fn agent() -> Actor {
-    Actor::agent("claude")
+    Actor::agent("pilot")
 }
 
 pub fn part(text: &str) -> PartId {
