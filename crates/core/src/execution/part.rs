@@ -275,9 +275,17 @@ impl Part {
         }
     }
 
+    /// Where doing it anew starts: at the first call, unless the fallback may have taken effect.
+    fn anew(&self, at: Timestamp) -> PartState {
+        match self.effect {
+            Some(Effect { side: side @ Side::Fallback, .. }) => PartState::BackingOff { side, until: at },
+            Some(_) | None => PartState::Pending,
+        }
+    }
+
     /// Back to the start, remembering what it may have done: attempts, effect, generation.
-    pub fn revive(&mut self) {
-        self.state = PartState::Pending;
+    pub fn revive(&mut self, at: Timestamp) {
+        self.state = self.anew(at);
         self.failures = 0;
         self.losses = 0;
         self.approved = None;

@@ -111,13 +111,15 @@ impl Execution {
         }
         for part in &mut state.parts {
             if !matches!(part.state, PartState::Completed { .. }) {
-                part.revive();
+                part.revive(self.last_at);
             }
         }
-        let unsettled = state.parts.iter().filter(|part| part.state == PartState::Pending).count();
+        let unsettled =
+            state.parts.iter().filter(|part| !matches!(part.state, PartState::Completed { .. })).count();
         state.unsettled = u32::try_from(unsettled).unwrap_or(u32::MAX);
         state.next_item = u32::try_from(state.parts.len()).unwrap_or(u32::MAX);
-        state.stage = if step.for_each.is_some() { Stage::Begun } else { Stage::Waiting };
+        let begun = step.for_each.is_some() || state.parts.iter().any(Part::is_active);
+        state.stage = if begun { Stage::Begun } else { Stage::Waiting };
         state.halted = false;
         state.failure = None;
         state

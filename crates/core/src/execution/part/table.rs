@@ -218,7 +218,7 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
             other => return not_in_doubt(other),
         },
         E::QuestionAnswered { answer, .. } => match (&part.state, answer) {
-            (S::Failed { .. } | S::Compensated { .. }, Answer::Retry) => S::Pending,
+            (S::Failed { .. } | S::Compensated { .. }, Answer::Retry) => part.anew(at),
             (S::Failed { .. } | S::Pending | S::Compensated { .. }, Answer::Resolve) => {
                 S::Completed { by_hand: true }
             }
