@@ -126,6 +126,11 @@ fn preview_tells_all_about_one_step() {
     let answer = plan("preview", &["--step", "chrage"], &[&example("order")]);
     insta::assert_snapshot!("preview_no_such_step", seen(&answer));
     assert_eq!(answer.code, 2);
+    for (step, code) in [("charge", 0), ("chrage", 2)] {
+        let answer = plan("preview", &["--json", "--step", step], &[&example("order")]);
+        let value: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+        assert_eq!((answer.code, value["preview"].is_null()), (code, code != 0), "{step}");
+    }
 }
 
 #[test]

@@ -30,13 +30,12 @@ fn run_step(args: &PreviewArgs, id: &str, terminal: &Terminal) -> anyhow::Result
     let mut exit = Exit::Done;
     for path in &args.files {
         let file = checker.check(path);
-        let Some(plan) = file.plan_or_remark(terminal) else {
+        let plan = if args.common.json { file.plan.as_deref() } else { file.plan_or_remark(terminal) };
+        let card = plan.and_then(|plan| card(plan, id));
+        if card.is_none() {
             exit = Exit::Refused;
-            continue;
-        };
-        let preview = preview(plan);
-        let found = preview.steps.iter().zip(&preview.what_if).find(|(step, _)| step.step.as_str() == id);
-        let Some((step, what_if)) = found else {
+        }
+        if let (Some(plan), None) = (plan, &card) {
             let known = plan.steps.iter().map(|step| step.id.as_str());
             let hint = match guess(id, known) {
                 Some(Guess::Clear(name) | Guess::Vague(name)) => {
@@ -45,18 +44,25 @@ fn run_step(args: &PreviewArgs, id: &str, terminal: &Terminal) -> anyhow::Result
                 None => String::new(),
             };
             terminal.remark(&format!("error: {} has no step {}{hint}\n", file.name, quoted(id)));
-            exit = Exit::Refused;
-            continue;
-        };
+        }
         if args.common.json {
             let mut answer = file.json();
-            answer["preview"] = json!({ "step": step, "what_if": what_if });
+            answer["preview"] =
+                card.map(|(_, step, what_if)| json!({ "step": step, "what_if": what_if })).into();
             terminal.answer(&format!("{answer}\n"))?;
-        } else if let Some(at) = plan.find(id) {
-            terminal.answer(&detail(plan, at, step, what_if, terminal.signs))?;
+        } else if let (Some(plan), Some((at, step, what_if))) = (plan, &card) {
+            terminal.answer(&detail(plan, *at, step, what_if, terminal.signs))?;
         }
     }
     Ok(exit)
+}
+
+/// A step's position and all that can be said about it; none when the plan has no such step.
+fn card(plan: &Plan, id: &str) -> Option<(usize, StepPreview, WhatIf)> {
+    let at = plan.find(id)?;
+    let preview = preview(plan);
+    let turn = preview.steps.iter().position(|step| step.step.as_str() == id)?;
+    Some((at, preview.steps.into_iter().nth(turn)?, preview.what_if.into_iter().nth(turn)?))
 }
 
 fn text(plan: &Plan, preview: &Preview, signs: Signs) -> String {
