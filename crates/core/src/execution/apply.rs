@@ -520,10 +520,8 @@ impl Execution {
         }
         self.steps[step].stage = Stage::Begun;
         self.steps[step].halted = false;
-        let unsettled = self.steps[step]
-            .parts
-            .iter()
-            .filter(|part| matches!(part.state, PartState::Failed { .. } | PartState::Pending));
+        let unsettled =
+            self.steps[step].parts.iter().filter(|part| !matches!(part.state, PartState::Completed { .. }));
         self.steps[step].unsettled = count(unsettled.count());
         for item in 0..self.steps[step].parts.len() {
             let place = PartAt::new(step, item);
@@ -577,18 +575,24 @@ impl Execution {
 
     fn stop_part(&mut self, at: Timestamp, place: PartAt) {
         let part = &self.steps[place.step()].parts[place.item()];
-        let state = match &part.state {
-            PartState::Asking { .. } | PartState::Approved { .. } => PartState::Cancelled,
-            PartState::BackingOff { side: Side::Do | Side::Fallback, .. } if part.effect.is_none() => {
-                PartState::Cancelled
-            }
-            PartState::BackingOff { side: Side::Do | Side::Fallback, .. } => PartState::Failed {
-                failure: Failure::new(
-                    Category::Cancelled,
-                    "stopped between two attempts; it may have taken effect",
-                ),
+        let held_back = self.plan.steps[place.step()].for_each.is_some();
+        let state = match (&part.state, part.effect) {
+            (PartState::Pending, None) if held_back => return,
+            (
+                PartState::Pending
+                | PartState::Asking { .. }
+                | PartState::Approved { .. }
+                | PartState::BackingOff { side: Side::Do | Side::Fallback, .. },
+                effect,
+            ) => match effect {
+                None => PartState::Cancelled,
+                Some(_) => PartState::Failed {
+                    failure: Failure::new(
+                        Category::Cancelled,
+                        "stopped before it was tried again; it may have taken effect",
+                    ),
+                },
             },
-            PartState::Pending if self.plan.steps[place.step()].for_each.is_none() => PartState::Cancelled,
             _ => return,
         };
         let mut part = part.clone();

@@ -75,7 +75,7 @@ impl Execution {
 
     /// The timers of a kind, earliest first; a call that waits for its tool to be accepted has none.
     pub(super) fn timers_of(&self, timer: Timer) -> impl Iterator<Item = (Timestamp, PartAt)> {
-        let side = |at: PartAt| match timer {
+        let side = move |at: PartAt| match timer {
             Timer::Retry | Timer::RetryUndo => self.part_at(at).and_then(|part| part.side()),
             Timer::RetryProbe => Some(Side::Probe),
             Timer::Attempt | Timer::Step | Timer::Approval => None,

@@ -213,11 +213,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn start(&mut self, at: PartAt, side: Side) -> Result<Begun, super::IllegalEvent> {
-        let drifted = self
-            .execution
-            .call_of(at, side)
-            .is_some_and(|call| self.execution.drifted.contains_key(&call.tool));
-        if drifted { Ok(Begun::Yes) } else { self.start_call(at, side) }
+        if self.execution.is_drifted(at, side) { Ok(Begun::Yes) } else { self.start_call(at, side) }
     }
 
     pub(super) fn ask(&mut self, at: PartAt, side: Side, prepared: &super::prepare::Prepared) -> Recorded {
@@ -318,6 +314,7 @@ impl Execution {
 
     /// Whether the tool of this call is not the one the plan was checked with.
     pub(super) fn is_drifted(&self, at: PartAt, side: Side) -> bool {
-        !self.drifted.is_empty() && self.call_of(at, side).is_some_and(|call| self.drifted.contains_key(&call.tool))
+        !self.drifted.is_empty()
+            && self.call_of(at, side).is_some_and(|call| self.drifted.contains_key(&call.tool))
     }
 }
