@@ -8,6 +8,7 @@ use super::{
 use crate::limits::*;
 use crate::plan::diagnostic::Diagnostic;
 use crate::plan::document::Document;
+use crate::plan::pointer;
 use crate::plan::wording::named;
 use crate::plan::{Backoff, Cancellable, PolicyAction};
 use crate::time::{Millis, Timestamp};
@@ -117,10 +118,13 @@ fn steps(reader: &mut Reader<'_, '_>, shape: Shape) -> Vec<StepDraft> {
         let at = reader.at("steps");
         reader.findings().push(Diagnostic::error("plan.limit", at, message));
     }
-    list.into_iter()
-        .take(PLAN_STEPS_MAX)
-        .filter_map(|(value, at)| Some(step(Reader::new(value, at, "a step", reader.findings())?, shape)))
-        .collect()
+    let mut steps = Vec::with_capacity(list.len().min(PLAN_STEPS_MAX));
+    for (value, at) in list.into_iter().take(PLAN_STEPS_MAX) {
+        if let Some(reader) = Reader::new(value, at, "a step", reader.findings()) {
+            steps.push(step(reader, shape));
+        }
+    }
+    steps
 }
 
 fn step(mut reader: Reader<'_, '_>, shape: Shape) -> StepDraft {
@@ -166,11 +170,12 @@ fn step(mut reader: Reader<'_, '_>, shape: Shape) -> StepDraft {
 fn call(reader: &mut Reader<'_, '_>, tool_key: &'static str) -> CallDraft {
     reader.require(tool_key);
     let tool = owned(reader.name(tool_key));
+    let pointer = reader.pointer().to_owned();
     if !tool.is_empty() {
-        ids::check_tool_name(&tool, &reader.at(tool_key), reader.findings());
+        ids::check_tool_name(&tool, || pointer::field(&pointer, tool_key), reader.findings());
     }
     CallDraft {
-        pointer: reader.pointer().to_owned(),
+        pointer,
         tool,
         parameters: reader.object("parameters").cloned().unwrap_or_default(),
         safety: reader.one_of("safety", SAFETY),

@@ -60,6 +60,10 @@ impl<'d, 'f> Reader<'d, 'f> {
     /// Returns a field as it is, null included.
     pub(super) fn raw(&mut self, name: &'static str) -> Option<&'d Value> {
         self.known.push(name);
+        // Most objects are small, and looking through a few names is quicker than hashing one.
+        if self.fields.len() <= FEW_FIELDS {
+            return self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
+        }
         self.fields.get(name)
     }
 
@@ -178,8 +182,10 @@ impl<'d, 'f> Reader<'d, 'f> {
 
     pub(super) fn one_of<T: Copy>(&mut self, name: &'static str, words: &[(&'static str, T)]) -> Option<T> {
         let value = self.take(name)?;
-        let at = self.at(name);
-        self.word(value, at, words)
+        match words.iter().find(|(word, _)| value == word) {
+            Some((_, meaning)) => Some(*meaning),
+            None => self.word(value, self.at(name), words),
+        }
     }
 
     /// Reads a value that stands for one of a few words.
@@ -335,6 +341,9 @@ impl<'d, 'f> Reader<'d, 'f> {
     }
 
     fn meant_by(&self, name: &str) -> Option<Guess<'static>> {
+        if self.findings.is_full() {
+            return None;
+        }
         let plain = spelled_plainly(name);
         let mut others = OTHER_NAMES.iter().filter(|(meant, _)| self.known.contains(meant));
         match others.find(|(_, others)| others.contains(&plain.as_str())) {
@@ -372,6 +381,7 @@ impl<'d, 'f> Reader<'d, 'f> {
     }
 }
 
+const FEW_FIELDS: usize = 16;
 /// Up to so many fields a hint lists all there are.
 const KNOWN_NAMED_MAX: usize = 10;
 
