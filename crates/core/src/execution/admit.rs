@@ -363,10 +363,11 @@ pub fn opening(
 
 fn tools_are_there(plan: &Plan) -> Admitted {
     match plan.tools_missing().next() {
-        Some(tool) => {
-            Err(Refusal::new("execution.unknown_tool", format!("the plan names {tool}, which nobody registered"))
-                .hint("only an agent can carry out this plan"))
-        }
+        Some(tool) => Err(Refusal::new(
+            "execution.unknown_tool",
+            format!("the plan names {tool}, which nobody registered"),
+        )
+        .hint("only an agent can carry out this plan")),
         None => Ok(()),
     }
 }

@@ -318,6 +318,7 @@ impl Execution {
 
     /// Whether the tool of this call is not the one the plan was checked with.
     pub(super) fn is_drifted(&self, at: PartAt, side: Side) -> bool {
-        !self.drifted.is_empty() && self.call_of(at, side).is_some_and(|call| self.drifted.contains_key(&call.tool))
+        !self.drifted.is_empty()
+            && self.call_of(at, side).is_some_and(|call| self.drifted.contains_key(&call.tool))
     }
 }

@@ -213,7 +213,8 @@ impl Part {
                 self.happened(*side, Some(result.clone()), harmless);
             }
             Event::AttemptSucceeded { side: Side::Undo, .. } => self.undone(),
-            Event::AttemptSucceeded { side: Side::Probe, .. } | Event::AttemptFailed { side: Side::Probe, .. } => {}
+            Event::AttemptSucceeded { side: Side::Probe, .. }
+            | Event::AttemptFailed { side: Side::Probe, .. } => {}
             Event::AttemptFailed { side, maybe, then, .. } => {
                 self.failures += 1;
                 self.may_have_happened(*side, *maybe && !harmless);
@@ -505,7 +506,9 @@ fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<PartState, &'
         },
         E::QuestionAnswered { answer, .. } => match (&part.state, answer) {
             (S::Failed { .. } | S::Compensated { .. }, Answer::Retry) => S::Pending,
-            (S::Failed { .. } | S::Pending | S::Compensated { .. }, Answer::Resolve) => S::Completed { by_hand: true },
+            (S::Failed { .. } | S::Pending | S::Compensated { .. }, Answer::Resolve) => {
+                S::Completed { by_hand: true }
+            }
             (S::CompensationFailed { .. }, Answer::Retry) => S::BackingOff { side: Side::Undo, until: at },
             (S::CompensationFailed { .. }, Answer::Resolve) => S::Compensated { by_hand: true },
             (S::CompensationFailed { failure, .. }, Answer::Skip) => {

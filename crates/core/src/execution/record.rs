@@ -46,7 +46,9 @@ impl Draft<'_> {
             );
         }
         self.compare_order(at)?;
-        let Some(planned) = self.execution.call_of(at, side).map(|call| call.tool.clone()) else { return Ok(()) };
+        let Some(planned) = self.execution.call_of(at, side).map(|call| call.tool.clone()) else {
+            return Ok(());
+        };
         self.compare_call(at, &planned, tool.as_ref())?;
         let prepared = self.execution.prepare(at, side).ok();
         let attempt = self.execution.part_at(at).map_or(0, |part| part.attempts_of(side)) + 1;
@@ -130,7 +132,9 @@ impl Draft<'_> {
     fn abandon_begun(&mut self) -> Recorded {
         let begun: Vec<(PartAt, Side)> = (0..self.execution.steps.len())
             .filter(|step| self.execution.steps[*step].stage == Stage::Begun)
-            .flat_map(|step| (0..self.execution.steps[step].parts.len()).map(move |item| PartAt::new(step, item)))
+            .flat_map(|step| {
+                (0..self.execution.steps[step].parts.len()).map(move |item| PartAt::new(step, item))
+            })
             .filter_map(|at| match self.execution.part_at(at)?.state {
                 PartState::Pending if !self.execution.steps[at.step()].halted => Some((at, Side::Do)),
                 PartState::Asking { side, .. } | PartState::Approved { side, .. } => Some((at, side)),
@@ -139,7 +143,10 @@ impl Draft<'_> {
             })
             .collect();
         for (at, side) in begun {
-            let gone = self.execution.part_at(at).is_none_or(|part| !part.is_active() && part.state != PartState::Pending);
+            let gone = self
+                .execution
+                .part_at(at)
+                .is_none_or(|part| !part.is_active() && part.state != PartState::Pending);
             if gone || self.execution.steps[at.step()].stage != Stage::Begun {
                 continue;
             }

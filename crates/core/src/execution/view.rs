@@ -198,7 +198,9 @@ impl Execution {
 
     /// A doubt nobody is finding out about: no probe can tell, or an agent drives and Rutter calls nothing.
     fn needs_a_word(&self, at: PartAt) -> bool {
-        let Some(PartState::InDoubt { probing, .. }) = self.part_at(at).map(|part| &part.state) else { return false };
+        let Some(PartState::InDoubt { probing, .. }) = self.part_at(at).map(|part| &part.state) else {
+            return false;
+        };
         match probing {
             Probing::Exhausted { .. } => true,
             Probing::NotYet | Probing::BackingOff { .. } => {
