@@ -324,7 +324,7 @@ impl Execution {
             self.withdraw(at.step(), at.item());
         }
         if is_pending && !was_pending {
-            self.agenda.ready.insert(self.turn(at));
+            self.enqueue(at);
         }
         if let Some(undo) = &mut self.undo {
             if began_undo {
@@ -348,13 +348,22 @@ impl Execution {
     /// A step whose needs are met may begin.
     fn offer(&mut self, step: usize) {
         if self.steps[step].stage == Stage::Waiting && self.steps[step].unmet == 0 {
-            self.agenda.ready.insert(self.turn(PartAt::new(step, 0)));
+            self.enqueue(PartAt::new(step, 0));
+        }
+    }
+
+    pub(crate) fn enqueue(&mut self, part: PartAt) {
+        if self.agenda.ready.insert(self.turn(part)) {
+            self.steps[part.step()].queued += 1;
         }
     }
 
     fn withdraw(&mut self, step: usize, item: usize) {
         let turn = self.turn(PartAt::new(step, item));
-        self.agenda.ready.remove(&turn);
+        if self.agenda.ready.remove(&turn) {
+            let state = &mut self.steps[step];
+            state.queued = state.queued.saturating_sub(1);
+        }
     }
 
     /// In a sequential plan the order is the plan's; with more places the longest way to the end goes first.
@@ -366,20 +375,18 @@ impl Execution {
     /// Makes the next items of a fan-out ready, as many as may be at work at once.
     pub(crate) fn feed(&mut self, step: usize) {
         let Some(fan_out) = &self.plan.0.steps[step].for_each else { return };
+        let max_parallel = fan_out.max_parallel;
         loop {
-            let state = &self.steps[step];
-            let begun_or_ready = state.next_item;
-            let at_rest = count(state.parts.len()) - state.unsettled;
-            let all = count(state.parts.len());
-            if state.halted
-                || begun_or_ready >= all
-                || begun_or_ready.saturating_sub(at_rest) >= fan_out.max_parallel
-            {
+            let state = &mut self.steps[step];
+            let Some(next) = state.parts.get(state.next_item as usize) else { return };
+            if state.halted || state.active + state.queued >= max_parallel {
                 return;
             }
-            let part = PartAt::new(step, begun_or_ready as usize);
-            self.steps[step].next_item += 1;
-            self.agenda.ready.insert(self.turn(part));
+            let (item, is_pending) = (state.next_item as usize, next.state == PartState::Pending);
+            state.next_item += 1;
+            if is_pending {
+                self.enqueue(PartAt::new(step, item));
+            }
         }
     }
 
@@ -520,10 +527,8 @@ impl Execution {
         }
         self.steps[step].stage = Stage::Begun;
         self.steps[step].halted = false;
-        let unsettled = self.steps[step]
-            .parts
-            .iter()
-            .filter(|part| matches!(part.state, PartState::Failed { .. } | PartState::Pending));
+        let unsettled =
+            self.steps[step].parts.iter().filter(|part| !matches!(part.state, PartState::Completed { .. }));
         self.steps[step].unsettled = count(unsettled.count());
         for item in 0..self.steps[step].parts.len() {
             let place = PartAt::new(step, item);
@@ -533,7 +538,7 @@ impl Execution {
                     self.change_part(&id, at, event)?;
                 }
                 PartState::Pending if count(item) < self.steps[step].next_item => {
-                    self.agenda.ready.insert(self.turn(place));
+                    self.enqueue(place);
                 }
                 _ => {}
             }
@@ -573,22 +578,31 @@ impl Execution {
             }
         }
         self.agenda.ready.clear();
+        for state in &mut self.steps {
+            state.queued = 0;
+        }
     }
 
     fn stop_part(&mut self, at: Timestamp, place: PartAt) {
         let part = &self.steps[place.step()].parts[place.item()];
-        let state = match &part.state {
-            PartState::Asking { .. } | PartState::Approved { .. } => PartState::Cancelled,
-            PartState::BackingOff { side: Side::Do | Side::Fallback, .. } if part.effect.is_none() => {
-                PartState::Cancelled
-            }
-            PartState::BackingOff { side: Side::Do | Side::Fallback, .. } => PartState::Failed {
-                failure: Failure::new(
-                    Category::Cancelled,
-                    "stopped between two attempts; it may have taken effect",
-                ),
+        let held_back = self.plan.steps[place.step()].for_each.is_some();
+        let state = match (&part.state, part.effect) {
+            (PartState::Pending, None) if held_back => return,
+            (
+                PartState::Pending
+                | PartState::Asking { .. }
+                | PartState::Approved { .. }
+                | PartState::BackingOff { side: Side::Do | Side::Fallback, .. },
+                effect,
+            ) => match effect {
+                None => PartState::Cancelled,
+                Some(_) => PartState::Failed {
+                    failure: Failure::new(
+                        Category::Cancelled,
+                        "stopped before it was tried again; it may have taken effect",
+                    ),
+                },
             },
-            PartState::Pending if self.plan.steps[place.step()].for_each.is_none() => PartState::Cancelled,
             _ => return,
         };
         let mut part = part.clone();

@@ -97,6 +97,8 @@ pub struct Part {
     pub result: Option<Payload>,
     /// The key of the last attempt that could have an effect; its probe asks for it.
     pub key: Option<Hash>,
+    /// What that attempt was called with. Trying again means exactly this, whatever has changed since.
+    pub sent: Option<(Side, Payload)>,
     /// A granted, unused approval.
     pub approved: Option<Hash>,
     /// The place in the order in which parts came to rest; undoing goes backwards.
@@ -126,6 +128,7 @@ impl Part {
             parameters: None,
             result: None,
             key: None,
+            sent: None,
             approved: None,
             rest: 0,
             generation: 0,
@@ -204,6 +207,7 @@ impl Part {
                 self.began_at.get_or_insert(at);
                 if *side != Side::Probe {
                     self.key = Some(*key);
+                    self.sent = Some((*side, parameters.clone()));
                 }
                 if matches!(side, Side::Do | Side::Fallback) {
                     self.parameters = Some(parameters.clone());
@@ -283,6 +287,7 @@ impl Part {
     }
 
     fn undone(&mut self) {
+        self.sent = None;
         (self.failures, self.losses) = (0, 0);
         self.effect = None;
         self.generation += 1;
