@@ -16,6 +16,7 @@ pub enum Party {
 
 /// A party and the name it goes by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Actor {
     pub party: Party,
     pub name: Arc<str>,

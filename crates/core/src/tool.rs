@@ -79,6 +79,7 @@ pub enum Outcome {
 
 /// Why a call did not end well. Plain data: it goes into the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Failure {
     pub category: Category,
     pub message: String,

@@ -1,0 +1,111 @@
+//! Between a record and the bytes that are stored, hashed and kept for ever.
+//!
+//! Compact JSON that begins with its format version. The bytes name the tenant, the execution and the
+//! sequence number too, so that nothing that matters about an entry is outside its hash.
+
+mod payloads;
+
+use super::event::{Event, Record};
+use super::payload::{self, Commitment, Payload, Salt, SealedPayload, Wrong};
+use crate::actor::Actor;
+use crate::id::{ExecutionId, TenantId};
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+
+/// The format that is written. Older ones are still read.
+pub const VERSION: u32 = 1;
+
+/// A record as it is stored, its payloads replaced by commitments.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stored {
+    v: u32,
+    pub tenant: TenantId,
+    pub execution: ExecutionId,
+    pub seq: u64,
+    pub at: Timestamp,
+    pub actor: Actor,
+    pub event: Event<Commitment>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("expected a record that begins with its format version, such as {{\"v\":1,")]
+    NoVersion,
+    #[error("format version {0} is not known: this program reads versions 1 to {VERSION}")]
+    UnknownVersion(u64),
+    #[error("not a record of format version {version}: {why}")]
+    Malformed { version: u64, why: String },
+}
+
+/// An erased payload has no bytes that a new entry could commit to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an erased payload cannot go into a new entry")]
+pub struct ErasedPayload;
+
+impl Stored {
+    /// Splits the payloads off a record. Each gets a salt of its own, in the order of the event's fields.
+    pub fn split(
+        tenant: &TenantId,
+        execution: &ExecutionId,
+        seq: u64,
+        record: &Record,
+        salts: &mut dyn FnMut() -> Salt,
+    ) -> Result<(Stored, Vec<SealedPayload>), ErasedPayload> {
+        let mut payloads = Vec::new();
+        let event = record.event.clone().try_map(&mut |payload: Payload| {
+            let value = payload.value().ok_or(ErasedPayload)?;
+            let sealed = SealedPayload::seal(value, salts());
+            let commitment = sealed.commitment;
+            payloads.push(sealed);
+            Ok(commitment)
+        })?;
+        let (tenant, execution) = (tenant.clone(), execution.clone());
+        let stored =
+            Stored { v: VERSION, tenant, execution, seq, at: record.at, actor: record.actor.clone(), event };
+        Ok((stored, payloads))
+    }
+
+    /// Puts the payloads back in; one that is no longer stored was erased.
+    pub fn open(self, find: &dyn Fn(Commitment) -> Option<SealedPayload>) -> Result<Record, Wrong> {
+        let event =
+            self.event.try_map(&mut |commitment| payload::open(commitment, find(commitment).as_ref()))?;
+        Ok(Record { at: self.at, actor: self.actor, event })
+    }
+
+    /// Returns the commitments of the event, in the order of its fields.
+    pub fn commitments(&self) -> Vec<Commitment> {
+        let mut commitments = Vec::new();
+        let Ok(_) = self.event.clone().try_map(&mut |commitment| {
+            commitments.push(commitment);
+            Ok::<_, Infallible>(())
+        });
+        commitments
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a stored record has only text keys and finite numbers")
+    }
+}
+
+/// Reads stored bytes of any known version as a record of today's.
+pub fn decode(bytes: &[u8]) -> Result<Stored, Error> {
+    match version(bytes).ok_or(Error::NoVersion)? {
+        // A later format gets an arm of its own here, which reads the older shape and brings it up to date.
+        1 => serde_json::from_slice(bytes)
+            .map_err(|error| Error::Malformed { version: 1, why: error.to_string() }),
+        unknown => Err(Error::UnknownVersion(unknown)),
+    }
+}
+
+/// The version stands first, so that it can be read before anything is known about the rest.
+fn version(bytes: &[u8]) -> Option<u64> {
+    let rest = bytes.strip_prefix(b"{\"v\":")?;
+    let digits = &rest[..rest.iter().position(|&byte| byte == b',')?];
+    let canonical = digits.first()? != &b'0' && digits.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(digits).ok().filter(|_| canonical)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! Reaching the payloads of an event, whatever their form.
+
+use crate::journal::event::{Event, LateAnswer};
+
+impl<P> Event<P> {
+    /// Returns the event with every payload changed by `f`, in the order of the fields.
+    pub fn try_map<Q, E>(self, f: &mut dyn FnMut(P) -> Result<Q, E>) -> Result<Event<Q>, E> {
+        Ok(match self {
+            Event::ExecutionOpened { plan, revision, lineage, driver, inputs } => {
+                Event::ExecutionOpened { plan, revision, lineage, driver, inputs: f(inputs)? }
+            }
+            Event::ExecutionStarted {} => Event::ExecutionStarted {},
+            Event::FanOutOpened { step, count, items } => {
+                Event::FanOutOpened { step, count, items: f(items)? }
+            }
+            Event::StepsSkipped { steps, because } => Event::StepsSkipped { steps, because },
+            Event::ApprovalRequested { part, side, call, tool, parameters, expires_at } => {
+                Event::ApprovalRequested { part, side, call, tool, parameters: f(parameters)?, expires_at }
+            }
+            Event::ApprovalGranted { part, call, reason } => Event::ApprovalGranted { part, call, reason },
+            Event::ApprovalDenied { part, call, reason } => Event::ApprovalDenied { part, call, reason },
+            Event::ApprovalExpired { part, call } => Event::ApprovalExpired { part, call },
+            Event::ApprovalVoided { part, call, reason } => Event::ApprovalVoided { part, call, reason },
+            Event::AttemptStarted {
+                part,
+                side,
+                attempt,
+                by,
+                tool,
+                definition,
+                call,
+                key,
+                parameters,
+                deadline,
+            } => Event::AttemptStarted {
+                part,
+                side,
+                attempt,
+                by,
+                tool,
+                definition,
+                call,
+                key,
+                parameters: f(parameters)?,
+                deadline,
+            },
+            Event::AttemptSucceeded { part, side, attempt, result, cost_micros } => {
+                Event::AttemptSucceeded { part, side, attempt, result: f(result)?, cost_micros }
+            }
+            Event::AttemptFailed { part, side, attempt, failure, maybe, then } => {
+                Event::AttemptFailed { part, side, attempt, failure, maybe, then }
+            }
+            Event::AttemptLost { part, side, attempt, then } => {
+                Event::AttemptLost { part, side, attempt, then }
+            }
+            Event::LateAnswerArrived { part, side, attempt, answer } => {
+                Event::LateAnswerArrived { part, side, attempt, answer: answer.try_map(f)? }
+            }
+            Event::PreparationFailed { part, side, failure } => {
+                Event::PreparationFailed { part, side, failure }
+            }
+            Event::RetryAbandoned { part, side, failure } => Event::RetryAbandoned { part, side, failure },
+            Event::ProbeInconclusive { part, reason } => Event::ProbeInconclusive { part, reason },
+            Event::DoubtSettled { part, side, happened, source, reason, result, evidence, then } => {
+                Event::DoubtSettled {
+                    part,
+                    side,
+                    happened,
+                    source,
+                    reason,
+                    result: result.map(&mut *f).transpose()?,
+                    evidence: evidence.map(&mut *f).transpose()?,
+                    then,
+                }
+            }
+            Event::FailureHandled { step, action, reason, cancelled, skipped } => {
+                Event::FailureHandled { step, action, reason, cancelled, skipped }
+            }
+            Event::QuestionAnswered { about, answer, reason, result, evidence, skipped } => {
+                Event::QuestionAnswered {
+                    about,
+                    answer,
+                    reason,
+                    result: result.map(&mut *f).transpose()?,
+                    evidence: evidence.map(&mut *f).transpose()?,
+                    skipped,
+                }
+            }
+            Event::LimitReached { limit, action } => Event::LimitReached { limit, action },
+            Event::Paused { reason } => Event::Paused { reason },
+            Event::Resumed { reason } => Event::Resumed { reason },
+            Event::CancelRequested { reason, undo } => Event::CancelRequested { reason, undo },
+            Event::Killed { reason } => Event::Killed { reason },
+            Event::CompensationStarted { parts, whole, reason } => {
+                Event::CompensationStarted { parts, whole, reason }
+            }
+            Event::CompensationRecorded { part, description, evidence } => Event::CompensationRecorded {
+                part,
+                description,
+                evidence: evidence.map(&mut *f).transpose()?,
+            },
+            Event::ReplanBegun { reason } => Event::ReplanBegun { reason },
+            Event::ReplanAbandoned { reason } => Event::ReplanAbandoned { reason },
+            Event::Replanned { plan, revision, reason } => Event::Replanned { plan, revision, reason },
+            Event::HandedOver { to, reason } => Event::HandedOver { to, reason },
+            Event::ToolDrifted { tool, pinned, found } => Event::ToolDrifted { tool, pinned, found },
+            Event::ToolAccepted { tool, definition, reason } => {
+                Event::ToolAccepted { tool, definition, reason }
+            }
+            Event::DecisionRecorded { step, decision, reason, details } => {
+                Event::DecisionRecorded { step, decision, reason, details: details.map(&mut *f).transpose()? }
+            }
+            Event::ActionRecorded { step, kind, description, details } => {
+                Event::ActionRecorded { step, kind, description, details: details.map(&mut *f).transpose()? }
+            }
+            Event::ContextSaved { values } => Event::ContextSaved { values: f(values)? },
+            Event::DeviationFound { kind, step, description } => {
+                Event::DeviationFound { kind, step, description }
+            }
+            Event::ExecutionEnded { outcome, reason, remains } => {
+                Event::ExecutionEnded { outcome, reason, remains }
+            }
+        })
+    }
+}
+
+impl<P> LateAnswer<P> {
+    fn try_map<Q, E>(self, f: &mut dyn FnMut(P) -> Result<Q, E>) -> Result<LateAnswer<Q>, E> {
+        Ok(match self {
+            LateAnswer::Done(result) => LateAnswer::Done(f(result)?),
+            LateAnswer::NotDone(failure) => LateAnswer::NotDone(failure),
+            LateAnswer::Maybe(failure) => LateAnswer::Maybe(failure),
+        })
+    }
+}
