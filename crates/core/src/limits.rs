@@ -13,6 +13,8 @@ pub const STRING_BYTES_MAX: usize = 1 << 20;
 /// Integers beyond ±(2^53 − 1) do not survive every JSON reader.
 pub const INTEGER_MAX: i64 = (1 << 53) - 1;
 
+pub const CATALOG_TOOLS_MAX: usize = 10_000;
+
 pub const NAME_CHARS_MAX: usize = 128;
 pub const TEXT_BYTES_MAX: usize = 16 << 10;
 pub const TAGS_MAX: usize = 64;
@@ -24,7 +26,7 @@ pub const FINDINGS_BYTES_MAX: usize = 1 << 20;
 
 pub const EXPRESSION_BYTES_MAX: usize = 4 << 10;
 /// Brackets, signs, negations and `else` within each other. Each level costs stack, in the parser and after.
-pub const EXPRESSION_DEPTH_MAX: usize = 64;
+pub const EXPRESSION_DEPTH_MAX: usize = 32;
 pub const EXPRESSION_FUEL: u64 = 50_000;
 /// How large a value an expression or a whole set of parameters may become.
 pub const VALUE_BYTES_MAX: usize = 256 << 10;

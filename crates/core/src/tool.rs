@@ -1,5 +1,7 @@
 //! What is known of tools, and how a call of one ends.
 
+pub mod catalog;
+
 use crate::hash::Hash;
 use crate::id::ToolName;
 use crate::time::Millis;

@@ -6,10 +6,15 @@ use super::step::Stage;
 use super::{Execution, Phase};
 use crate::actor::{Actor, Party};
 use crate::hash::Hash;
-use crate::id::PartId;
-use crate::journal::event::{Answer, Question};
+use crate::id::{ExecutionId, PartId};
+use crate::journal::event::{Answer, Event, PlanRef, Question, Record};
+use crate::journal::payload::Payload;
 use crate::limits;
-use crate::plan::Driver;
+use crate::plan::schema::Schema;
+use crate::plan::{Driver, Plan};
+use crate::time::Timestamp;
+use serde_json::Value;
+use std::sync::Arc;
 
 type Admitted = Result<(), Refusal>;
 
@@ -104,6 +109,10 @@ impl Execution {
             }
             Input::Replan { plan, .. } => {
                 self.forward()?;
+                if self.driver == Driver::Server {
+                    tools_are_there(plan)?;
+                }
+                inputs_fit(plan, self.inputs.value().map_or(&Value::Null, |value| value))?;
                 self.admit_replan(plan)
             }
             Input::HandOver { to, .. } => {
@@ -111,13 +120,9 @@ impl Execution {
                 if *to == self.driver {
                     return Err(Refusal::new("execution.driver", "it is driven this way already"));
                 }
-                match self.plan.tools_missing().next().filter(|_| *to == Driver::Server) {
-                    Some(tool) => Err(Refusal::new(
-                        "execution.unknown_tool",
-                        format!("the plan names {tool}, which nobody registered"),
-                    )
-                    .hint("only an agent can carry out this plan")),
-                    None => Ok(()),
+                match to {
+                    Driver::Server => tools_are_there(self.plan()),
+                    Driver::Agent => Ok(()),
                 }
             }
             Input::ReportDrift { tool, .. } | Input::AcceptTool { tool, .. } => {
@@ -189,7 +194,8 @@ impl Execution {
             Input::RecordAction { kind, description, .. } => [kind, description],
             Input::RecordFailed { failure, .. } => [&failure.message, ""],
             Input::SaveContext { values } => {
-                let size = serde_json::to_vec(values).map_or(usize::MAX, |bytes| bytes.len());
+                let size = |values| serde_json::to_vec(values).map_or(usize::MAX, |bytes| bytes.len());
+                let size = size(values).saturating_add(size(&self.context));
                 return if size <= limits::VALUE_BYTES_MAX {
                     Ok(())
                 } else {
@@ -329,6 +335,52 @@ impl Execution {
             Some(_) => Ok(()),
             None => Err(Refusal::new("execution.unknown_part", format!("the plan has no step {step:?}"))),
         }
+    }
+}
+
+/// The first record of an execution, if its inputs fit and the driver can make its calls.
+pub fn opening(
+    plan: &Arc<Plan>,
+    driver: Driver,
+    inputs: Arc<Value>,
+    lineage: &ExecutionId,
+    actor: Actor,
+    now: Timestamp,
+) -> Result<Record, Refusal> {
+    if driver == Driver::Server {
+        tools_are_there(plan)?;
+    }
+    inputs_fit(plan, &inputs)?;
+    let event = Event::ExecutionOpened {
+        plan: PlanRef::of(plan),
+        revision: 1,
+        lineage: lineage.to_string(),
+        driver,
+        inputs: Payload::Present(inputs),
+    };
+    Ok(Record { at: now, actor, event })
+}
+
+fn tools_are_there(plan: &Plan) -> Admitted {
+    match plan.tools_missing().next() {
+        Some(tool) => {
+            Err(Refusal::new("execution.unknown_tool", format!("the plan names {tool}, which nobody registered"))
+                .hint("only an agent can carry out this plan"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn inputs_fit(plan: &Plan, inputs: &Value) -> Admitted {
+    let Some(schema) = &plan.inputs else { return Ok(()) };
+    // The schema compiled when the plan was checked; one that no longer does cannot refuse anything.
+    let Ok(schema) = Schema::compile(schema) else { return Ok(()) };
+    match schema.validate(inputs).first() {
+        Some(violation) => Err(Refusal::new(
+            "execution.inputs",
+            format!("inputs{}: {}", violation.pointer, violation.message),
+        )),
+        None => Ok(()),
     }
 }
 

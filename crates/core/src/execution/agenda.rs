@@ -97,7 +97,8 @@ impl Agenda {
     pub fn delist(&mut self, at: PartAt, part: &Part, timeout_total: Option<Millis>) {
         self.mark(at, part, timeout_total, false);
         if part.is_active() {
-            *self.places(part) -= 1;
+            let places = self.places(part);
+            *places = places.saturating_sub(1);
         }
     }
 

@@ -58,15 +58,15 @@ impl Draft<'_> {
             self.execution.part_at(at).map(|part| &part.state),
             Some(PartState::InDoubt { side: doubted, attempt: number, .. }) if (*doubted, *number) == (side, attempt)
         );
-        let (answer, settled) = match outcome {
-            Outcome::Done { result, .. } => {
+        let (answer, cost_micros, settled) = match outcome {
+            Outcome::Done { result, cost_micros } => {
                 let result = Payload::Present(result);
-                (LateAnswer::Done(result.clone()), Some((true, Some(result))))
+                (LateAnswer::Done(result.clone()), cost_micros, Some((true, Some(result))))
             }
-            Outcome::NotDone(failure) => (LateAnswer::NotDone(failure), Some((false, None))),
-            Outcome::Maybe(failure) => (LateAnswer::Maybe(failure), None),
+            Outcome::NotDone(failure) => (LateAnswer::NotDone(failure), 0, Some((false, None))),
+            Outcome::Maybe(failure) => (LateAnswer::Maybe(failure), 0, None),
         };
-        self.follow(Event::LateAnswerArrived { part: part.clone(), side, attempt, answer })?;
+        self.follow(Event::LateAnswerArrived { part: part.clone(), side, attempt, answer, cost_micros })?;
         if let Some((happened, result)) = settled.filter(|_| in_doubt) {
             let then = if happened { Then::GiveUp } else { self.after_not_happened(at, side) };
             let reason = "the answer came after all".to_owned();
@@ -238,8 +238,11 @@ impl Draft<'_> {
             Side::Do | Side::Fallback => execution.phase == Phase::Forward,
             Side::Undo | Side::Probe => execution.phase == Phase::Undoing,
         };
-        let again = wanted && part.attempts_of(side) < call.retry.max_attempts;
-        if again { Then::RetryAt(self.now) } else { Then::GiveUp }
+        if wanted && part.attempts_of(side) < call.retry.max_attempts {
+            return Then::RetryAt(self.now);
+        }
+        let falls_back = side == Side::Do && wanted && execution.plan.steps[at.step()].fallback.is_some();
+        if falls_back { Then::FallBack } else { Then::GiveUp }
     }
 
     /// Chance without randomness: the same for the same attempt, however often it is worked out.

@@ -7,6 +7,7 @@ use super::undo::Undo;
 use super::{Execution, Identity, IllegalEvent, Phase, SharedPlan, Spent};
 use crate::id::{PartId, StepId};
 use crate::journal::event::{Answer, EndedAs, Event, Question, Record, Side, SkipReason};
+use crate::limits;
 use crate::plan::{Driver, PolicyAction};
 use crate::time::Timestamp;
 use crate::tool::{Category, Failure, Safety};
@@ -80,8 +81,11 @@ impl Execution {
             }
             Event::FanOutOpened { step, count, items } => {
                 let step = self.expect_step(step)?;
-                if self.steps[step].stage != Stage::Waiting {
-                    return Err("the step has begun already".into());
+                if self.steps[step].stage != Stage::Waiting || self.plan.steps[step].for_each.is_none() {
+                    return Err("the step has no list to open".into());
+                }
+                if *count > limits::FAN_OUT_MAX {
+                    return Err(format!("a fan-out has at most {} items", limits::FAN_OUT_MAX));
                 }
                 self.withdraw(step, 0);
                 let state = &mut self.steps[step];
@@ -111,12 +115,15 @@ impl Execution {
             | Event::ApprovalVoided { part, .. }
             | Event::AttemptLost { part, .. }
             | Event::AttemptFailed { part, .. }
-            | Event::LateAnswerArrived { part, .. }
             | Event::PreparationFailed { part, .. }
             | Event::RetryAbandoned { part, .. }
             | Event::ProbeInconclusive { part, .. }
             | Event::DoubtSettled { part, .. }
             | Event::CompensationRecorded { part, .. } => self.change_part(part, at, event)?,
+            Event::LateAnswerArrived { part, cost_micros, .. } => {
+                self.change_part(part, at, event)?;
+                self.spent.cost_micros = self.spent.cost_micros.saturating_add(*cost_micros);
+            }
             Event::AttemptStarted { part, side, .. } => {
                 self.change_part(part, at, event)?;
                 if matches!(side, Side::Do | Side::Fallback) {
@@ -303,11 +310,15 @@ impl Execution {
         state.parts[at.item()] = new;
         match (was_active, is_active) {
             (false, true) => state.active += 1,
-            (true, false) => state.active -= 1,
+            (true, false) => state.active = state.active.saturating_sub(1),
             (true, true) | (false, false) => {}
         }
         if state.stage == Stage::Waiting && !is_pending {
             state.stage = Stage::Begun;
+        }
+        if was_pending && !is_pending && state.halted {
+            // It was held back and not waited for; now it is.
+            state.unsettled += 1;
         }
         if was_pending && !is_pending {
             self.withdraw(at.step(), at.item());
@@ -324,7 +335,8 @@ impl Execution {
             }
         }
         if rests && !was_resting && self.steps[at.step()].stage == Stage::Begun {
-            self.steps[at.step()].unsettled -= 1;
+            let state = &mut self.steps[at.step()];
+            state.unsettled = state.unsettled.saturating_sub(1);
             if failed {
                 self.halt_unless_others_go_on(at.step());
             }
@@ -386,7 +398,7 @@ impl Execution {
         for item in 0..self.steps[step].parts.len() {
             if self.steps[step].parts[item].state == PartState::Pending {
                 self.withdraw(step, item);
-                self.steps[step].unsettled -= 1;
+                self.steps[step].unsettled = self.steps[step].unsettled.saturating_sub(1);
             }
         }
         self.steps[step].halted = true;
@@ -439,10 +451,11 @@ impl Execution {
         self.agenda.held.remove(&step);
         self.agenda.failing.remove(&step);
         self.steps[step].stage = stage;
-        self.unsettled -= 1;
+        self.unsettled = self.unsettled.saturating_sub(1);
         let plan = self.plan.0.clone();
         for dependent in &plan.graph.dependents[step] {
-            self.steps[dependent.step].unmet -= 1;
+            let unmet = &mut self.steps[dependent.step].unmet;
+            *unmet = unmet.saturating_sub(1);
             self.offer(dependent.step);
         }
     }
@@ -515,7 +528,7 @@ impl Execution {
         for item in 0..self.steps[step].parts.len() {
             let place = PartAt::new(step, item);
             match self.steps[step].parts[item].state {
-                PartState::Failed { .. } => {
+                PartState::Failed { .. } | PartState::Compensated { .. } => {
                     let id = self.name(place);
                     self.change_part(&id, at, event)?;
                 }
@@ -538,7 +551,16 @@ impl Execution {
         self.replanning = false;
         for step in 0..self.steps.len() {
             match self.steps[step].stage {
-                Stage::Waiting => self.settle(step, Stage::Cancelled),
+                Stage::Waiting => {
+                    // A step that is done anew may have an effect from before.
+                    self.steps[step].stage = Stage::Begun;
+                    if self.steps[step].parts.is_empty() {
+                        self.settle(step, Stage::Cancelled);
+                    }
+                    for item in 0..self.steps[step].parts.len() {
+                        self.stop_part(at, PartAt::new(step, item));
+                    }
+                }
                 Stage::Failing | Stage::Held => self.settle(step, Stage::Failed),
                 Stage::Begun => {
                     self.halt(step);
@@ -598,6 +620,9 @@ impl Execution {
                         unknown(attempt.side, attempt.number)
                     }
                     PartState::InDoubt { side, attempt, .. } => unknown(*side, *attempt),
+                    PartState::CompensationFailed { failure, .. } => {
+                        PartState::CompensationFailed { failure: failure.clone(), accepted: true }
+                    }
                     PartState::BackingOff { side: Side::Undo, .. } => PartState::CompensationFailed {
                         failure: Failure::new(
                             Category::Cancelled,

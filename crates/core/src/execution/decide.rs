@@ -5,7 +5,7 @@ use super::input::{Decision, Input, Moment, Refusal};
 use super::part::{PartState, Probing};
 use super::{Execution, IllegalEvent, Phase};
 use crate::actor::Actor;
-use crate::journal::event::{Answer, Event, Limit, Question, Record};
+use crate::journal::event::{Answer, Event, Limit, Question, Record, Side};
 use crate::journal::payload::Payload;
 use crate::limits;
 use crate::mutation::Mutation;
@@ -54,7 +54,7 @@ impl Execution {
         let timers = Timer::ALL.into_iter().filter(|timer| {
             self.minds(*timer) || (*timer == Timer::Retry && Mutation::WakeByAnotherRule.is_active())
         });
-        let parts = timers.filter_map(|timer| self.agenda.timer(timer).first().map(|(when, _)| *when));
+        let parts = timers.filter_map(|timer| self.timers_of(timer).next().map(|(when, _)| when));
         parts.chain(self.time_limits().map(|(_, when)| when)).min()
     }
 
@@ -71,6 +71,18 @@ impl Execution {
             Timer::RetryUndo => self.phase == Phase::Undoing && self.may_call(),
             Timer::RetryProbe => live && self.may_call(),
         }
+    }
+
+    /// The timers of a kind, earliest first; a call that waits for its tool to be accepted has none.
+    pub(super) fn timers_of(&self, timer: Timer) -> impl Iterator<Item = (Timestamp, PartAt)> {
+        let side = |at: PartAt| match timer {
+            Timer::Retry | Timer::RetryUndo => self.part_at(at).and_then(|part| part.side()),
+            Timer::RetryProbe => Some(Side::Probe),
+            Timer::Attempt | Timer::Step | Timer::Approval => None,
+        };
+        let is_drifted = move |at: PartAt| side(at).is_some_and(|side| self.is_drifted(at, side));
+        let timers = self.agenda.timer(timer).iter().copied();
+        timers.filter(move |(_, at)| self.drifted.is_empty() || !is_drifted(*at))
     }
 
     /// Whether Rutter may call tools at all.
@@ -248,8 +260,8 @@ impl Draft<'_> {
         if !self.execution.minds(timer) {
             return Vec::new();
         }
-        let passed = self.execution.agenda.timer(timer).iter().take_while(|(when, _)| *when <= self.now);
-        passed.map(|(_, part)| *part).collect()
+        let passed = self.execution.timers_of(timer).take_while(|(when, _)| *when <= self.now);
+        passed.map(|(_, part)| part).collect()
     }
 
     /// Closes what has taken too long.

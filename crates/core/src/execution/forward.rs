@@ -3,7 +3,7 @@
 use super::agenda::{PartAt, Timer};
 use super::decide::{Draft, Recorded};
 use super::input::ToolCall;
-use super::part::PartState;
+use super::part::{Part, PartState};
 use super::step::Stage;
 use super::{Execution, Phase};
 use crate::id::{PartId, StepId};
@@ -72,7 +72,8 @@ impl Draft<'_> {
             return Ok(());
         }
         for at in self.due(Timer::Retry) {
-            if let Some(side) = self.execution.part_at(at).and_then(|part| part.side()) {
+            let side = self.execution.part_at(at).and_then(|part| part.side());
+            if let Some(side) = side.filter(|_| self.execution.may_begin()) {
                 self.start(at, side)?;
             }
         }
@@ -80,7 +81,9 @@ impl Draft<'_> {
             if let Some(PartState::Approved { side, .. }) = self.execution.part_at(at).map(|part| &part.state)
             {
                 let side = *side;
-                self.start(at, side)?;
+                if self.execution.may_begin() {
+                    self.start(at, side)?;
+                }
             }
         }
         while let Some(at) = self.next_turn() {
@@ -101,7 +104,7 @@ impl Draft<'_> {
         let is_free = |at: &PartAt| {
             let (step, state) = (&execution.plan.steps[at.step()], &execution.steps[at.step()]);
             let full = step.for_each.as_ref().is_some_and(|fan_out| state.active >= fan_out.max_parallel);
-            !full && !execution.drifted.contains_key(&step.call.tool)
+            !full && !execution.is_drifted(*at, Side::Do)
         };
         if Mutation::StartBeforeNeedsEnd.is_active() {
             let waiting = |step: &usize| execution.steps[*step].stage == Stage::Waiting;
@@ -285,7 +288,7 @@ impl Draft<'_> {
             (true, true) => EndedAs::Partial,
             (true, false) => EndedAs::Failed,
         };
-        let remains = if outcome == EndedAs::Failed { self.execution.remaining() } else { Vec::new() };
+        let remains = self.execution.remaining(outcome);
         self.follow(Event::ExecutionEnded { outcome, reason: String::new(), remains })
     }
 }
@@ -305,8 +308,16 @@ impl Execution {
         steps.iter().map(|step| self.plan.steps[*step].id.clone()).collect()
     }
 
-    /// Parts whose effect is, or may be, still there.
-    pub(super) fn remaining(&self) -> Vec<PartId> {
-        self.parts().filter(|(_, part)| part.effect.is_some()).map(|(id, _)| id).collect()
+    /// Parts whose effect is, or may be, still there although that is not what the plan wanted.
+    pub(super) fn remaining(&self, outcome: EndedAs) -> Vec<PartId> {
+        let wanted = matches!(outcome, EndedAs::Completed | EndedAs::Partial);
+        let is_wanted = |part: &Part| wanted && matches!(part.state, PartState::Completed { .. });
+        let remains = self.parts().filter(|(_, part)| part.effect.is_some() && !is_wanted(part));
+        remains.map(|(id, _)| id).collect()
+    }
+
+    /// Whether the tool of this call is not the one the plan was checked with.
+    pub(super) fn is_drifted(&self, at: PartAt, side: Side) -> bool {
+        !self.drifted.is_empty() && self.call_of(at, side).is_some_and(|call| self.drifted.contains_key(&call.tool))
     }
 }

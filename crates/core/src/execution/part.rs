@@ -186,7 +186,6 @@ impl Part {
         if self.state == PartState::Pending {
             (self.began_at, self.ended_at) = (None, None);
         } else if self.is_active() {
-            self.began_at.get_or_insert(at);
             self.ended_at = None;
         } else {
             self.ended_at.get_or_insert(at);
@@ -214,7 +213,7 @@ impl Part {
                 self.happened(*side, Some(result.clone()), harmless);
             }
             Event::AttemptSucceeded { side: Side::Undo, .. } => self.undone(),
-            Event::AttemptSucceeded { side: Side::Probe, .. } => {}
+            Event::AttemptSucceeded { side: Side::Probe, .. } | Event::AttemptFailed { side: Side::Probe, .. } => {}
             Event::AttemptFailed { side, maybe, then, .. } => {
                 self.failures += 1;
                 self.may_have_happened(*side, *maybe && !harmless);
@@ -259,6 +258,7 @@ impl Part {
             self.effect = Some(Effect { side, certain: true });
         }
         self.result = result;
+        (self.failures, self.losses) = (0, 0);
         if !Mutation::ApprovalUsedTwice.is_active() {
             self.approved = None;
         }
@@ -282,6 +282,7 @@ impl Part {
     }
 
     fn undone(&mut self) {
+        (self.failures, self.losses) = (0, 0);
         self.effect = None;
         self.generation += 1;
     }
@@ -457,6 +458,10 @@ fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<PartState, &'
         },
         E::RetryAbandoned { side, failure, .. } => match &part.state {
             S::BackingOff { side: waiting, .. } if waiting == side => given_up(*side, failure.clone()),
+            // An agent that ends leaves behind what it never began.
+            S::Pending | S::Asking { .. } | S::Approved { .. } if *side != Side::Undo => {
+                given_up(*side, failure.clone())
+            }
             S::Pending
             | S::Asking { .. }
             | S::Approved { .. }
@@ -499,8 +504,8 @@ fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<PartState, &'
             other => return not_in_doubt(other),
         },
         E::QuestionAnswered { answer, .. } => match (&part.state, answer) {
-            (S::Failed { .. }, Answer::Retry) => S::Pending,
-            (S::Failed { .. } | S::Pending, Answer::Resolve) => S::Completed { by_hand: true },
+            (S::Failed { .. } | S::Compensated { .. }, Answer::Retry) => S::Pending,
+            (S::Failed { .. } | S::Pending | S::Compensated { .. }, Answer::Resolve) => S::Completed { by_hand: true },
             (S::CompensationFailed { .. }, Answer::Retry) => S::BackingOff { side: Side::Undo, until: at },
             (S::CompensationFailed { .. }, Answer::Resolve) => S::Compensated { by_hand: true },
             (S::CompensationFailed { failure, .. }, Answer::Skip) => {

@@ -3,14 +3,14 @@
 use super::Phase;
 use super::agenda::PartAt;
 use super::decide::{Draft, Recorded};
-use super::part::PartState;
+use super::part::{Attempt, PartState};
 use super::step::Stage;
 use crate::hash::Hash;
 use crate::id::{PartId, StepId, ToolName};
 use crate::journal::event::{Deviation, Event, Side, SkipReason};
 use crate::journal::payload::Payload;
 use crate::plan::Driver;
-use crate::tool::Failure;
+use crate::tool::{Category, Failure};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -29,14 +29,15 @@ impl Draft<'_> {
             return self.undeclared(&part, tool.as_ref(), parameters);
         };
         let state = self.execution.part_at(at).map(|part| part.state.clone());
-        match state {
-            Some(PartState::Pending | PartState::Approved { .. } | PartState::Asking { .. }) => {}
-            Some(PartState::BackingOff { side: Side::Do, .. }) => {}
+        let side = match state {
+            Some(PartState::Pending) => Side::Do,
+            Some(PartState::Approved { side, .. } | PartState::Asking { side, .. }) => side,
+            Some(PartState::BackingOff { side: side @ (Side::Do | Side::Fallback), .. }) => side,
             Some(PartState::Cancelled) | None => {
                 return self.deviate(Deviation::Undeclared, &part.step, "done although it was cancelled");
             }
             Some(_) => return self.deviate(Deviation::Duplicate, &part.step, "begun again"),
-        }
+        };
         if self.execution.steps[at.step()].stage.is_settled() {
             return self.deviate(
                 Deviation::Undeclared,
@@ -45,16 +46,15 @@ impl Draft<'_> {
             );
         }
         self.compare_order(at)?;
-        self.compare_call(at, tool.as_ref())?;
-        let call = &self.execution.plan.steps[at.step()].call;
-        let planned = call.tool.clone();
-        let prepared = self.execution.prepare(at, Side::Do).ok();
-        let attempt = self.execution.part_at(at).map_or(0, |part| part.attempts_of(Side::Do)) + 1;
+        let Some(planned) = self.execution.call_of(at, side).map(|call| call.tool.clone()) else { return Ok(()) };
+        self.compare_call(at, &planned, tool.as_ref())?;
+        let prepared = self.execution.prepare(at, side).ok();
+        let attempt = self.execution.part_at(at).map_or(0, |part| part.attempts_of(side)) + 1;
         let parameters = parameters.or_else(|| prepared.as_ref().map(|prepared| prepared.parameters.clone()));
         let definition = self.execution.definition(&planned);
         self.note(Event::AttemptStarted {
             part,
-            side: Side::Do,
+            side,
             attempt,
             by: Driver::Agent,
             tool: tool.unwrap_or(planned),
@@ -69,23 +69,23 @@ impl Draft<'_> {
     pub fn record_finished(&mut self, part: PartId, result: Arc<Value>) -> Recorded {
         let Some((at, attempt)) = self.begun(&part)? else { return Ok(()) };
         let part = self.execution.name(at);
-        let result = Payload::Present(result);
-        self.note(Event::AttemptSucceeded { part, side: Side::Do, attempt, result, cost_micros: 0 })
+        let (side, attempt, result) = (attempt.side, attempt.number, Payload::Present(result));
+        self.note(Event::AttemptSucceeded { part, side, attempt, result, cost_micros: 0 })
     }
 
     pub fn record_failed(&mut self, part: PartId, failure: Failure, maybe: bool) -> Recorded {
         match self.begun(&part)? {
-            Some((at, attempt)) => self.close(at, Side::Do, attempt, failure, maybe),
+            Some((at, attempt)) => self.close(at, attempt.side, attempt.number, failure, maybe),
             None => Ok(()),
         }
     }
 
     /// The attempt the agent speaks of; one it did not announce is begun now.
-    fn begun(&mut self, part: &PartId) -> Result<Option<(PartAt, u32)>, super::IllegalEvent> {
+    fn begun(&mut self, part: &PartId) -> Result<Option<(PartAt, Attempt)>, super::IllegalEvent> {
         let running = |draft: &Self| {
             let at = draft.execution.locate(part)?;
             let attempt = draft.running_attempt(at).filter(|attempt| attempt.by == Driver::Agent)?;
-            Some((at, attempt.number))
+            Some((at, attempt))
         };
         if running(self).is_none() {
             self.record_started(part.clone(), None, None)?;
@@ -112,6 +112,7 @@ impl Draft<'_> {
     pub fn record_end(&mut self, reason: String) -> Recorded {
         self.note(Event::DecisionRecorded { step: None, decision: "end".into(), reason, details: None })?;
         self.lose_agents_attempts()?;
+        self.abandon_begun()?;
         let waiting: Vec<usize> = (0..self.execution.steps.len())
             .filter(|step| self.execution.steps[*step].stage == Stage::Waiting)
             .collect();
@@ -123,6 +124,30 @@ impl Draft<'_> {
             self.deviate(Deviation::Skipped, step, "the agent ended without doing it")?;
         }
         self.follow(Event::StepsSkipped { steps, because: SkipReason::LeftUndone })
+    }
+
+    /// What was begun and will not be gone on with has failed: items of fan-outs, retries, calls to be approved.
+    fn abandon_begun(&mut self) -> Recorded {
+        let begun: Vec<(PartAt, Side)> = (0..self.execution.steps.len())
+            .filter(|step| self.execution.steps[*step].stage == Stage::Begun)
+            .flat_map(|step| (0..self.execution.steps[step].parts.len()).map(move |item| PartAt::new(step, item)))
+            .filter_map(|at| match self.execution.part_at(at)?.state {
+                PartState::Pending if !self.execution.steps[at.step()].halted => Some((at, Side::Do)),
+                PartState::Asking { side, .. } | PartState::Approved { side, .. } => Some((at, side)),
+                PartState::BackingOff { side: side @ (Side::Do | Side::Fallback), .. } => Some((at, side)),
+                _ => None,
+            })
+            .collect();
+        for (at, side) in begun {
+            let gone = self.execution.part_at(at).is_none_or(|part| !part.is_active() && part.state != PartState::Pending);
+            if gone || self.execution.steps[at.step()].stage != Stage::Begun {
+                continue;
+            }
+            let failure = Failure::new(Category::Cancelled, "the agent ended without doing it");
+            let part = self.execution.name(at);
+            self.follow(Event::RetryAbandoned { part, side, failure })?;
+        }
+        Ok(())
     }
 
     pub fn hand_over(&mut self, to: Driver, reason: String) -> Recorded {
@@ -192,10 +217,10 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn compare_call(&mut self, at: PartAt, tool: Option<&ToolName>) -> Recorded {
+    fn compare_call(&mut self, at: PartAt, planned: &ToolName, tool: Option<&ToolName>) -> Recorded {
         let step = self.execution.plan.steps[at.step()].clone();
-        if let Some(tool) = tool.filter(|tool| **tool != step.call.tool) {
-            let description = format!("called {tool}, the plan says {}", step.call.tool);
+        if let Some(tool) = tool.filter(|tool| *tool != planned) {
+            let description = format!("called {tool}, the plan says {planned}");
             self.deviate(Deviation::OtherTool, &step.id, &description)?;
         }
         let approved = self.execution.part_at(at).is_some_and(|part| part.approved.is_some());

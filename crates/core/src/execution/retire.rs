@@ -35,9 +35,8 @@ impl Execution {
                 )
                 .hint("settle it first, or keep it in the new plan"));
             }
-            let under_way = state.parts.iter().any(Part::is_active);
-            let in_doubt = state.status() == "in_doubt";
-            if under_way && !in_doubt && same_call != Some(true) {
+            let under_way = state.parts.iter().any(|part| matches!(part.state, PartState::Running(_)));
+            if under_way && same_call != Some(true) {
                 return Err(Refusal::new(
                     "replan.under_way",
                     format!("step {id:?} is under way and must stay as it is"),
@@ -77,6 +76,9 @@ impl Execution {
         self.steps = steps;
         self.replanning = false;
         self.over = None;
+        // The new plan was checked with the tools as they are now.
+        self.drifted.clear();
+        self.accepted.clear();
         self.rebuild();
         Ok(())
     }

@@ -58,11 +58,11 @@ impl Undo {
         if self.open.remove(&part).is_none() {
             return;
         }
-        self.left[part.step()] -= 1;
+        self.left[part.step()] = self.left[part.step()].saturating_sub(1);
         let mut clear = if self.is_clear(part.step()) { vec![part.step()] } else { Vec::new() };
         while let Some(step) = clear.pop() {
             for need in &graph.needs[step] {
-                self.blockers[need.step] -= 1;
+                self.blockers[need.step] = self.blockers[need.step].saturating_sub(1);
                 if self.blockers[need.step] > 0 {
                     continue;
                 }

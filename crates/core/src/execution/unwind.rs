@@ -71,7 +71,7 @@ impl Draft<'_> {
     }
 
     fn end(&mut self, outcome: EndedAs) -> Recorded {
-        let (reason, remains) = (self.execution.stop_reason.clone(), self.execution.remaining());
+        let (reason, remains) = (self.execution.stop_reason.clone(), self.execution.remaining(outcome));
         self.follow(Event::ExecutionEnded { outcome, reason, remains })
     }
 }

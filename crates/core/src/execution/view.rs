@@ -158,7 +158,7 @@ impl Execution {
         let calls_back = !self.agenda.running.is_empty() || !self.agenda.to_judge.is_empty();
         let retries = [Timer::Retry, Timer::RetryUndo, Timer::RetryProbe];
         let retries =
-            retries.into_iter().any(|timer| self.minds(timer) && !self.agenda.timer(timer).is_empty());
+            retries.into_iter().any(|timer| self.minds(timer) && self.timers_of(timer).next().is_some());
         let has_place = self.agenda.busy < self.plan.max_parallel as usize;
         let begins = self.may_begin()
             && ((has_place && !self.agenda.ready.is_empty()) || !self.agenda.approved.is_empty());
@@ -167,21 +167,24 @@ impl Execution {
 
     fn has_questions(&self) -> bool {
         let agenda = &self.agenda;
-        let sets = [&agenda.asking, &agenda.unknown, &agenda.stuck];
-        sets.iter().any(|set| !set.is_empty())
+        let doubts = agenda.doubts.iter().any(|at| self.needs_a_word(*at));
+        doubts
+            || !agenda.asking.is_empty()
+            || !agenda.stuck.is_empty()
             || !agenda.held.is_empty()
             || self.over.is_some()
             || !self.drifted.is_empty()
-            || (self.driver == Driver::Agent && !agenda.to_probe.is_empty())
     }
 
     /// Everything that waits for somebody, in a fixed order.
     pub fn questions(&self) -> Vec<Ask> {
-        let mut asks = Vec::new();
         let agenda = &self.agenda;
+        let doubts = agenda.doubts.iter().filter(|at| self.needs_a_word(**at));
+        let mut asks: Vec<Ask> = doubts.filter_map(|at| self.ask_doubt(*at)).collect();
+        if self.outcome().is_some() {
+            return asks;
+        }
         asks.extend(agenda.asking.iter().filter_map(|at| self.ask_approval(*at)));
-        let unprobed = agenda.to_probe.iter().filter(|_| self.driver == Driver::Agent);
-        asks.extend(agenda.unknown.iter().chain(unprobed).filter_map(|at| self.ask_doubt(*at)));
         asks.extend(agenda.held.iter().map(|step| self.ask_failure(*step)));
         asks.extend(agenda.stuck.iter().filter_map(|at| self.ask_compensation(*at)));
         asks.extend(self.over.map(|limit| Ask::Limit { limit, answers: Question::LIMIT_ANSWERS }));
@@ -191,6 +194,18 @@ impl Execution {
             found: *found,
         }));
         asks
+    }
+
+    /// A doubt nobody is finding out about: no probe can tell, or an agent drives and Rutter calls nothing.
+    fn needs_a_word(&self, at: PartAt) -> bool {
+        let Some(PartState::InDoubt { probing, .. }) = self.part_at(at).map(|part| &part.state) else { return false };
+        match probing {
+            Probing::Exhausted { .. } => true,
+            Probing::NotYet | Probing::BackingOff { .. } => {
+                self.driver == Driver::Agent || self.is_drifted(at, Side::Probe)
+            }
+            Probing::Running(_) | Probing::Answered(_) => false,
+        }
     }
 
     fn ask_approval(&self, at: PartAt) -> Option<Ask> {
@@ -205,7 +220,7 @@ impl Execution {
         let PartState::InDoubt { side, attempt, probing } = &self.part_at(at)?.state else { return None };
         let reason = match probing {
             Probing::Exhausted { reason } => reason.clone(),
-            _ => "an agent drives; nobody has looked yet".to_owned(),
+            _ => "nobody has looked yet, and Rutter may not".to_owned(),
         };
         Some(Ask::Doubt { part: self.name(at), side: *side, attempt: *attempt, reason })
     }
@@ -229,7 +244,6 @@ impl Execution {
     }
 
     pub fn view(&self) -> View {
-        let short = matches!(self.phase, Phase::Ended { outcome } if outcome != EndedAs::Completed);
         View {
             execution: self.identity.execution.clone(),
             plan: self.plan.name.clone(),
@@ -257,7 +271,7 @@ impl Execution {
                     description: description.clone(),
                 })
                 .collect(),
-            remains: if short { self.remaining() } else { Vec::new() },
+            remains: self.outcome().map(|outcome| self.remaining(outcome)).unwrap_or_default(),
         }
     }
 

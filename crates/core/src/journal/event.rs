@@ -118,6 +118,7 @@ pub enum Event<P = Payload> {
         side: Side,
         attempt: u32,
         answer: LateAnswer<P>,
+        cost_micros: u64,
     },
     /// No attempt could be made: a condition, a list or parameters could not be worked out.
     PreparationFailed {
@@ -253,6 +254,15 @@ pub enum Event<P = Payload> {
         reason: String,
         remains: Vec<PartId>,
     },
+}
+
+impl<P> Event<P> {
+    /// Puts the plan itself beside its hash, where the event names one.
+    pub fn supply_plan(&mut self, find: &dyn Fn(Hash) -> Option<Arc<Plan>>) {
+        if let Event::ExecutionOpened { plan, .. } | Event::Replanned { plan, .. } = self {
+            plan.plan = find(plan.hash);
+        }
+    }
 }
 
 /// Which call of a part an attempt makes.

@@ -48,7 +48,7 @@ pub fn verify_export<L: AsRef<[u8]>>(lines: impl IntoIterator<Item = L>, trust: 
 }
 
 /// The state of a check: the heads of the chains, the frontier of the tree, and nothing of what was read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Verifier {
     trust: Trust,
     header: Option<Arc<Header>>,
@@ -91,10 +91,10 @@ impl Verifier {
     /// Reads the next line. After a fault it only looks whether an entry that seemed missing comes later.
     pub fn read(&mut self, line: &[u8]) {
         self.verdict.lines += 1;
-        let line = Line::parse(line);
         if self.verdict.fault.is_some() {
-            return self.look_for_missing(line.ok());
+            return self.look_for_missing(line);
         }
+        let line = Line::parse(line);
         let checked = match &line {
             Ok(line) => self.check(line),
             Err(why) => Err(Why::Line(why.clone())),
@@ -230,7 +230,8 @@ impl Verifier {
                 }
             }
             (Scope::Ledger, Some(_)) => Err(Why::Order("a whole ledger has no inclusion proofs")),
-            (Scope::Executions, None) => Ok(()),
+            // A place that nothing proves is not to be stated.
+            (Scope::Executions, None) => Err(Why::Proof),
             (Scope::Executions, Some(proof)) => {
                 let root = *self.roots.get(&proof.size).ok_or(Why::Proof)?;
                 let holds =
@@ -294,12 +295,12 @@ impl Verifier {
         }
     }
 
-    fn look_for_missing(&mut self, line: Option<Line>) {
-        if let Some(Line::Entry(line)) = line
-            && let Some(fault) = &mut self.verdict.fault
+    fn look_for_missing(&mut self, line: &[u8]) {
+        if let Some(fault) = &mut self.verdict.fault
             && let Why::Entry(chain::Why::Missing { expected }) = fault.why
-            && fault.entry.as_ref().is_some_and(|(execution, _)| *execution == line.execution)
-            && line.seq == expected
+            && let Some((execution, _)) = &fault.entry
+            && let Ok(Line::Entry(line)) = Line::parse(line)
+            && (&line.execution, line.seq) == (execution, expected)
         {
             fault.why = Why::Entry(chain::Why::Reordered { expected });
         }

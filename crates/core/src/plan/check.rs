@@ -14,6 +14,8 @@ mod scope;
 mod site;
 mod sketch;
 mod statement;
+#[cfg(test)]
+mod tests;
 
 use crate::id::ToolName;
 use crate::limits::FINDINGS_MAX;
@@ -32,7 +34,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Checked {
     pub plan: Option<Arc<Plan>>,
-    /// Errors first, each kind in the order of the document.
+    /// Errors first, each kind step by step.
     pub diagnostics: Vec<Diagnostic>,
 }
 

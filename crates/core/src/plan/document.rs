@@ -49,7 +49,7 @@ impl Format {
 impl Document {
     /// Reads a text; when it is refused, all that is wrong with it, as far as it could be read.
     pub fn read(bytes: &[u8], format: Format) -> Result<Document, Vec<Diagnostic>> {
-        let text = text_of(bytes).map_err(|refusal| vec![refusal])?;
+        let text = text_of(bytes)?;
         let mut builder = Builder::new(text);
         // Whoever stops early has left a finding that says why.
         let _ = match format {
@@ -69,17 +69,17 @@ fn start_of(text: &str) -> usize {
     if text.as_bytes().starts_with(BOM) { BOM.len() } else { 0 }
 }
 
-fn text_of(bytes: &[u8]) -> Result<&str, Diagnostic> {
+fn text_of(bytes: &[u8]) -> Result<&str, Vec<Diagnostic>> {
     if bytes.len() > PLAN_BYTES_MAX {
         let message = format!("the document has {} bytes, the limit is {PLAN_BYTES_MAX}", bytes.len());
-        return Err(Diagnostic::error("document.too_large", "", message));
+        return Err(vec![Diagnostic::error("document.too_large", "", message)]);
     }
     std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
         let before = std::str::from_utf8(&bytes[..at]).unwrap_or_default();
         let place = Place { end: at + 1, ..place_of(before, at..at) };
-        Diagnostic::error("document.encoding", "", "expected UTF-8 text, found a byte that is none")
-            .place(place)
+        let message = "expected UTF-8 text, found a byte that is none";
+        vec![Diagnostic::error("document.encoding", "", message).place(place)]
     })
 }
 

@@ -1,15 +1,18 @@
 //! Expressions: what they may say, what they read, what they give. Data is never evaluated a second time.
 //!
 //! The language is the expression part of Jinja, without functions and statements. [`token`] reads words,
-//! [`parse`] builds a tree of bounded depth and notes every path it reads, [`evaluate`] walks the tree over
+//! [`parse`] builds a [`node`] tree of bounded depth and notes every path it reads, [`evaluate`] walks the tree over
 //! borrowed JSON while counting steps and bytes. [`filter`] and [`test`] list all names there are.
 
 mod arithmetic;
 mod evaluate;
 mod filter;
 mod nearest;
+mod node;
 mod parse;
 mod test;
+#[cfg(test)]
+mod tests;
 mod token;
 
 use super::schema::Types;
@@ -48,7 +51,7 @@ pub struct Expression {
     pub source: Arc<str>,
     /// What it reads, as dotted paths: `["steps", "charge", "result", "id"]`. Each path once, in source order.
     pub reads: Arc<[Vec<String>]>,
-    root: Arc<parse::Node>,
+    root: Arc<node::Node>,
 }
 
 impl Expression {
@@ -78,7 +81,7 @@ impl Expression {
     /// The path, if the expression is nothing but one: `inputs.sku`.
     pub fn path(&self) -> Option<&[String]> {
         match self.root.kind {
-            parse::Kind::Path(_) => self.reads.first().map(Vec::as_slice),
+            node::Kind::Path(_) => self.reads.first().map(Vec::as_slice),
             _ => None,
         }
     }

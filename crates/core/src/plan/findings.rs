@@ -18,7 +18,7 @@ impl Findings {
 
     /// Adds a finding that is only worked out while there is room for it.
     pub fn push_with(&mut self, find: impl FnOnce() -> Diagnostic) {
-        if self.list.len() >= FINDINGS_MAX || self.bytes >= FINDINGS_BYTES_MAX {
+        if self.is_full() {
             self.left_out += 1;
             return;
         }
@@ -29,6 +29,11 @@ impl Findings {
 
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// Whether what is found from now on is only counted.
+    pub fn is_full(&self) -> bool {
+        self.list.len() >= FINDINGS_MAX || self.bytes >= FINDINGS_BYTES_MAX
     }
 
     /// Returns the findings; when some were left out, the last one says so.

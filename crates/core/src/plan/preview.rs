@@ -1,6 +1,8 @@
 //! What would happen: what can be undone, from where on not everything can, and what each failure would lead to.
 
 mod guarantee;
+#[cfg(test)]
+mod tests;
 mod undo;
 mod what_if;
 

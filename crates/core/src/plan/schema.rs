@@ -3,6 +3,9 @@
 mod bound;
 mod fit;
 mod lookup;
+mod pattern;
+#[cfg(test)]
+mod tests;
 
 use super::expression::nearest;
 use super::template::Template;
@@ -19,6 +22,8 @@ pub use lookup::{Lookup, Types, schema_at, types};
 pub struct Schema {
     value: Arc<Value>,
     validator: Arc<Validator>,
+    /// How often it refers back to what is being followed already.
+    recursions: usize,
 }
 
 /// Why a value is not a schema we use.
@@ -44,26 +49,23 @@ const VIOLATIONS_MAX: usize = 100;
 impl Schema {
     /// Compiles a schema that is bounded and refers to nothing outside itself.
     pub fn compile(schema: &Value) -> Result<Schema, SchemaError> {
-        bound::check(schema)?;
-        let patterns = PatternOptions::fancy_regex()
-            .backtrack_limit(bound::BACKTRACKS_MAX)
-            .size_limit(bound::PATTERN_BYTES_MAX)
-            .dfa_size_limit(bound::PATTERN_BYTES_MAX);
-        let validator = jsonschema::options()
-            .offline()
-            .with_pattern_options(patterns)
-            .should_validate_formats(true)
-            .should_ignore_unknown_formats(true)
-            .build(schema)
-            .map_err(|error| SchemaError {
-                pointer: error.instance_path().as_str().to_owned(),
-                message: describe(&error),
-            })?;
-        Ok(Schema { value: Arc::new(schema.clone()), validator: Arc::new(validator) })
+        let recursions = bound::check(schema)?;
+        let validator = build(schema).or_else(|error| match pattern::without_unsupported(schema) {
+            Some(rest) => build(&rest),
+            None => Err(error),
+        })?;
+        Ok(Schema { value: Arc::new(schema.clone()), validator: Arc::new(validator), recursions })
     }
 
     /// Everything that does not fit, up to a hundred findings.
     pub fn validate(&self, value: &Value) -> Vec<Violation> {
+        // Telling whether it fits is always quick; saying why may not be.
+        if self.validator.is_valid(value) {
+            return Vec::new();
+        }
+        if !self.can_explain(value) {
+            return vec![Violation { pointer: String::new(), message: "does not fit the schema".to_owned() }];
+        }
         self.validator
             .iter_errors(value)
             .take(VIOLATIONS_MAX)
@@ -86,6 +88,15 @@ impl Schema {
 
     pub fn value(&self) -> &Value {
         &self.value
+    }
+
+    /// Whether all errors can be listed quickly: each level of the value may multiply the ways to look at it.
+    fn can_explain(&self, value: &Value) -> bool {
+        const WAYS_MAX: usize = 100_000;
+        let ways = (0..bound::depth(value)).try_fold(1, |ways: usize, _| {
+            ways.checked_mul(self.recursions.max(1)).filter(|ways| *ways <= WAYS_MAX)
+        });
+        ways.is_some()
     }
 
     /// What an error means, each unknown key on its own.
@@ -123,6 +134,21 @@ impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Schema").field(&self.value).finish()
     }
+}
+
+fn build(schema: &Value) -> Result<Validator, SchemaError> {
+    let patterns =
+        PatternOptions::regex().size_limit(bound::PATTERN_BYTES_MAX).dfa_size_limit(bound::PATTERN_BYTES_MAX);
+    jsonschema::options()
+        .offline()
+        .with_pattern_options(patterns)
+        .should_validate_formats(true)
+        .should_ignore_unknown_formats(true)
+        .build(schema)
+        .map_err(|error| SchemaError {
+            pointer: error.instance_path().as_str().to_owned(),
+            message: describe(&error),
+        })
 }
 
 fn unknown_key<'a>(key: &str, expected: impl Iterator<Item = &'a str> + Clone) -> String {

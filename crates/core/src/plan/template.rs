@@ -310,3 +310,199 @@ impl TemplateError {
 fn too_large() -> EvaluationError {
     EvaluationError::Limit { limit: "VALUE_BYTES_MAX", max: limits::VALUE_BYTES_MAX as u64 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    struct Inputs(Value);
+
+    impl Scope for Inputs {
+        fn inputs(&self) -> Option<&Value> {
+            Some(&self.0)
+        }
+        fn step_result(&self, _: &str) -> Option<&Value> {
+            None
+        }
+        fn step_status(&self, _: &str) -> Option<&'static str> {
+            None
+        }
+        fn key(&self) -> Option<&str> {
+            Some("k1")
+        }
+        fn result(&self) -> Option<&Value> {
+            None
+        }
+        fn parameters(&self) -> Option<&Value> {
+            None
+        }
+        fn item(&self) -> Option<(&Value, u32)> {
+            None
+        }
+    }
+
+    fn inputs() -> Inputs {
+        Inputs(
+            json!({"n": 3, "s": "a {{ inputs.n }} b", "list": [1, {"a": null}], "nil": null, "yes": true, "f": 1.0}),
+        )
+    }
+
+    fn render(value: Value) -> Result<Value, RenderError> {
+        let template = Template::compile(&value).unwrap_or_else(|errors| panic!("{value}: {errors:?}"));
+        template.render(&inputs()).map(|rendered| Value::clone(&rendered))
+    }
+
+    #[test]
+    fn a_lone_expression_keeps_its_type_and_within_text_it_becomes_text() {
+        for (template, expected) in [
+            (json!("{{ inputs.n }}"), json!(3)),
+            (json!("{{inputs.list}}"), json!([1, {"a": null}])),
+            (json!("{{ inputs.nil }}"), json!(null)),
+            (json!("{{ inputs.s }}"), json!("a {{ inputs.n }} b")),
+            (json!(" {{ inputs.n }}"), json!(" 3")),
+            (json!("{{ inputs.n }}{{ inputs.n }}"), json!("33")),
+            (json!("{{ inputs.s }}!"), json!("a {{ inputs.n }} b!")),
+            (
+                json!("{{ inputs.yes }}, {{ inputs.f }}, {{ inputs.list }}"),
+                json!("true, 1.0, [1,{\"a\":null}]"),
+            ),
+            (json!("{{ '{{' }} {{ '}}' }} }} }"), json!("{{ }} }} }")),
+            (json!("{{ {'a': {'b': 1}} }}"), json!({"a": {"b": 1}})),
+            (json!("{{ \"}}\" ~ '\\'}}' }}"), json!("}}'}}")),
+            (json!({"{{ inputs.n }}": ["{{ inputs.n }}", 1]}), json!({"{{ inputs.n }}": [3, 1]})),
+            (json!({"a/b~c": {"": "{{ inputs.n }}"}}), json!({"a/b~c": {"": 3}})),
+            (json!("{ { } % # {"), json!("{ { } % # {")),
+            (json!({"z": "{{ inputs.n }}", "a": 1}), json!({"z": 3, "a": 1})),
+        ] {
+            assert_eq!(render(template.clone()), Ok(expected), "{template}");
+        }
+    }
+
+    #[test]
+    fn every_mistake_is_found_at_once_and_underlined() {
+        let value = json!({
+            "a": "text {{ input.x }} and {{ 1 + }}",
+            "b": ["{% if x %}", "{# note #}", "{{ inputs.x"],
+            "c/d": "{{- inputs.x }}",
+            "e": {"secret": "{{ inputs.x }}"},
+            "f": "fine {{ inputs.x }}",
+        });
+        let errors = Template::compile(&value).unwrap_err();
+        let found: Vec<(&str, &str)> = errors
+            .iter()
+            .map(|error| {
+                let text = value.pointer(&error.pointer).and_then(Value::as_str).unwrap();
+                (error.pointer.as_str(), error.range.clone().map_or("", |range| &text[range]))
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("/a", "input"),
+                ("/a", ""),
+                ("/b/0", "{%"),
+                ("/b/1", "{#"),
+                ("/b/2", "{{ inputs.x"),
+                ("/c~1d", "{{-"),
+                ("/e/secret", ""),
+            ]
+        );
+        assert_eq!(errors[2].error.hint.as_deref(), Some("write `{{ '{%' }}`"));
+        assert_eq!(errors[4].error.message, "`{{` has no closing `}}`");
+    }
+
+    #[test]
+    fn what_has_no_value_is_told_with_its_place() {
+        for (template, pointer, message) in [
+            (json!({"a": ["x", "{{ inputs.gone }}"]}), "/a/1", "inputs.gone is missing"),
+            (
+                json!({"a": "see {{ inputs.nil }}"}),
+                "/a",
+                "null cannot become text; say `| default(…, true)` for what to write",
+            ),
+        ] {
+            let error = render(template).unwrap_err();
+            assert_eq!((error.pointer.as_str(), error.to_string().as_str()), (pointer, message));
+        }
+    }
+
+    #[test]
+    fn secrets_are_found_where_they_are_written_and_nowhere_else() {
+        let value = json!({
+            "token": {"secret": "payments_token"},
+            "list": [{"secret": "a.b-c"}],
+            "no": {"secret": "x", "other": 1},
+            "flag": {"secret": true},
+            "data": "{{ inputs.s }}",
+        });
+        let template = Template::compile(&value).unwrap();
+        let secrets =
+            [("/token".to_owned(), "payments_token".to_owned()), ("/list/0".to_owned(), "a.b-c".to_owned())];
+        assert_eq!(template.secrets(), secrets);
+        let scope = Inputs(json!({"s": {"secret": "root_password"}}));
+        assert_eq!(template.render(&scope).unwrap()["token"], value["token"]);
+        assert_eq!(template.secrets(), secrets);
+    }
+
+    #[test]
+    fn a_template_knows_what_it_reads() {
+        let value =
+            json!({"a": "{{ inputs.x ~ key }}", "b": "{{ steps.s.result.y }} {{ inputs.x }}", "c": 1});
+        let template = Template::compile(&value).unwrap();
+        let reads: Vec<(&str, String)> =
+            template.reads().map(|(pointer, path)| (pointer, path.join("."))).collect();
+        let expected = [("/a", "inputs.x"), ("/a", "key"), ("/b", "steps.s.result.y"), ("/b", "inputs.x")];
+        assert_eq!(reads, expected.map(|(pointer, path)| (pointer, path.to_owned())));
+        assert!(template.uses_key());
+        assert!(template.whole("/a").is_some());
+        assert!(template.whole("/b").is_none());
+        assert!(template.whole("/c").is_none());
+        assert_eq!(template.constant(), None);
+    }
+
+    #[test]
+    fn without_holes_nothing_is_copied() {
+        let template = Template::compile(&json!({"a": [1, "x"]})).unwrap();
+        let first = template.render(&inputs()).unwrap();
+        assert!(Arc::ptr_eq(&first, &template.render(&inputs()).unwrap()));
+        assert_eq!(template.constant(), Some(&*first));
+        assert!(!template.uses_key());
+    }
+
+    #[test]
+    fn parameters_do_not_grow_beyond_the_limit() {
+        let scope = Inputs(json!({"s": "x".repeat(limits::VALUE_BYTES_MAX / 2)}));
+        let limit = |value: Value| {
+            let template = Template::compile(&value).unwrap();
+            matches!(template.render(&scope), Err(RenderError { error: EvaluationError::Limit { .. }, .. }))
+        };
+        assert!(!limit(json!("{{ inputs.s }}")));
+        assert!(limit(json!("{{ inputs.s }}{{ inputs.s }}{{ inputs.s }}")));
+        assert!(limit(json!(vec!["{{ inputs.s }}"; 10_000])));
+        assert!(limit(json!(["{{ inputs.s }}", "{{ inputs.s }}"])));
+        assert!(Template::compile(&json!("x".repeat(limits::VALUE_BYTES_MAX))).is_err());
+        let deep = (0..limits::DEPTH_MAX + 2).fold(json!(1), |inner, _| json!([inner]));
+        assert!(Template::compile(&deep).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_compiled_or_refused(text in "[{}%#' a-z0-9.|\"\\\\é-]{0,40}") {
+            match Template::compile(&json!({ "a": text })) {
+                Ok(template) => { let _ = template.render(&inputs()); }
+                Err(errors) => for error in errors {
+                    if let Some(range) = error.range {
+                        prop_assert!(text.get(range).is_some());
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn text_without_marks_stays_as_it_is(text in "[^{]{0,40}") {
+            prop_assert_eq!(render(json!([text])), Ok(json!([text])));
+        }
+    }
+}

@@ -54,26 +54,31 @@ pub enum Guess<'a> {
 }
 
 /// Guesses which of the known words was meant.
-pub fn guess<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<Guess<'a>> {
+pub fn guess<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<Guess<'a>> {
     if word.chars().nth(GUESSED_CHARS_MAX).is_some() {
         return None;
     }
     let plain = spelled_plainly(word);
-    if let Some(same) = known.clone().find(|known| spelled_plainly(known) == plain) {
+    let known: Vec<(&str, String)> = known.map(|known| (known, spelled_plainly(known))).collect();
+    if let Some((same, _)) = known.iter().find(|(_, known)| *known == plain) {
         return Some(Guess::Clear(same));
     }
     // One letter in three may be wrong: `to` is not a mistyped `on`.
     let allowed = (plain.chars().count() / 3).min(2);
-    let distances = known.clone().map(|known| (distance(&plain, &spelled_plainly(known)), known));
-    let nearest = distances.clone().filter(|(distance, _)| *distance <= allowed).min_by_key(|found| found.0);
-    if let Some((nearest, word)) = nearest {
-        let alone = distances.filter(|(distance, _)| *distance == nearest).count() == 1;
-        return Some(if alone { Guess::Clear(word) } else { Guess::Vague(word) });
+    let mut near: Vec<(usize, &str)> =
+        known.iter().map(|(known, spelled)| (distance(&plain, spelled), *known)).collect();
+    near.retain(|(distance, _)| *distance <= allowed);
+    near.sort_by_key(|(distance, _)| *distance);
+    match near[..] {
+        [(nearest, word), (next, _), ..] if nearest == next => return Some(Guess::Vague(word)),
+        [(_, word), ..] => return Some(Guess::Clear(word)),
+        [] => {}
     }
     known
-        .map(|known| (common_prefix(&plain, &spelled_plainly(known)), known))
+        .iter()
+        .map(|(known, spelled)| (common_prefix(&plain, spelled), *known))
         .filter(|(length, _)| *length >= 4)
-        .max_by_key(|found| found.0)
+        .max_by_key(|(length, _)| *length)
         .map(|(_, known)| Guess::Vague(known))
 }
 

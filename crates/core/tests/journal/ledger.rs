@@ -1,5 +1,7 @@
 //! A small ledger of several executions, and its export, for tests to tamper with.
 
+#![allow(dead_code, reason = "two test programs share this file, and each uses a part of it")]
+
 use crate::samples::{Values, events};
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, TenantId};
@@ -14,32 +16,32 @@ use rutter_core::journal::note::SigningKey;
 use rutter_core::journal::verify::{Receipt, Trust};
 use rutter_core::time::Timestamp;
 
-pub const TENANT: &str = "acme";
-pub const ORIGIN: &str = "rutter.example/acme";
+pub(crate) const TENANT: &str = "acme";
+pub(crate) const ORIGIN: &str = "rutter.example/acme";
 
-pub fn key() -> SigningKey {
+pub(crate) fn key() -> SigningKey {
     SigningKey::new("rutter.example", [3; 32]).unwrap()
 }
 
 /// What a reader trusts who knows the key and nothing else.
-pub fn keyed() -> Trust {
+pub(crate) fn keyed() -> Trust {
     Trust { keys: vec![key().verifier()], ..Trust::default() }
 }
 
 /// Three executions that take turns, with one checkpoint behind each of the given sizes.
-pub struct Ledger {
-    pub entries: Vec<EntryLine>,
-    pub tree: Tree,
-    pub notes: Vec<(u64, String)>,
+pub(crate) struct Ledger {
+    pub(crate) entries: Vec<EntryLine>,
+    pub(crate) tree: Tree,
+    pub(crate) notes: Vec<(u64, String)>,
 }
 
 impl Ledger {
-    pub fn new(entries: usize, checkpoints: &[u64]) -> Ledger {
+    pub(crate) fn new(entries: usize, checkpoints: &[u64]) -> Ledger {
         Ledger::with(entries, checkpoints, &key(), &mut |_, record| record)
     }
 
     /// The same with another key, or with records changed on the way in: what a forger would make.
-    pub fn with(
+    pub(crate) fn with(
         count: usize,
         checkpoints: &[u64],
         key: &SigningKey,
@@ -68,13 +70,13 @@ impl Ledger {
         Ledger { notes: notes.collect(), entries, tree }
     }
 
-    pub fn receipt(&self, at: usize) -> Receipt {
+    pub(crate) fn receipt(&self, at: usize) -> Receipt {
         let EntryLine { execution, seq, hash, .. } = self.entries[at].clone();
         Receipt { tenant: TenantId::new(TENANT), execution, seq, hash }
     }
 
     /// The whole ledger. Entries behind `sequenced` have no place in it yet.
-    pub fn export(&self, sequenced: usize) -> Vec<Line> {
+    pub(crate) fn export(&self, sequenced: usize) -> Vec<Line> {
         let mut lines = vec![header(Scope::Ledger, &key())];
         lines.extend(self.notes.first().filter(|(size, _)| *size == 0).map(|_| self.checkpoint(0)));
         for (at, entry) in self.entries.iter().enumerate() {
@@ -87,7 +89,7 @@ impl Ledger {
     }
 
     /// Only one execution, each entry with a proof where a checkpoint covers it.
-    pub fn export_execution(&self, execution: &str) -> Vec<Line> {
+    pub(crate) fn export_execution(&self, execution: &str) -> Vec<Line> {
         let mut lines = vec![header(Scope::Executions, &key())];
         lines.extend((0..self.notes.len()).map(|note| self.checkpoint(note)));
         for entry in self.entries.iter().filter(|entry| entry.execution.as_str() == execution) {
@@ -96,7 +98,8 @@ impl Ledger {
                 let path = merkle::inclusion_proof(&|node| self.tree.node(node), leaf, size).unwrap();
                 InclusionLine { size, path }
             });
-            lines.push(Line::Entry(EntryLine { proof, ..entry.clone() }));
+            let leaf = proof.as_ref().map(|_| leaf);
+            lines.push(Line::Entry(EntryLine { leaf, proof, ..entry.clone() }));
         }
         lines
     }
@@ -109,11 +112,11 @@ impl Ledger {
     }
 }
 
-pub fn header(scope: Scope, key: &SigningKey) -> Line {
+pub(crate) fn header(scope: Scope, key: &SigningKey) -> Line {
     Line::Header(Header::new(scope, TenantId::new(TENANT), ORIGIN, vec![key.verifier().to_string()]))
 }
 
-pub fn text(lines: &[Line]) -> String {
+pub(crate) fn text(lines: &[Line]) -> String {
     let mut text = String::new();
     lines.iter().for_each(|line| line.write(&mut text).unwrap());
     text

@@ -1,5 +1,7 @@
 //! One event of every variant, with plain values for golden files or random ones for properties.
 
+#![allow(dead_code, reason = "two test programs share this file, and each uses a part of it")]
+
 use rutter_core::actor::Actor;
 use rutter_core::hash::Hash;
 use rutter_core::id::{PartId, StepId, ToolName};
@@ -14,7 +16,7 @@ use rutter_core::tool::{Category, Failure};
 use serde_json::{Value, json};
 
 /// Where the values of a sample come from.
-pub struct Values {
+pub(crate) struct Values {
     /// Nothing: the plain values. A number: what comes next.
     random: Option<u64>,
     /// Which of several choices the plain values take.
@@ -23,16 +25,15 @@ pub struct Values {
 }
 
 impl Values {
-    pub fn plain(round: usize) -> Values {
+    pub(crate) fn plain(round: usize) -> Values {
         Values { random: None, round, salts: 0 }
     }
 
-    #[allow(dead_code, reason = "not every test that shares this file draws random values")]
-    pub fn random(seed: u64) -> Values {
+    pub(crate) fn random(seed: u64) -> Values {
         Values { random: Some(seed), round: 0, salts: 0 }
     }
 
-    pub fn salt(&mut self) -> Salt {
+    pub(crate) fn salt(&mut self) -> Salt {
         self.salts = self.salts.wrapping_add(1);
         Salt([self.salts; 16])
     }
@@ -68,7 +69,7 @@ impl Values {
     }
 
     fn flag(&mut self) -> bool {
-        self.number(self.round as u64) % 2 == 0
+        self.number(self.round as u64).is_multiple_of(2)
     }
 
     fn pick<T: Clone>(&mut self, choices: &[T]) -> T {
@@ -147,19 +148,18 @@ impl Values {
         self.pick(&[Actor::rutter(), Actor::agent(&name), Actor::person(&name)])
     }
 
-    pub fn record(&mut self, event: Event) -> Record {
+    pub(crate) fn record(&mut self, event: Event) -> Record {
         Record { at: self.at(), actor: self.actor(), event }
     }
 }
 
 /// Returns one event of every variant, in the order in which they are declared.
-pub fn events(v: &mut Values) -> Vec<Event> {
+pub(crate) fn events(v: &mut Values) -> Vec<Event> {
     [opening(v), approvals(v), attempts(v), doubts(v), controls(v), records(v)].concat()
 }
 
 /// Returns the events of [`events`] with every choice inside them taken at least once.
-#[allow(dead_code, reason = "not every test that shares this file needs all of them")]
-pub fn all_plain() -> Vec<Event> {
+pub(crate) fn all_plain() -> Vec<Event> {
     let mut all: Vec<Event> = Vec::new();
     for round in 0..Category::ALL.len() {
         for event in events(&mut Values::plain(round)) {

@@ -102,7 +102,8 @@ fn every_flipped_bit_is_found_at_its_entry() {
 #[test]
 fn every_kind_of_tampering_is_named_at_its_entry() {
     type Tamper = fn(&mut Journal, usize);
-    let table: [(&str, Tamper, fn(u64) -> (u64, Why)); 8] = [
+    type Expected = fn(u64) -> (u64, Why);
+    let table: [(&str, Tamper, Expected); 8] = [
         ("hash changed", |j, at| j.entries[at].hash = Hash::ZERO, |seq| (seq, Why::Altered)),
         ("prev changed", |j, at| j.entries[at].prev = Hash::ZERO, |seq| (seq, Why::Altered)),
         (

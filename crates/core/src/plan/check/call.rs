@@ -63,6 +63,10 @@ fn unknown_tool(sketch: &Sketch<'_>, site: &Site<'_>) -> Diagnostic {
     match sketch.guess(&site.draft.tool, sketch.tools.keys().map(ToolName::as_str)) {
         None => found.hint("look the name up in the list of tools"),
         Some(Guess::Vague(near)) => found.hint(format!("did you mean {near:?}?")),
+        // A syllable more or less turns a tool into its opposite: reserve, unreserve.
+        Some(Guess::Clear(near)) if is_tail(near, &site.draft.tool) => {
+            found.hint(format!("did you mean {near:?}?"))
+        }
         Some(Guess::Clear(near)) => {
             let fix = PatchOp::Replace { path, value: near.into() };
             found.hint(format!("did you mean {near:?}?")).fix(vec![fix])
@@ -107,7 +111,7 @@ fn parameters(
     for violation in schema.validate_template(&site.call.parameters, &known) {
         let given = &site.draft.parameters;
         let top = pointer::names(&violation.pointer).unwrap_or_default();
-        let missing = required(&tool.input).find(|name| violation.message == format!("{name} is required"));
+        let missing = violation.message.strip_suffix(" is required").map(|name| name.trim_matches('"'));
         let declared = tool.input.get("properties").and_then(Value::as_object);
         found.push(match (top.as_slice(), missing, declared) {
             ([], Some(name), _) if !given.contains_key(name) => missing_parameter(site, tool, name),
@@ -116,17 +120,19 @@ fn parameters(
             }
             _ => {
                 let at = format!("{}{}", site.parameters_pointer(), violation.pointer);
-                let subject = top.last().map_or("the parameters", String::as_str);
-                let message =
-                    format!("{} does not fit {}: {}", quoted(subject), tool.name, violation.message);
+                let subject = top.last().map_or_else(|| "this".to_owned(), |name| quoted(name));
+                let message = format!("{subject} does not fit {}: {}", tool.name, violation.message);
                 Diagnostic::error("plan.bad_parameter", at, message)
             }
         });
     }
 }
 
-fn required(schema: &Value) -> impl Iterator<Item = &str> {
-    schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+/// Whether the last part of one name ends with the last part of the other.
+fn is_tail(a: &str, b: &str) -> bool {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_lowercase();
+    let (a, b) = (last(a), last(b));
+    a.ends_with(&b) || b.ends_with(&a)
 }
 
 fn missing_parameter(site: &Site<'_>, tool: &Tool, name: &str) -> Diagnostic {

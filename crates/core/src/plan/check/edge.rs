@@ -117,7 +117,7 @@ fn unknown_reference(sketch: &Sketch<'_>, place: &Place<'_>, id: &str) -> Diagno
         Some(Guess::Vague(near)) => found.hint(format!("did you mean steps.{near}?")),
         Some(Guess::Clear(near)) => {
             let found = found.hint(format!("did you mean steps.{near}?"));
-            place.rename(sketch.draft, found, &format!("steps.{id}."), &format!("steps.{near}."))
+            place.rename(sketch.draft, found, &format!("steps.{id}"), &format!("steps.{near}"))
         }
     }
 }

@@ -3,27 +3,19 @@
 use super::site::sites;
 use super::sketch::{Sketch, overlay};
 use crate::limits;
+use crate::plan::Retry;
 use crate::plan::diagnostic::{Diagnostic, PatchOp};
 use crate::plan::draft::{RetryDraft, StepDraft};
 use crate::plan::wording::quoted;
-use crate::plan::{Retry, Step};
 use crate::time::Millis;
 
 pub(super) fn check(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
     for (draft, step) in sketch.draft.steps.iter().zip(&sketch.steps) {
-        total_shorter_than_attempt(draft, step, found);
+        total_shorter_than_attempt(sketch, draft, found);
         for site in sites(draft, step) {
             if let Some(retry) = &site.draft.retry {
                 backoff(retry, &site.call.retry, found);
             }
-        }
-        if let (Some(draft), Some(fan_out)) = (&draft.for_each, &step.for_each)
-            && fan_out.max_items > limits::FAN_OUT_MAX
-        {
-            let message = format!("max_items is {}, more than {}", fan_out.max_items, limits::FAN_OUT_MAX);
-            let path = format!("{}/max_items", draft.pointer);
-            let fix = PatchOp::Replace { path: path.clone(), value: limits::FAN_OUT_MAX.into() };
-            found.push(Diagnostic::error("plan.limit", path, message).fix(vec![fix]));
         }
     }
     if let Some(retry) = &sketch.draft.defaults.retry {
@@ -34,14 +26,16 @@ pub(super) fn check(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
     budget(sketch, found);
 }
 
-fn total_shorter_than_attempt(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic>) {
-    if let Some(total) = step.timeout_total.filter(|total| *total < step.call.timeout) {
-        let message = format!(
-            "the whole step may take {total}, less than one attempt, which may take {}",
-            step.call.timeout
-        );
-        let path = format!("{}/timeout", draft.pointer);
-        let fix = PatchOp::Add { path, value: total.to_string().into() };
+/// A step may be given less time than an attempt has by default; only what was written can contradict itself.
+fn total_shorter_than_attempt(sketch: &Sketch<'_>, draft: &StepDraft, found: &mut Vec<Diagnostic>) {
+    let attempt = draft.call.timeout.or(sketch.draft.defaults.timeout);
+    if let (Some(total), Some(attempt)) = (draft.timeout_total, attempt)
+        && total < attempt
+    {
+        let message =
+            format!("the whole step may take {total}, less than one attempt, which may take {attempt}");
+        let fix =
+            PatchOp::Add { path: format!("{}/timeout", draft.pointer), value: total.to_string().into() };
         found.push(
             Diagnostic::error("plan.impossible_timeout", format!("{}/total_timeout", draft.pointer), message)
                 .hint("give the attempt no more time than the step")
@@ -59,12 +53,6 @@ fn backoff(draft: &RetryDraft, retry: &Retry, found: &mut Vec<Diagnostic>) {
         found.push(
             Diagnostic::error("plan.impossible_retry", format!("{at}/initial"), message).fix(vec![fix]),
         );
-    }
-    if retry.factor < 1.0 || retry.factor.is_nan() {
-        let message = format!("the factor is {}; below 1 the waits would become shorter", retry.factor);
-        let fix = PatchOp::Replace { path: format!("{at}/factor"), value: 1.into() };
-        found
-            .push(Diagnostic::error("plan.impossible_retry", format!("{at}/factor"), message).fix(vec![fix]));
     }
 }
 
@@ -117,13 +105,9 @@ fn budget(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
         sketch.draft.steps.iter().filter(|step| step.when.is_none() && step.for_each.is_none()).count()
             as u64;
     let at = format!("{}/budget/calls", sketch.root());
-    let fix = |calls: u64| vec![PatchOp::Replace { path: at.clone(), value: calls.into() }];
-    if calls == 0 {
-        let message = "the budget allows no call at all";
-        let found_here = Diagnostic::error("plan.impossible_budget", &at, message);
-        found.push(found_here.fix(fix(least.max(1))));
-    } else if calls < least {
-        let message = format!("the budget allows {calls} calls, and {least} steps call at least once");
-        found.push(Diagnostic::warning("lint.small_budget", &at, message).fix(fix(least)));
+    if calls < least {
+        let message = format!("the budget allows {calls} of at least {least} calls");
+        let fix = PatchOp::Replace { path: at.clone(), value: least.into() };
+        found.push(Diagnostic::warning("lint.small_budget", at, message).fix(vec![fix]));
     }
 }

@@ -47,13 +47,28 @@ impl Place<'_> {
     ) -> Diagnostic {
         let path = self.pointer();
         let Some(text) = draft.document.pointer(&path).and_then(Value::as_str) else { return found };
-        let corrected = text.replace(wrong, right);
+        let corrected = replace_name(text, wrong, right);
         if corrected == text {
             found
         } else {
             found.fix(vec![PatchOp::Replace { path, value: corrected.into() }])
         }
     }
+}
+
+/// Replaces a name wherever it is not merely the beginning of a longer one.
+fn replace_name(text: &str, wrong: &str, right: &str) -> String {
+    let mut corrected = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(wrong) {
+        let after = &rest[at + wrong.len()..];
+        let whole = !after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        corrected.push_str(&rest[..at]);
+        corrected.push_str(if whole { right } else { wrong });
+        rest = after;
+    }
+    corrected.push_str(rest);
+    corrected
 }
 
 pub(super) fn places<'a>(draft: &'a StepDraft, step: &'a Step) -> Vec<Place<'a>> {

@@ -8,6 +8,7 @@ use crate::plan::diagnostic::{Diagnostic, PatchOp};
 use crate::plan::draft::Shape;
 use crate::plan::schema::Lookup;
 use crate::plan::wording::{Guess, quoted};
+use indexmap::IndexSet;
 use serde_json::{Map, Value, json};
 
 pub(super) fn check(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
@@ -83,24 +84,29 @@ fn suggest(
             place.rename(sketch.draft, found, &format!(".{name}"), &format!(".{near}"))
         }
         Some((_, Guess::Vague(near))) => found.hint(format!("did you mean {near:?}?")),
+        _ if known_keys.is_empty() && reads_fan_out(sketch, path) => found
+            .hint("the result of a step with `for_each` is a list: read a position of it, or all with `map`"),
         _ if known_keys.is_empty() => found,
         _ => found.hint(format!("there are: {}", known_keys.join(", "))),
     }
+}
+
+fn reads_fan_out(sketch: &Sketch<'_>, path: &[String]) -> bool {
+    let position = path.get(1).filter(|_| path[0] == "steps").and_then(|id| sketch.index.get(id.as_str()));
+    position.is_some_and(|&position| sketch.draft.steps[position].for_each.is_some())
 }
 
 /// Inputs that are read although the plan declares none, told once.
 #[derive(Default)]
 struct Undeclared {
     pointer: Option<String>,
-    names: Vec<String>,
+    names: IndexSet<String>,
 }
 
 impl Undeclared {
     fn add(&mut self, place: &Place<'_>, path: &[String]) {
         self.pointer.get_or_insert_with(|| place.pointer());
-        if let Some(name) = path.get(1).filter(|name| !self.names.contains(name)) {
-            self.names.push(name.clone());
-        }
+        self.names.extend(path.get(1).cloned());
     }
 
     fn report(self, sketch: &Sketch<'_>) -> Option<Diagnostic> {

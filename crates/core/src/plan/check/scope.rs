@@ -51,16 +51,15 @@ pub(super) fn has_value(role: Role, fans_out: bool, root: &str) -> bool {
 }
 
 fn result_of_step(sketch: &Sketch<'_>, id: &str, path: &[String]) -> Lookup {
-    let Some(step) = sketch.index.get(id).and_then(|&position| sketch.steps.get(position)) else {
-        return Lookup::Unknown;
-    };
+    let Some(&position) = sketch.index.get(id) else { return Lookup::Unknown };
+    let step = &sketch.steps[position];
     // With a fallback the result is one tool's or the other's, and only the step's own schema covers both.
     let of_call = |path: &[String]| match (&step.output, &step.fallback) {
         (Some(schema), Some(_)) => schema_at(schema, path),
         (None, Some(_)) => Lookup::Unknown,
         (schema, None) => result_of_call(sketch, &step.call, schema.as_deref(), path),
     };
-    let fans_out = sketch.draft.steps.iter().any(|draft| draft.id == id && draft.for_each.is_some());
+    let fans_out = sketch.draft.steps[position].for_each.is_some();
     match (fans_out, path) {
         (false, _) => of_call(path),
         (true, []) => Lookup::Known(json!({"type": "array"})),

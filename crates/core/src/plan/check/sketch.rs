@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub(super) type Tools = BTreeMap<ToolName, Arc<Tool>>;
 
 /// Every guess looks at every known name; a plan full of wrong names gets this many.
-const GUESSES_MAX: u32 = 100;
+const GUESSES_MAX: u32 = 50;
 
 /// A plan in the making.
 #[derive(Debug)]
@@ -257,7 +257,6 @@ impl<'a> Sketch<'a> {
             policy.reason = draft.reason.clone();
             for (id, pointer) in &draft.propagate_to {
                 match self.index.get(id.as_str()) {
-                    Some(&step) if policy.propagate_to.contains(&step) => {}
                     Some(&step) => policy.propagate_to.push(step),
                     None => {
                         let message =
@@ -267,6 +266,8 @@ impl<'a> Sketch<'a> {
                     }
                 }
             }
+            policy.propagate_to.sort_unstable();
+            policy.propagate_to.dedup();
         }
         policy
     }
@@ -280,7 +281,11 @@ impl<'a> Sketch<'a> {
             self.broken.insert(draft.pointer.clone());
             for error in &errors {
                 let pointer = format!("{}/parameters{}", draft.pointer, error.pointer);
-                self.diagnostics.push(edge::refused(&error.error, pointer));
+                let mut found = edge::refused(&error.error, pointer);
+                if error.pointer.ends_with("/secret") {
+                    found.code = "plan.secret";
+                }
+                self.diagnostics.push(found);
             }
             Template::compile(&Value::Object(serde_json::Map::new()))
                 .expect("an empty object holds no expression")

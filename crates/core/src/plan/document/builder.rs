@@ -7,6 +7,7 @@ use crate::plan::diagnostic::Diagnostic;
 use crate::plan::findings::Findings;
 use crate::plan::pointer;
 use crate::plan::wording::quoted;
+use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 use std::ops::Range;
 
@@ -212,10 +213,11 @@ impl<'t> Builder<'t> {
             Some(Holder::Array(items)) => items.push(value),
             Some(Holder::Object { fields, key }) => {
                 let Some((name, at)) = key.take() else { return };
-                if fields.contains_key(&name) {
-                    duplicate = Some((name, at));
-                } else {
-                    fields.insert(name, value);
+                match fields.entry(name) {
+                    Entry::Vacant(free) => {
+                        free.insert(value);
+                    }
+                    Entry::Occupied(taken) => duplicate = Some((taken.key().clone(), at)),
                 }
             }
         }

@@ -118,11 +118,17 @@ impl Reader<'_, '_, '_> {
         self.at += 1;
         let mut text = String::new();
         loop {
-            let run = self.at;
-            while self.peek().is_some_and(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
-                self.at += 1;
+            let rest = &self.bytes[self.at..];
+            let plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
+            let run = rest.iter().position(|byte| !plain(byte)).unwrap_or(rest.len());
+            let run = &self.text[self.at..self.at + run];
+            self.at += run.len();
+            // Most strings have no escapes and are taken in one piece.
+            if text.is_empty() {
+                text = run.to_owned()
+            } else {
+                text.push_str(run)
             }
-            text.push_str(&self.text[run..self.at]);
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;

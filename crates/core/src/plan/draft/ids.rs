@@ -51,8 +51,8 @@ pub(super) fn check(steps: &[StepDraft], findings: &mut Findings) {
     }
 }
 
-/// Reports a tool name that is not `server.tool`.
-pub(super) fn check_tool_name(tool: &str, at: &str, findings: &mut Findings) {
+/// Reports a tool name that is not `server.tool`; one that is too long has been reported as that.
+pub(super) fn check_tool_name(tool: &str, at: impl FnOnce() -> String, findings: &mut Findings) {
     if is_tool_name(tool) || tool.chars().count() > NAME_CHARS_MAX {
         return;
     }
@@ -63,7 +63,7 @@ pub(super) fn check_tool_name(tool: &str, at: &str, findings: &mut Findings) {
         } else {
             "the server that offers the tool comes first, then a dot"
         };
-        Diagnostic::error("plan.tool_name", at, message).hint(hint)
+        Diagnostic::error("plan.tool_name", at(), message).hint(hint)
     });
 }
 

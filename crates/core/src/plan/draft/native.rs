@@ -8,10 +8,12 @@ use super::{
 use crate::limits::*;
 use crate::plan::diagnostic::Diagnostic;
 use crate::plan::document::Document;
+use crate::plan::pointer;
+use crate::plan::wording::named;
 use crate::plan::{Backoff, Cancellable, PolicyAction};
 use crate::time::{Millis, Timestamp};
 use crate::tool::{Category, Safety};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 const MILLISECOND: Millis = Millis(1);
@@ -37,6 +39,7 @@ const BACKOFF: &[(&str, Backoff)] =
 
 pub(super) fn read(mut reader: Reader<'_, '_>, document: &Document, now: Option<Timestamp>) -> PlanDraft {
     let shape = Shape::of(reader.fields());
+    reader.require(if shape == Shape::Numbered { "request" } else { "name" });
     let mut draft = PlanDraft {
         source: Arc::clone(&document.source),
         document: Arc::clone(&document.value),
@@ -62,7 +65,6 @@ pub(super) fn read(mut reader: Reader<'_, '_>, document: &Document, now: Option<
     if shape == Shape::Numbered {
         numbered::read_plan(&mut reader, &mut draft, now);
     } else {
-        reader.require("name");
         ids::check(&draft.steps, reader.findings());
     }
     reader.finish();
@@ -116,10 +118,13 @@ fn steps(reader: &mut Reader<'_, '_>, shape: Shape) -> Vec<StepDraft> {
         let at = reader.at("steps");
         reader.findings().push(Diagnostic::error("plan.limit", at, message));
     }
-    list.into_iter()
-        .take(PLAN_STEPS_MAX)
-        .filter_map(|(value, at)| Some(step(Reader::new(value, at, "a step", reader.findings())?, shape)))
-        .collect()
+    let mut steps = Vec::with_capacity(list.len().min(PLAN_STEPS_MAX));
+    for (value, at) in list.into_iter().take(PLAN_STEPS_MAX) {
+        if let Some(reader) = Reader::new(value, at, "a step", reader.findings()) {
+            steps.push(step(reader, shape));
+        }
+    }
+    steps
 }
 
 fn step(mut reader: Reader<'_, '_>, shape: Shape) -> StepDraft {
@@ -165,11 +170,12 @@ fn step(mut reader: Reader<'_, '_>, shape: Shape) -> StepDraft {
 fn call(reader: &mut Reader<'_, '_>, tool_key: &'static str) -> CallDraft {
     reader.require(tool_key);
     let tool = owned(reader.name(tool_key));
+    let pointer = reader.pointer().to_owned();
     if !tool.is_empty() {
-        ids::check_tool_name(&tool, &reader.at(tool_key), reader.findings());
+        ids::check_tool_name(&tool, || pointer::field(&pointer, tool_key), reader.findings());
     }
     CallDraft {
-        pointer: reader.pointer().to_owned(),
+        pointer,
         tool,
         parameters: reader.object("parameters").cloned().unwrap_or_default(),
         safety: reader.one_of("safety", SAFETY),
@@ -180,9 +186,12 @@ fn call(reader: &mut Reader<'_, '_>, tool_key: &'static str) -> CallDraft {
 
 fn retry(reader: &mut Reader<'_, '_>) -> Option<RetryDraft> {
     if let Some(value @ Value::Number(attempts)) = reader.fields().get("retry") {
-        let meant = json!({ "max_attempts": attempts });
         reader.raw("retry");
-        reader.wrong_type("retry", "an object", value, Some(meant));
+        let at = reader.at("retry");
+        let message = format!("\"retry\" must be an object, found {}", named(value));
+        // No fix: some count the first attempt, others do not.
+        let hint = format!("write {{\"max_attempts\": {attempts}}}, the first attempt included");
+        reader.findings().push(Diagnostic::error("plan.wrong_type", at, message).hint(hint));
         return None;
     }
     let mut reader = reader.child("retry")?;
@@ -220,7 +229,7 @@ fn for_each(reader: &mut Reader<'_, '_>) -> Option<FanOutDraft> {
         }
         _ => {}
     }
-    let mut reader = reader.child("for_each")?;
+    let mut reader = reader.child_or("for_each", "an expression or an object")?;
     reader.require("items");
     let fan_out = FanOutDraft {
         pointer: reader.pointer().to_owned(),
@@ -265,7 +274,7 @@ fn approval(reader: &mut Reader<'_, '_>) -> Option<ApprovalDraft> {
         reader.raw("approval");
         return Some(ApprovalDraft { pointer: reader.at("approval"), required: *required, expires: None });
     }
-    let mut reader = reader.child("approval")?;
+    let mut reader = reader.child_or("approval", "true, false or an object")?;
     let approval = ApprovalDraft {
         pointer: reader.pointer().to_owned(),
         // Whoever goes into the details wants one; a mistyped answer must not drop it.
@@ -282,7 +291,7 @@ fn failure_policy(reader: &mut Reader<'_, '_>) -> Option<PolicyDraft> {
         let pointer = reader.at("failure_policy");
         return Some(PolicyDraft { pointer, action, propagate_to: Vec::new(), reason: String::new() });
     }
-    let mut reader = reader.child("failure_policy")?;
+    let mut reader = reader.child_or("failure_policy", "an action or an object")?;
     reader.require("action");
     let policy = PolicyDraft {
         pointer: reader.pointer().to_owned(),

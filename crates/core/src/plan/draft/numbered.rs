@@ -21,7 +21,6 @@ pub(super) fn id(number: u64) -> String {
 
 /// Reads the fields of the plan that the other shapes do not have.
 pub(super) fn read_plan(reader: &mut Reader<'_, '_>, draft: &mut PlanDraft, now: Option<Timestamp>) {
-    reader.require("request");
     if draft.name.is_empty() {
         draft.name = draft.request.trim().chars().take(NAME_FROM_REQUEST_CHARS).collect();
     }
@@ -132,7 +131,7 @@ fn check_selected(reader: &mut Reader<'_, '_>, steps: &[StepDraft]) {
                 format!("a tool name is {chars} characters long, the limit is {NAME_CHARS_MAX} characters");
             reader.findings().push(Diagnostic::error("plan.limit", at, message));
         }
-        ids::check_tool_name(tool, at, reader.findings());
+        ids::check_tool_name(tool, || at.clone(), reader.findings());
     }
     let selected: HashSet<&str> = selected.iter().map(|(tool, _)| tool.as_str()).collect();
     for step in steps {

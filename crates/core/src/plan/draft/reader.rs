@@ -60,6 +60,10 @@ impl<'d, 'f> Reader<'d, 'f> {
     /// Returns a field as it is, null included.
     pub(super) fn raw(&mut self, name: &'static str) -> Option<&'d Value> {
         self.known.push(name);
+        // Most objects are small, and looking through a few names is quicker than hashing one.
+        if self.fields.len() <= FEW_FIELDS {
+            return self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
+        }
         self.fields.get(name)
     }
 
@@ -69,11 +73,13 @@ impl<'d, 'f> Reader<'d, 'f> {
         if !value.is_null() {
             return Some(value);
         }
-        let at = self.at(name);
+        let (at, required) = (self.at(name), self.missing.contains(&name));
         self.findings.push_with(|| {
-            Diagnostic::error("plan.wrong_type", &*at, format!("{} is null", quoted(name)))
-                .hint("leave the field out")
-                .fix(vec![PatchOp::Remove { path: at }])
+            let diagnostic = Diagnostic::error("plan.wrong_type", &*at, format!("{} is null", quoted(name)));
+            if required {
+                return diagnostic;
+            }
+            diagnostic.hint("leave the field out").fix(vec![PatchOp::Remove { path: at }])
         });
         None
     }
@@ -176,8 +182,10 @@ impl<'d, 'f> Reader<'d, 'f> {
 
     pub(super) fn one_of<T: Copy>(&mut self, name: &'static str, words: &[(&'static str, T)]) -> Option<T> {
         let value = self.take(name)?;
-        let at = self.at(name);
-        self.word(value, at, words)
+        match words.iter().find(|(word, _)| value == word) {
+            Some((_, meaning)) => Some(*meaning),
+            None => self.word(value, self.at(name), words),
+        }
     }
 
     /// Reads a value that stands for one of a few words.
@@ -250,9 +258,14 @@ impl<'d, 'f> Reader<'d, 'f> {
 
     /// Returns a reader of the object in a field.
     pub(super) fn child(&mut self, name: &'static str) -> Option<Reader<'d, '_>> {
+        self.child_or(name, "an object")
+    }
+
+    /// The same where the field may also be something else, which the caller has looked for before.
+    pub(super) fn child_or(&mut self, name: &'static str, expected: &str) -> Option<Reader<'d, '_>> {
         let value = self.take(name)?;
         if !value.is_object() {
-            self.wrong_type(name, "an object", value, None);
+            self.wrong_type(name, expected, value, None);
             return None;
         }
         Reader::new(value, self.at(name), "an object", self.findings)
@@ -280,7 +293,6 @@ impl<'d, 'f> Reader<'d, 'f> {
 
     /// Reports the fields nobody asked for, and those that had to be there and are not.
     pub(super) fn finish(mut self) {
-        // Most objects are in order; then there is nothing to look up twice.
         for (name, value) in self.fields {
             if self.known.contains(&name.as_str()) {
                 continue;
@@ -311,12 +323,16 @@ impl<'d, 'f> Reader<'d, 'f> {
     fn unknown_field(&mut self, name: &str, value: &Value, meant: Option<&'static str>, clear: bool) {
         let (path, target) = (self.at(name), meant.map(|meant| self.at(meant)));
         let free = meant.is_some_and(|meant| !self.fields.contains_key(meant));
-        // `retries: 3` has to become an object; how many attempts that makes only its author knows.
-        let fits = meant != Some("retry") || value.is_object();
+        // How many attempts `retries: 3` makes only its author knows.
+        let fits = !spelled_plainly(name).ends_with("retries") || value.is_object();
+        let known = &self.known;
         self.findings.push_with(|| {
             let message = format!("there is no field {} here", quoted(name));
             let mut diagnostic = Diagnostic::error("plan.unknown_field", &*path, message);
-            diagnostic.hint = meant.map(|meant| format!("did you mean {}?", quoted(meant)));
+            diagnostic.hint = match meant {
+                Some(meant) => Some(format!("did you mean {}?", quoted(meant))),
+                None => (known.len() <= KNOWN_NAMED_MAX).then(|| format!("expected {}", choices(known))),
+            };
             diagnostic.fix = target.filter(|_| clear && free && fits).map(|target| {
                 vec![PatchOp::Remove { path }, PatchOp::Add { path: target, value: value.clone() }]
             });
@@ -325,9 +341,12 @@ impl<'d, 'f> Reader<'d, 'f> {
     }
 
     fn meant_by(&self, name: &str) -> Option<Guess<'static>> {
+        if self.findings.is_full() {
+            return None;
+        }
         let plain = spelled_plainly(name);
-        let other = OTHER_NAMES.iter().find(|(_, others)| others.contains(&plain.as_str()));
-        match other.filter(|(meant, _)| self.known.contains(meant)) {
+        let mut others = OTHER_NAMES.iter().filter(|(meant, _)| self.known.contains(meant));
+        match others.find(|(_, others)| others.contains(&plain.as_str())) {
             Some((meant, _)) => Some(Guess::Clear(meant)),
             None => guess(name, self.known.iter().copied()),
         }
@@ -361,6 +380,10 @@ impl<'d, 'f> Reader<'d, 'f> {
         Some(value)
     }
 }
+
+const FEW_FIELDS: usize = 16;
+/// Up to so many fields a hint lists all there are.
+const KNOWN_NAMED_MAX: usize = 10;
 
 /// What other systems call our fields, spelled plainly.
 const OTHER_NAMES: &[(&str, &[&str])] = &[

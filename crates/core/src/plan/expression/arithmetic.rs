@@ -1,6 +1,6 @@
 //! Numbers: integers stay integers and exact, floats stay floats, nothing wraps around.
 
-use super::parse::Operator;
+use super::node::Operator;
 use serde_json::{Number, Value};
 use std::cmp::Ordering;
 

@@ -1,7 +1,7 @@
 //! Walks an expression over borrowed JSON. Steps and bytes are counted before they are spent.
 
 use super::arithmetic::{Numeric, calculate};
-use super::parse::{Access, Comparison, Key, Kind, Node, Operator, Path, Root, Stage};
+use super::node::{Access, Comparison, Key, Kind, Node, Operator, Path, Root, Stage};
 use super::{EvaluationError, Scope, filter, test};
 use crate::limits;
 use serde_json::{Map, Value};
@@ -262,7 +262,13 @@ impl<'a> Evaluator<'a> {
                 Err(error) => return Err(error),
             };
             current = match stage {
-                Stage::Filter { filter, arguments, at } => filter::apply(self, filter, input, arguments, at),
+                Stage::Filter { filter, arguments, at } => {
+                    match filter::arguments(self, filter, input.is_some(), arguments) {
+                        Err(error) if !filter.accepts_missing => return Err(error),
+                        Err(error) => Err(error),
+                        Ok(arguments) => filter::apply(self, filter, input, arguments, at),
+                    }
+                }
                 Stage::Test { test, argument, negated, at } => {
                     let argument = argument.as_ref().map(|node| self.value(node)).transpose()?;
                     let holds = test::holds(self, test, input.as_deref(), argument.as_deref(), at)?;
@@ -364,42 +370,6 @@ impl<'a> Evaluator<'a> {
     pub(super) fn missing(&self, at: &Range<usize>) -> EvaluationError {
         let path = self.source.get(at.clone()).unwrap_or_default().to_owned();
         EvaluationError::Missing { path, range: at.clone() }
-    }
-}
-
-impl Path {
-    /// The path up to and including `keys` of its keys, as it is written.
-    fn text(&self, keys: usize) -> String {
-        let mut text = match &self.root {
-            Root::Inputs => "inputs".to_owned(),
-            Root::StepResult(step) => format!("steps.{step}.result"),
-            Root::StepStatus(step) => format!("steps.{step}.status"),
-            Root::Key => "key".to_owned(),
-            Root::Result => "result".to_owned(),
-            Root::Parameters => "parameters".to_owned(),
-            Root::Item => "item".to_owned(),
-            Root::Index => "index".to_owned(),
-        };
-        for key in self.keys.iter().take(keys) {
-            text.push('.');
-            text.push_str(&key.to_string());
-        }
-        text
-    }
-}
-
-impl Operator {
-    fn name(self) -> &'static str {
-        match self {
-            Operator::Add => "`+`",
-            Operator::Subtract => "`-`",
-            Operator::Concatenate => "`~`",
-            Operator::Multiply => "`*`",
-            Operator::Divide => "`/`",
-            Operator::FloorDivide => "`//`",
-            Operator::Remainder => "`%`",
-            Operator::Power => "`**`",
-        }
     }
 }
 

@@ -5,7 +5,7 @@ mod text;
 
 use super::arithmetic::Numeric;
 use super::evaluate::{Datum, Evaluated, Evaluator, is_true, kind, unfit};
-use super::parse::Node;
+use super::node::Node;
 use crate::plan::schema::Types;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -132,24 +132,35 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     FILTERS.iter().map(|filter| filter.name)
 }
 
+#[cfg(test)]
+pub(super) fn abouts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FILTERS.iter().map(|filter| (filter.name, filter.about))
+}
+
+/// The values of the arguments. What `default` would say is not asked for when it is not needed, so that
+/// it may itself be missing.
+pub(super) fn arguments<'a>(
+    evaluator: &mut Evaluator<'a>,
+    filter: &Filter,
+    has_input: bool,
+    nodes: &'a [Option<Node>],
+) -> Evaluated<Vec<Option<Datum<'a>>>> {
+    if filter.accepts_missing && has_input && nodes.get(1).is_none_or(Option::is_none) {
+        return Ok(Vec::new());
+    }
+    nodes.iter().map(|node| node.as_ref().map(|node| evaluator.value(node)).transpose()).collect()
+}
+
 /// What the filter makes of its input. No input at all reaches only filters that accept that.
 pub(super) fn apply<'a>(
     evaluator: &mut Evaluator<'a>,
     filter: &Filter,
     input: Option<Datum<'a>>,
-    arguments: &'a [Option<Node>],
+    arguments: Vec<Option<Datum<'a>>>,
     at: &Range<usize>,
 ) -> Evaluated<Datum<'a>> {
     evaluator.burn(1)?;
-    if input.is_some() && filter.accepts_missing && arguments.get(1).is_none_or(Option::is_none) {
-        // Not evaluated when not needed, so that it may itself be something that is missing.
-        return input.ok_or_else(|| evaluator.missing(at));
-    }
-    let mut values = Vec::with_capacity(arguments.len());
-    for argument in arguments {
-        values.push(argument.as_ref().map(|node| evaluator.value(node)).transpose()?);
-    }
-    let mut work = Work { evaluator, arguments: values, at };
+    let mut work = Work { evaluator, arguments, at };
     match input {
         Some(input) => (filter.rule)(&mut work, input),
         None => work.take(0).ok_or_else(|| work.evaluator.missing(at)),
@@ -248,7 +259,7 @@ fn round<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> 
         Numeric::Integer(_) => Ok(input),
         Numeric::Float(float) => {
             let factor = 10_f64.powi(precision);
-            let rounded = (float * factor).round() / factor;
+            let rounded = (float * factor).round_ties_even() / factor;
             // Beyond the range where decimals exist, the number is already round.
             work.number(Numeric::Float(if rounded.is_finite() { rounded } else { float }))
         }

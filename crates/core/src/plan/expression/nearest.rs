@@ -4,7 +4,7 @@
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const WORD_CHARS_MAX: usize = 64;
     let word: Vec<char> = word.chars().take(WORD_CHARS_MAX + 1).flat_map(char::to_lowercase).collect();
-    let allowed = (word.len() / 3).clamp(1, 3);
+    let allowed = ((word.len() + 1) / 3).clamp(1, 3);
     if word.len() > WORD_CHARS_MAX {
         return None;
     }

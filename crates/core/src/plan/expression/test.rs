@@ -3,7 +3,7 @@
 use super::EvaluationError;
 use super::arithmetic;
 use super::evaluate::{Evaluated, Evaluator, kind, unfit};
-use super::parse::Comparison;
+use super::node::Comparison;
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -6,15 +6,15 @@ use crate::plan::expression::json_bytes;
 use serde_json::Value;
 use std::collections::HashMap;
 
-pub(super) const BACKTRACKS_MAX: usize = 10_000;
-pub(super) const PATTERN_BYTES_MAX: usize = 1 << 20;
+pub(super) const PATTERN_BYTES_MAX: usize = 256 << 10;
 
 /// Keywords below which everything is data.
 const DATA: [&str; 5] = ["const", "enum", "default", "examples", "example"];
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// Refuses a schema that is too large, too deep, refers elsewhere, or grows too large by its references.
-pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
+/// Counts how often it refers back to itself.
+pub(super) fn check(schema: &Value) -> Result<usize, SchemaError> {
     if json_bytes(schema, limits::SCHEMA_BYTES_MAX).is_none() {
         return Err(wrong("", format!("the schema has more than {} bytes", limits::SCHEMA_BYTES_MAX)));
     }
@@ -48,56 +48,86 @@ pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
             _ => {}
         }
     }
-    let reach = Reach { root: schema, known: HashMap::new() }.of(schema, 0);
-    match reach > limits::SCHEMA_REACH_MAX {
+    let reach = Walk { root: schema, known: HashMap::new() }.reach(schema, 0);
+    match reach.values > limits::SCHEMA_REACH_MAX {
         true => Err(wrong("", "the schema grows too large when its references are followed")),
-        false => Ok(()),
+        false => Ok(reach.recursions),
     }
 }
 
-/// Counts the values a schema has when every reference is replaced by what it refers to.
-struct Reach<'s> {
-    root: &'s Value,
-    /// By reference; a reference being followed right now counts as nothing, which ends cycles.
-    known: HashMap<&'s str, usize>,
+/// How deep a value is nested.
+pub(super) fn depth(value: &Value) -> usize {
+    let mut deepest = 0;
+    let mut open = vec![(value, 0)];
+    while let Some((value, depth)) = open.pop() {
+        deepest = deepest.max(depth);
+        match value {
+            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(map) => open.extend(map.values().map(|item| (item, depth + 1))),
+            _ => {}
+        }
+    }
+    deepest
 }
 
-impl<'s> Reach<'s> {
-    fn of(&mut self, value: &'s Value, depth: usize) -> usize {
+/// What a schema comes to when every reference is replaced by what it refers to.
+#[derive(Clone, Copy)]
+struct Reach {
+    values: usize,
+    /// References back to what is being followed already.
+    recursions: usize,
+}
+
+impl Reach {
+    fn plus(self, other: Reach) -> Reach {
+        Reach {
+            values: self.values.saturating_add(other.values),
+            recursions: self.recursions.saturating_add(other.recursions),
+        }
+    }
+}
+
+struct Walk<'s> {
+    root: &'s Value,
+    /// By reference; nothing while it is being followed.
+    known: HashMap<&'s str, Option<Reach>>,
+}
+
+impl<'s> Walk<'s> {
+    fn reach(&mut self, value: &'s Value, depth: usize) -> Reach {
+        let one = Reach { values: 1, recursions: 0 };
         // A chain of references deeper than this is not written by hand.
         if depth > 4 * limits::DEPTH_MAX {
-            return limits::SCHEMA_REACH_MAX + 1;
+            return Reach { values: limits::SCHEMA_REACH_MAX + 1, ..one };
         }
         match value {
-            Value::Array(items) => {
-                items.iter().fold(1, |sum: usize, item| sum.saturating_add(self.of(item, depth + 1)))
-            }
+            Value::Array(items) => items.iter().fold(one, |sum, item| sum.plus(self.reach(item, depth + 1))),
             Value::Object(map) => {
                 let children = map.iter().filter(|(key, _)| *key != "$defs" && *key != "definitions");
-                children.fold(1, |sum: usize, (key, child)| {
-                    let reach = match child {
-                        Value::String(target) if REFERENCES.contains(&key.as_str()) => {
-                            self.target(target, depth)
-                        }
-                        _ => self.of(child, depth + 1),
-                    };
-                    sum.saturating_add(reach)
+                children.fold(one, |sum, (key, child)| match child {
+                    Value::String(target) if REFERENCES.contains(&key.as_str()) => {
+                        sum.plus(self.target(target, depth))
+                    }
+                    _ => sum.plus(self.reach(child, depth + 1)),
                 })
             }
-            _ => 1,
+            _ => one,
         }
     }
 
-    fn target(&mut self, reference: &'s str, depth: usize) -> usize {
-        if let Some(reach) = self.known.get(reference) {
-            return *reach;
+    fn target(&mut self, reference: &'s str, depth: usize) -> Reach {
+        match self.known.get(reference) {
+            Some(Some(reach)) => return *reach,
+            Some(None) => return Reach { values: 1, recursions: 1 },
+            None => {}
         }
         let Some(target) = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer)) else {
-            return 1;
+            // An anchor can be anywhere, above too.
+            return Reach { values: 1, recursions: 1 };
         };
-        self.known.insert(reference, 0);
-        let reach = self.of(target, depth + 1);
-        self.known.insert(reference, reach);
+        self.known.insert(reference, None);
+        let reach = self.reach(target, depth + 1);
+        self.known.insert(reference, Some(reach));
         reach
     }
 }

@@ -17,13 +17,12 @@ pub(super) fn validate(
     known: &dyn Fn(&[String]) -> Option<Value>,
 ) -> Vec<Violation> {
     let holes = Holes::of(template);
-    let mut violations: Vec<Violation> = schema
-        .validator
-        .iter_errors(template.source())
-        .take(VIOLATIONS_MAX)
-        .filter(|error| holes.cannot_remove(error))
-        .flat_map(|error| schema.violations(&error))
-        .collect();
+    let mut violations: Vec<Violation> = Vec::new();
+    if schema.can_explain(template.source()) {
+        let errors = schema.validator.iter_errors(template.source()).take(VIOLATIONS_MAX);
+        let sure = errors.filter(|error| holes.cannot_remove(error));
+        violations.extend(sure.flat_map(|error| schema.violations(&error)));
+    }
     for (pointer, hole) in template.holes() {
         let given = match hole {
             Hole::Text(_) => Given { types: Types::STRING, what: "text".to_owned() },

@@ -145,6 +145,8 @@ struct Walk<'s> {
 /// References and compositions within each other.
 const NESTING_MAX: usize = 32;
 const VISITS_MAX: usize = 10_000;
+/// Known keys are for suggestions; more than this nobody reads.
+const KEYS_MAX: usize = 200;
 
 impl<'s> Walk<'s> {
     fn new(root: &'s Value) -> Walk<'s> {
@@ -264,7 +266,7 @@ fn property(map: &Map<String, Value>, key: &str) -> Found {
     {
         return Found::Unknown;
     }
-    let known = || properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default();
+    let known = || properties.into_iter().flatten().map(|(key, _)| key.clone()).take(KEYS_MAX).collect();
     match (map.get("additionalProperties"), properties) {
         (Some(Value::Bool(false)), _) => Found::Missing(known()),
         (Some(schema @ Value::Object(_)), _) => Found::Known(schema.clone()),
@@ -333,9 +335,9 @@ fn either(parts: Vec<Found>) -> Found {
         false => Found::Known(json!({ "anyOf": known })),
         true if is_open => Found::Unknown,
         true => match (undeclared, missing) {
-            (Some(mut keys), more) => {
-                keys.extend(more.unwrap_or_default());
-                Found::Undeclared(keys)
+            (mut keys @ Some(_), more) => {
+                merge(&mut keys, more.unwrap_or_default());
+                Found::Undeclared(keys.unwrap_or_default())
             }
             (None, Some(keys)) => Found::Missing(keys),
             (None, None) => Found::Unknown,
@@ -346,7 +348,7 @@ fn either(parts: Vec<Found>) -> Found {
 fn merge(keys: &mut Option<Vec<String>>, more: Vec<String>) {
     let keys = keys.get_or_insert_with(Vec::new);
     for key in more {
-        if !keys.contains(&key) {
+        if keys.len() < KEYS_MAX && !keys.contains(&key) {
             keys.push(key);
         }
     }

@@ -1,14 +1,15 @@
 //! Doubts about the order of steps: too early, needless, or stricter than it has to be.
 
-use super::super::place::places;
+use super::super::edge::reads;
 use super::super::sketch::Sketch;
 use crate::plan::diagnostic::{Diagnostic, PatchOp};
 use crate::plan::draft::Shape;
-use crate::plan::graph::{Graph, NeedKind};
+use crate::plan::graph::{Ancestors, Graph, NeedKind};
 use crate::plan::wording::quoted;
 use crate::plan::{Cancellable, PolicyAction};
 use crate::tool::Safety;
 use serde_json::Value;
+use std::collections::HashSet;
 
 pub(super) fn check(sketch: &Sketch<'_>, graph: &Graph, sound: &[bool], found: &mut Vec<Diagnostic>) {
     let mut order = Order { sketch, graph, found };
@@ -16,7 +17,9 @@ pub(super) fn check(sketch: &Sketch<'_>, graph: &Graph, sound: &[bool], found: &
     if sketch.draft.shape != Shape::Flat {
         order.needless_dependencies(sound);
     }
-    order.parallel_possible();
+    if sound.iter().all(|sound| *sound) {
+        order.parallel_possible();
+    }
 }
 
 struct Order<'a> {
@@ -65,64 +68,75 @@ impl Order<'_> {
         if self.sketch.draft.shape != Shape::Native {
             return found;
         }
-        let inner = |step: &usize| {
-            self.graph.dependents[*step].iter().any(|dependent| after.contains(&dependent.step))
-        };
-        let ends = after.iter().filter(|step| !inner(step)).map(|&step| &self.sketch.draft.steps[step].id);
-        let ends: Vec<Value> = ends.map(|id| Value::from(id.as_str())).collect();
+        let mut later = vec![false; self.graph.len()];
+        after.iter().for_each(|step| later[*step] = true);
+        let inner = |step: usize| self.graph.dependents[step].iter().any(|dependent| later[dependent.step]);
+        let ends = after.iter().filter(|step| !inner(**step)).map(|step| &self.sketch.draft.steps[*step].id);
         let path = format!("{}/depends_on", draft.pointer);
         let written = self.sketch.draft.document.pointer(&path).and_then(Value::as_array);
+        let ends = ends.map(|id| Value::from(id.as_str()));
         let value = Value::Array(written.into_iter().flatten().cloned().chain(ends).collect());
         found.fix(vec![PatchOp::Add { path, value }])
     }
 
     fn needless_dependencies(&mut self, sound: &[bool]) {
         let ancestors = self.graph.ancestors();
-        let max_parallel = self.sketch.draft.max_parallel.unwrap_or(1);
-        for (position, draft) in
-            self.sketch.draft.steps.iter().enumerate().filter(|(position, _)| sound[*position])
-        {
-            let needs = &self.graph.needs[position];
-            for (at, (id, pointer)) in draft.depends_on.iter().enumerate() {
+        let steps = self.sketch.draft.steps.iter().enumerate();
+        for (position, draft) in steps.filter(|(position, _)| sound[*position]) {
+            let mut seen = HashSet::new();
+            for (id, pointer) in &draft.depends_on {
                 let Some(&step) = self.sketch.index.get(id.as_str()) else { continue };
-                let only_order = needs.iter().any(|need| need.step == step && need.kind == NeedKind::Order);
-                let twice = draft.depends_on[..at].iter().any(|(earlier, _)| earlier == id);
-                let via = needs.iter().find(|need| ancestors.has(need.step, step)).map(|need| need.step);
-                let found = match via {
-                    _ if twice => needless(pointer, format!("{} is listed twice", quoted(id))),
-                    Some(via) if only_order => {
-                        let via = quoted(&self.sketch.draft.steps[via].id);
-                        needless(pointer, format!("{via} already comes after {}", quoted(id)))
-                    }
-                    None if only_order && max_parallel > 1 && !self.order_matters(position, step) => {
-                        let message = format!(
-                            "step {} waits for {} without reading it, which keeps them from running at once",
-                            quoted(&draft.id),
-                            quoted(id)
-                        );
-                        Diagnostic::warning("lint.order_only", pointer, message)
-                            .hint("if the order does not matter, take the entry away")
-                            .fix(vec![PatchOp::Remove { path: pointer.clone() }])
-                    }
-                    _ => continue,
+                let found = match seen.insert(step) {
+                    true => self.needless(position, step, pointer, &ancestors),
+                    false => Some(needless(pointer, format!("{} is listed twice", quoted(id)))),
                 };
-                self.found.push(found);
+                self.found.extend(found);
             }
         }
     }
 
-    /// Whether one waits for the other for a reason that needs no data: because it looks at how that ended, because it
-    /// cannot be undone, or because what it waits for must be approved.
+    fn needless(
+        &self,
+        position: usize,
+        step: usize,
+        pointer: &str,
+        ancestors: &Ancestors,
+    ) -> Option<Diagnostic> {
+        let id = |step: usize| quoted(&self.sketch.draft.steps[step].id);
+        let needs = &self.graph.needs[position];
+        let own = needs.binary_search_by_key(&step, |need| need.step).ok().map(|at| needs[at].kind);
+        if own != Some(NeedKind::Order) {
+            return None;
+        }
+        if let Some(via) = needs.iter().find(|need| ancestors.has(need.step, step)) {
+            return Some(needless(pointer, format!("{} already comes after {}", id(via.step), id(step))));
+        }
+        let sequential = self.sketch.draft.max_parallel.unwrap_or(1) == 1;
+        if sequential || self.order_matters(position, step) {
+            return None;
+        }
+        let message = format!(
+            "step {} waits for {} without reading it, which keeps them from running at once",
+            id(position),
+            id(step)
+        );
+        Some(
+            Diagnostic::warning("lint.order_only", pointer, message)
+                .hint("if the order does not matter, take the entry away")
+                .fix(vec![PatchOp::Remove { path: pointer.to_owned() }]),
+        )
+    }
+
+    /// Whether one waits for the other for a reason that needs no data: for its effect, for its approval, to look at how
+    /// it ended, or because it cannot be undone itself.
     fn order_matters(&self, position: usize, needed: usize) -> bool {
         let (step, needed) = (&self.sketch.steps[position], &self.sketch.steps[needed]);
-        let looks = places(&self.sketch.draft.steps[position], step)
-            .iter()
-            .flat_map(|place| place.expression.reads.iter())
-            .any(|path| {
-                path.first().is_some_and(|root| root == "steps")
-                    && path.get(1).is_some_and(|id| id == needed.id.as_str())
-            });
-        looks || needed.approval.is_some() || step.cancellable == Cancellable::Irreversible
+        let has_effect = needed.call.safety != Safety::ReadOnly;
+        let is_last = step.call.safety != Safety::ReadOnly && step.cancellable == Cancellable::Irreversible;
+        has_effect || is_last || needed.approval.is_some() || {
+            let reads = reads(&self.sketch.draft.steps[position], step);
+            reads.iter().any(|(id, _)| id == needed.id.as_str())
+        }
     }
 
     fn parallel_possible(&mut self) {

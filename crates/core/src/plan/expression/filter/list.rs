@@ -4,7 +4,7 @@ use super::{Datum, Evaluated, Work};
 use crate::plan::expression::EvaluationError;
 use crate::plan::expression::arithmetic::calculate;
 use crate::plan::expression::evaluate::{VALUE_BYTES, inside, is_true, unfit};
-use crate::plan::expression::parse::{Key, Operator};
+use crate::plan::expression::node::{Key, Operator};
 use crate::plan::expression::test;
 use serde_json::{Number, Value};
 use std::borrow::Cow;

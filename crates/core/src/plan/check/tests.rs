@@ -1,0 +1,240 @@
+//! What a draft becomes: defaults, edges, safety, and what the drivers allow.
+
+use super::*;
+use crate::hash::Hash;
+use crate::limits;
+use crate::plan::graph::NeedKind;
+use crate::plan::{Cancellable, PolicyAction};
+use crate::time::Millis;
+use crate::tool::{Safety, SafetySource};
+use serde_json::{Value, json};
+
+fn tool(name: &str, safety: Safety, key_parameter: Option<&str>) -> Tool {
+    Tool {
+        name: ToolName::new(name),
+        description: String::new(),
+        input: Arc::new(Value::Bool(true)),
+        output: None,
+        safety,
+        safety_source: SafetySource::Configured,
+        key_parameter: key_parameter.map(str::to_owned),
+        definition: Hash::ZERO,
+    }
+}
+
+fn catalog() -> ToolCatalog {
+    let tools = [
+        tool("a.read", Safety::ReadOnly, None),
+        tool("a.put", Safety::Idempotent, None),
+        tool("a.send", Safety::Once, None),
+        tool("a.pay", Safety::Once, Some("key")),
+    ];
+    ToolCatalog { tools: tools.into_iter().map(|tool| (tool.name.clone(), Arc::new(tool))).collect() }
+}
+
+fn checked(plan: &Value, driver: Driver) -> Checked {
+    read_and_check(plan.to_string().as_bytes(), Format::Json, &catalog(), driver, None)
+}
+
+#[track_caller]
+fn plan(plan: &Value) -> Arc<Plan> {
+    let checked = checked(plan, Driver::Server);
+    checked.plan.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics))
+}
+
+fn codes(checked: &Checked) -> Vec<&'static str> {
+    checked.diagnostics.iter().map(|found| found.code).collect()
+}
+
+#[test]
+fn what_is_not_written_has_the_documented_default() {
+    let plan =
+        plan(&json!({"name": "p", "goal": "g", "steps": [{"id": "s", "tool": "a.read", "depends_on": []}]}));
+    let step = &plan.steps[0];
+    assert_eq!((plan.max_parallel, plan.deadline), (1, limits::DEADLINE_DEFAULT));
+    assert_eq!(plan.on_failure, PolicyAction::ManualDecision);
+    assert_eq!(step.policy.action, PolicyAction::ManualDecision);
+    assert_eq!(step.call.timeout, limits::ATTEMPT_TIMEOUT_DEFAULT);
+    assert_eq!(step.call.retry, crate::plan::Retry::standard());
+    assert_eq!((step.approval, step.timeout_total, step.priority), (None, None, 0));
+    assert_eq!(plan.tools.keys().map(ToolName::as_str).collect::<Vec<_>>(), ["a.read"]);
+}
+
+#[test]
+fn what_is_written_nearer_wins() {
+    let plan = plan(&json!({
+        "name": "p", "on_failure": "cancel_all", "max_parallel": 3,
+        "defaults": {"timeout": "5s", "retry": {"max_attempts": 4, "initial": "2s"}},
+        "steps": [
+            {"id": "a", "tool": "a.put", "depends_on": [], "for_each": "[1]", "retry": {"max_attempts": 2},
+             "compensation": {"tool": "a.put", "timeout": "9s"}, "approval": true},
+            {"id": "b", "tool": "a.put", "depends_on": ["a"], "failure_policy": "compensate",
+             "compensation": {"tool": "a.put", "retry": {"max_attempts": 7}},
+             "for_each": {"items": "[1]", "max_parallel": 1, "max_items": 5}},
+        ],
+    }));
+    let [a, b] = [&plan.steps[0], &plan.steps[1]];
+    assert_eq!((a.call.retry.max_attempts, a.call.retry.initial), (2, Millis::seconds(2)));
+    assert_eq!((b.call.retry.max_attempts, b.call.timeout), (4, Millis::seconds(5)));
+    assert_eq!((a.policy.action, b.policy.action), (PolicyAction::CancelAll, PolicyAction::Compensate));
+    assert_eq!(a.approval.unwrap().expires, limits::APPROVAL_EXPIRES_DEFAULT);
+    let undo = |step: &crate::plan::Step| step.compensation.as_ref().unwrap().call.retry.max_attempts;
+    assert_eq!((undo(a), undo(b)), (limits::COMPENSATION_ATTEMPTS_DEFAULT, 7));
+    assert_eq!(a.compensation.as_ref().unwrap().call.timeout, Millis::seconds(9));
+    let fan_out = |step: &crate::plan::Step| {
+        let fan_out = step.for_each.as_ref().unwrap();
+        (fan_out.max_parallel, fan_out.max_items)
+    };
+    assert_eq!((fan_out(a), fan_out(b)), ((3, limits::FAN_OUT_DEFAULT), (1, 5)));
+}
+
+#[test]
+fn what_undoing_can_achieve_follows_from_effect_and_compensation() {
+    use Cancellable::*;
+    for (step, expected) in [
+        (json!({"tool": "a.read"}), Reversible),
+        (json!({"tool": "a.send"}), Irreversible),
+        (json!({"tool": "a.send", "compensation": {"tool": "a.put"}}), Reversible),
+        (json!({"tool": "a.send", "cancellable": "partially-reversible"}), PartiallyReversible),
+        (json!({"tool": "a.read", "safety": "once"}), Irreversible),
+    ] {
+        let mut step = step;
+        step["id"] = "s".into();
+        step["depends_on"] = json!([]);
+        let plan = plan(&json!({"name": "p", "steps": [step]}));
+        assert_eq!(plan.steps[0].cancellable, expected, "{step}");
+    }
+}
+
+#[test]
+fn safety_is_the_stricter_and_a_key_counts_only_as_itself() {
+    for (tool, said, parameters, safety, keyed) in [
+        ("a.read", None, json!({}), Safety::ReadOnly, false),
+        ("a.read", Some("once"), json!({}), Safety::Once, false),
+        ("a.put", Some("once"), json!({}), Safety::Once, false),
+        ("a.pay", None, json!({"key": "{{ key }}"}), Safety::Once, true),
+        ("a.pay", None, json!({"key": "{{key}}"}), Safety::Once, true),
+        ("a.pay", None, json!({"key": "k-{{ key }}"}), Safety::Once, false),
+        ("a.pay", None, json!({"other": "{{ key }}"}), Safety::Once, false),
+        ("a.send", None, json!({"key": "{{ key }}"}), Safety::Once, false),
+    ] {
+        let mut step = json!({"id": "s", "tool": tool, "depends_on": [], "parameters": parameters});
+        if let Some(said) = said {
+            step["safety"] = said.into();
+        }
+        let plan = plan(&json!({"name": "p", "steps": [step]}));
+        let call = &plan.steps[0].call;
+        assert_eq!((call.safety, call.keyed), (safety, keyed), "{step}");
+    }
+}
+
+#[test]
+fn what_is_read_decides_how_a_step_is_needed() {
+    use NeedKind::*;
+    for (fields, expected) in [
+        (json!({"depends_on": ["a"]}), Some(Order)),
+        (json!({"when": "steps.a.status == 'completed'"}), Some(Order)),
+        (json!({"parameters": {"x": "{{ steps.a.result.x }}"}}), Some(Data)),
+        (json!({"parameters": {"x": "text {{ steps.a.result }}"}}), Some(Data)),
+        (json!({"when": "steps.a.result.x > 1", "depends_on": ["a"]}), Some(Data)),
+        (json!({"for_each": "steps.a.result"}), Some(Data)),
+        (
+            json!({"parameters": {"x": "{{ steps.a.result.x if steps.a.status == 'completed' else 0 }}"}}),
+            Some(SoftData),
+        ),
+        (
+            json!({"when": "steps.a.status == 'completed'", "parameters": {"x": "{{ steps.a.result.x }}"}}),
+            Some(Data),
+        ),
+        (json!({"fallback": {"tool": "a.put", "parameters": {"x": "{{ steps.a.result }}"}}}), Some(Data)),
+        (json!({"compensation": {"tool": "a.put", "parameters": {"x": "{{ steps.a.result }}"}}}), Some(Data)),
+        (json!({"probe": {"tool": "a.read", "happened": "result == steps.a.result"}}), Some(Data)),
+        (json!({"parameters": {"x": "steps.a.result"}}), None),
+    ] {
+        let mut step = fields.clone();
+        step["id"] = "b".into();
+        step["tool"] = "a.send".into();
+        let plan =
+            plan(&json!({"name": "p", "max_parallel": 1, "steps": [{"id": "a", "tool": "a.read"}, step]}));
+        assert_eq!(plan.graph.needs[1].first().map(|need| need.kind), expected, "{fields}");
+    }
+}
+
+#[test]
+fn a_flat_list_is_kept_in_order_by_nothing_but_its_order() {
+    let step = |id: &str| json!({"id": id, "name": id, "tool": "a.read", "parameters": {}, "cancellable": "reversible"});
+    let plan = plan(&json!({"name": "p", "description": "d", "steps": [step("a"), step("b"), step("c")]}));
+    assert_eq!(plan.graph.topological, [0, 1, 2]);
+    assert!(plan.graph.needs.iter().flatten().all(|need| need.kind == NeedKind::Sequence));
+}
+
+#[test]
+fn only_a_plan_for_the_agent_may_name_tools_nobody_registered() {
+    let text = json!({"name": "p", "goal": "g", "steps": [{"id": "s", "tool": "web.search", "parameters": {"q": "x"}}]});
+    let agent = checked(&text, Driver::Agent);
+    assert_eq!(codes(&agent), [""; 0]);
+    let step = &agent.plan.unwrap().steps[0];
+    assert_eq!((step.call.safety, step.cancellable), (Safety::Once, Cancellable::Irreversible));
+    let server = checked(&text, Driver::Server);
+    assert!(server.plan.is_none());
+    assert_eq!(codes(&server), ["plan.unknown_tool"]);
+}
+
+#[test]
+fn an_accepted_plan_is_built_again_where_a_check_would_now_refuse_it() {
+    let text = json!({"name": "p", "steps": [
+        {"id": "a", "tool": "gone.tool", "timeout": "30s", "total_timeout": "1s", "depends_on": []},
+        {"id": "b", "tool": "a.read", "parameters": {"x": "{{ inputs.x }}"}, "depends_on": ["a"]},
+    ]});
+    let document = Document::read(text.to_string().as_bytes(), Format::Json).unwrap();
+    let draft = PlanDraft::read(&document, None).0.unwrap();
+    assert!(check(&draft, &catalog(), Driver::Server).plan.is_none());
+    let plan = assemble(&draft, &catalog().tools).unwrap();
+    assert_eq!(plan.hash, Hash::of(&[text.to_string().as_bytes()]));
+    assert_eq!((plan.find("b"), plan.find("c")), (Some(1), None));
+}
+
+#[test]
+fn what_cannot_be_built_is_refused_even_when_accepted_before() {
+    for (steps, code) in [
+        (json!([{"id": "a", "tool": "a.read"}, {"id": "a", "tool": "a.read"}]), "plan.duplicate_id"),
+        (json!([{"id": "a", "tool": "a.read", "depends_on": ["x"]}]), "plan.unknown_step"),
+        (json!([{"id": "a", "tool": "a.read", "when": "steps.x.result"}]), "plan.unknown_step"),
+        (json!([{"id": "a", "tool": "a.read", "when": "1 +"}]), "expression.invalid"),
+        (
+            json!([{"id": "a", "tool": "a.read", "depends_on": ["b"]}, {"id": "b", "tool": "a.read", "depends_on": ["a"]}]),
+            "plan.cycle",
+        ),
+    ] {
+        let text = json!({"name": "p", "steps": steps}).to_string();
+        let document = Document::read(text.as_bytes(), Format::Json).unwrap();
+        let draft = PlanDraft::read(&document, None).0.unwrap();
+        let refused = assemble(&draft, &catalog().tools).unwrap_err();
+        assert_eq!(refused.iter().map(|found| found.code).collect::<Vec<_>>(), [code], "{text}");
+    }
+}
+
+#[test]
+fn more_dependencies_than_a_plan_may_have_are_refused_by_number() {
+    let steps = |dependents: usize, needed: usize| {
+        let first = (0..needed).map(|i| json!({"id": format!("n{i}"), "tool": "a.read", "depends_on": []}));
+        let all: Vec<String> = (0..needed).map(|i| format!("n{i}")).collect();
+        let rest =
+            (0..dependents).map(|i| json!({"id": format!("d{i}"), "tool": "a.read", "depends_on": all}));
+        json!({"name": "p", "max_parallel": 1, "steps": first.chain(rest).collect::<Vec<_>>()})
+    };
+    assert_eq!(codes(&checked(&steps(100, 100), Driver::Server)), [""; 0]);
+    assert_eq!(codes(&checked(&steps(101, 100), Driver::Server)), ["plan.limit"]);
+}
+
+#[test]
+fn findings_are_sorted_as_people_count_and_never_without_end() {
+    let places = ["/steps/10", "/steps/9/x", "/steps/9", "/steps/5x", "", "/inputs"];
+    let found = places.iter().map(|place| Diagnostic::error("plan.x", *place, "")).collect();
+    let places: Vec<String> = sorted(found).into_iter().map(|found| found.pointer).collect();
+    assert_eq!(places, ["", "/inputs", "/steps/9", "/steps/9/x", "/steps/10", "/steps/5x"]);
+    let many = (0..=FINDINGS_MAX).map(|i| Diagnostic::warning("plan.x", i.to_string(), "")).collect();
+    let many = sorted(many);
+    assert_eq!((many.len(), many[FINDINGS_MAX].code), (FINDINGS_MAX + 1, "plan.too_many_findings"));
+    assert_eq!(many[FINDINGS_MAX].severity, Severity::Warning);
+}

@@ -1,0 +1,385 @@
+//! Watches the records as they are appended and knows the promises, without asking the core.
+
+use rutter_core::id::{PartId, StepId};
+use rutter_core::journal::event::{Answer, EndedAs, Event, Question, Record, Side, Then};
+use rutter_core::hash::Hash;
+use rutter_core::plan::graph::NeedKind;
+use rutter_core::plan::{Driver, Plan, PolicyAction, Step};
+use rutter_core::tool::Safety;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What the journal so far allows and forbids.
+#[derive(Clone, Debug)]
+pub struct Monitor {
+    plan: Arc<Plan>,
+    go: bool,
+    paused: bool,
+    /// No forward attempt may start any more.
+    stopped: bool,
+    killed: bool,
+    over: bool,
+    replanning: bool,
+    held: BTreeSet<StepId>,
+    /// Steps at rest, and those among them with a result.
+    ended: BTreeSet<StepId>,
+    flags: BTreeMap<StepId, bool>,
+    completed: BTreeSet<StepId>,
+    /// Items of fan-outs that are not completed.
+    items: BTreeMap<StepId, BTreeSet<u32>>,
+    /// Parts whose forward effect may stand, and whose undo may have run unsettled.
+    at_risk: BTreeSet<PartId>,
+    undo_at_risk: BTreeSet<PartId>,
+    in_doubt: BTreeSet<PartId>,
+    running: BTreeMap<PartId, Side>,
+    grants: BTreeMap<PartId, Hash>,
+    /// Parts of the undoing under way that are not undone.
+    to_undo: BTreeSet<PartId>,
+    /// How often a part's effect was undone, and how often that was asked for.
+    pub undone: BTreeMap<PartId, u32>,
+    pub undo_asked: BTreeMap<PartId, u32>,
+    pub completed_steps: u64,
+}
+
+type Verdict = Result<(), String>;
+
+impl Monitor {
+    pub fn new(plan: Arc<Plan>, inputs: &Value) -> Monitor {
+        Monitor {
+            plan,
+            go: inputs["go"] == Value::Bool(true),
+            paused: false,
+            stopped: false,
+            killed: false,
+            over: false,
+            replanning: false,
+            held: BTreeSet::new(),
+            ended: BTreeSet::new(),
+            flags: BTreeMap::new(),
+            completed: BTreeSet::new(),
+            items: BTreeMap::new(),
+            at_risk: BTreeSet::new(),
+            undo_at_risk: BTreeSet::new(),
+            in_doubt: BTreeSet::new(),
+            running: BTreeMap::new(),
+            grants: BTreeMap::new(),
+            to_undo: BTreeSet::new(),
+            undone: BTreeMap::new(),
+            undo_asked: BTreeMap::new(),
+            completed_steps: 0,
+        }
+    }
+
+    /// Checks one more record. `plan` is the execution's plan after it.
+    pub fn observe(&mut self, record: &Record, plan: &Arc<Plan>) -> Verdict {
+        self.judge(&record.event)?;
+        self.follow(&record.event, plan);
+        Ok(())
+    }
+
+    fn step(&self, part: &PartId) -> Result<(usize, Arc<Step>), String> {
+        let at = self.plan.find(part.step.as_str()).ok_or_else(|| format!("{part} is not in the plan"))?;
+        Ok((at, self.plan.steps[at].clone()))
+    }
+
+    /// What must not happen now.
+    fn judge(&self, event: &Event) -> Verdict {
+        match event {
+            Event::AttemptStarted { part, side, by: Driver::Server, call, .. } => {
+                if self.paused {
+                    return Err(format!("{part} was started while paused"));
+                }
+                match side {
+                    Side::Do | Side::Fallback => self.judge_forward(part, *side, *call),
+                    Side::Undo => self.judge_undo(part),
+                    Side::Probe if self.in_doubt.contains(part) => Ok(()),
+                    Side::Probe => Err(format!("{part} was probed without doubt")),
+                }
+            }
+            Event::Replanned { plan, .. } => {
+                let new = plan.plan.as_ref().ok_or("a replan without a plan")?;
+                let dropped = self.in_doubt.iter().find(|part| new.find(part.step.as_str()).is_none());
+                dropped.map_or(Ok(()), |part| Err(format!("{part} is in doubt and was dropped by a replan")))
+            }
+            Event::ExecutionEnded { outcome, .. } => {
+                let excused = self.killed;
+                if let Some(part) = self.running.keys().next().filter(|_| !excused) {
+                    return Err(format!("ended {outcome:?} while {part} was running"));
+                }
+                if let Some(part) = self.in_doubt.iter().next().filter(|_| !excused) {
+                    return Err(format!("ended {outcome:?} while {part} was in doubt"));
+                }
+                if *outcome == EndedAs::Compensated && !self.to_undo.is_empty() {
+                    return Err(format!("ended compensated, not undone: {:?}", self.to_undo));
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn judge_forward(&self, part: &PartId, side: Side, call_hash: Hash) -> Verdict {
+        let (at, step) = self.step(part)?;
+        if self.stopped || self.over || self.replanning || !self.held.is_empty() {
+            return Err(format!("{part} was started while the execution was stopped or held"));
+        }
+        let waits_for = self.plan.graph.needs[at].iter().find(|need| !self.ended.contains(&self.plan.steps[need.step].id));
+        if let Some(need) = waits_for {
+            return Err(format!("{part} was started before {:?} ended", self.plan.steps[need.step].id));
+        }
+        let forward = self.running.values().filter(|side| matches!(side, Side::Do | Side::Fallback)).count();
+        if forward >= self.plan.max_parallel as usize {
+            return Err(format!("{part} was started although all {} places are taken", self.plan.max_parallel));
+        }
+        let call = match (side, &step.fallback) {
+            (Side::Fallback, Some(fallback)) => &fallback.call,
+            _ => &step.call,
+        };
+        if self.at_risk.contains(part) && (!call.is_repeatable() || side == Side::Fallback) {
+            return Err(format!("{part} was sent again although it may have happened"));
+        }
+        if step.approval.is_some() && self.grants.get(part) != Some(&call_hash) {
+            return Err(format!("{part} was started without approval of this call"));
+        }
+        if self.condition(&step) == Some(false) {
+            return Err(format!("{part} was started although its condition is false"));
+        }
+        Ok(())
+    }
+
+    /// What the generated conditions say, worked out by hand.
+    fn condition(&self, step: &Step) -> Option<bool> {
+        let source = step.when.as_ref()?.source.trim();
+        if source == "inputs.go" {
+            return Some(self.go);
+        }
+        let needed = source.strip_prefix("steps.")?.strip_suffix(".result.flag")?;
+        self.flags.get(needed).copied()
+    }
+
+    fn judge_undo(&self, part: &PartId) -> Verdict {
+        let (at, step) = self.step(part)?;
+        if !self.to_undo.contains(part) {
+            return Err(format!("{part} was undone without anybody asking, or twice"));
+        }
+        let repeatable = |undo: &Option<rutter_core::plan::Compensation>| {
+            undo.as_ref().is_none_or(|undo| undo.call.is_repeatable())
+        };
+        let fallback = step.fallback.as_ref().is_none_or(|fallback| repeatable(&fallback.compensation));
+        if self.undo_at_risk.contains(part) && !(repeatable(&step.compensation) && fallback) {
+            return Err(format!("{part} was undone again although that may have happened"));
+        }
+        let dependents = self.plan.graph.dependents_of(&[at], |_: NeedKind| true);
+        let open = |dependent: &usize| {
+            let id = &self.plan.steps[*dependent].id;
+            self.to_undo.iter().find(|part| part.step == *id)
+        };
+        match dependents.iter().find_map(open) {
+            Some(dependent) => Err(format!("{part} was undone before {dependent}, which depends on it")),
+            None => Ok(()),
+        }
+    }
+
+    fn follow(&mut self, event: &Event, plan: &Arc<Plan>) {
+        match event {
+            Event::FanOutOpened { step, count, .. } => {
+                self.items.insert(step.clone(), (0..*count).collect());
+                self.complete_if_done(step, None);
+            }
+            Event::StepsSkipped { steps, .. } => self.ended.extend(steps.iter().cloned()),
+            Event::ApprovalGranted { part, call, .. } => {
+                self.grants.insert(part.clone(), *call);
+            }
+            Event::ApprovalVoided { part, .. } | Event::ApprovalDenied { part, .. } | Event::ApprovalExpired { part, .. } => {
+                self.grants.remove(part);
+            }
+            Event::AttemptStarted { part, side, .. } => {
+                self.running.insert(part.clone(), *side);
+            }
+            Event::AttemptSucceeded { part, side, result, .. } => {
+                self.running.remove(part);
+                match side {
+                    Side::Do | Side::Fallback => self.done(part, *side, result.value().map(|value| &**value)),
+                    Side::Undo => self.undone(part),
+                    Side::Probe => {}
+                }
+            }
+            Event::AttemptFailed { part, side, maybe, then, .. } => self.closed(part, *side, *maybe, *then),
+            Event::AttemptLost { part, side, then, .. } => self.closed(part, *side, true, *then),
+            Event::DoubtSettled { part, side, happened, result, .. } => {
+                self.in_doubt.remove(part);
+                match (side, happened) {
+                    (Side::Undo, true) => self.undone(part),
+                    (Side::Undo, false) => {
+                        self.undo_at_risk.remove(part);
+                    }
+                    (_, true) => self.done(part, *side, result.as_ref().and_then(|result| result.value().map(|value| &**value))),
+                    (_, false) => {
+                        self.at_risk.remove(part);
+                    }
+                }
+            }
+            Event::FailureHandled { step, action, cancelled, skipped, .. } => {
+                if *action == PolicyAction::ManualDecision {
+                    self.held.insert(step.clone());
+                    return;
+                }
+                self.ended.insert(step.clone());
+                self.ended.extend(cancelled.iter().chain(skipped).cloned());
+                self.stopped |= matches!(action, PolicyAction::CancelAll | PolicyAction::Compensate);
+            }
+            Event::QuestionAnswered { about, answer, skipped, .. } => self.answered(about, *answer, skipped),
+            Event::LimitReached { action, .. } => match action {
+                PolicyAction::ManualDecision => self.over = true,
+                _ => self.stopped = true,
+            },
+            Event::Paused { .. } => self.paused = true,
+            Event::Resumed { .. } => self.paused = false,
+            Event::CancelRequested { .. } => self.stopped = true,
+            Event::Killed { .. } => {
+                (self.stopped, self.killed) = (true, true);
+                let running = std::mem::take(&mut self.running);
+                for (part, side) in running {
+                    if self.step(&part).is_ok_and(|(_, step)| step.call.safety != Safety::ReadOnly || side != Side::Do) {
+                        self.in_doubt.insert(part);
+                    }
+                }
+            }
+            Event::CompensationStarted { parts, .. } => {
+                self.to_undo = parts.iter().cloned().collect();
+                for part in parts {
+                    *self.undo_asked.entry(part.clone()).or_default() += 1;
+                }
+            }
+            Event::CompensationRecorded { part, .. } => self.undone(part),
+            Event::ReplanBegun { .. } => self.replanning = true,
+            Event::ReplanAbandoned { .. } => self.replanning = false,
+            Event::Replanned { .. } => {
+                self.plan = plan.clone();
+                self.replanning = false;
+                self.over = false;
+                self.held.clear();
+                self.ended = self.completed.clone();
+                // Steps the new plan does not name stay for what there is to undo, and are at rest.
+                self.ended.extend(self.plan.steps.iter().map(|step| step.id.clone()).filter(|id| {
+                    !self.completed.contains(id) && event_names_not(event, id)
+                }));
+            }
+            Event::ExecutionEnded { .. } => (self.paused, self.replanning, self.over) = (false, false, false),
+            Event::ExecutionOpened { .. }
+            | Event::ExecutionStarted {}
+            | Event::ApprovalRequested { .. }
+            | Event::LateAnswerArrived { .. }
+            | Event::PreparationFailed { .. }
+            | Event::RetryAbandoned { .. }
+            | Event::ProbeInconclusive { .. }
+            | Event::HandedOver { .. }
+            | Event::ToolDrifted { .. }
+            | Event::ToolAccepted { .. }
+            | Event::DecisionRecorded { .. }
+            | Event::ActionRecorded { .. }
+            | Event::ContextSaved { .. }
+            | Event::DeviationFound { .. } => {}
+        }
+    }
+
+    fn answered(&mut self, about: &Question, answer: Answer, skipped: &[StepId]) {
+        match (about, answer) {
+            (Question::Failure(step) , Answer::Replan) => {
+                self.replanning = true;
+                self.held.insert(step.clone());
+            }
+            (Question::Failure(step), answer) => {
+                self.held.remove(step);
+                match answer {
+                    Answer::Skip | Answer::Continue => {
+                        self.ended.insert(step.clone());
+                        self.ended.extend(skipped.iter().cloned());
+                    }
+                    Answer::Resolve => {
+                        self.ended.insert(step.clone());
+                        self.completed.insert(step.clone());
+                    }
+                    Answer::Stop | Answer::Compensate => self.stopped = true,
+                    Answer::Retry | Answer::Replan => {}
+                }
+            }
+            (Question::Compensation(part), Answer::Resolve) => self.undone(part),
+            (Question::Compensation(part), Answer::Skip) => {
+                self.to_undo.remove(part);
+            }
+            (Question::Compensation(_), _) => {}
+            (Question::Limit(_), Answer::Continue) => self.over = false,
+            (Question::Limit(_), Answer::Replan) => self.replanning = true,
+            (Question::Limit(_), _) => self.stopped = true,
+        }
+    }
+
+    fn done(&mut self, part: &PartId, side: Side, result: Option<&Value>) {
+        let Ok((_, step)) = self.step(part) else { return };
+        let call = match (side, &step.fallback) {
+            (Side::Fallback, Some(fallback)) => &fallback.call,
+            _ => &step.call,
+        };
+        if call.safety != Safety::ReadOnly {
+            self.at_risk.insert(part.clone());
+        }
+        self.grants.remove(part);
+        if let (Some(items), Some(item)) = (self.items.get_mut(&part.step), part.item) {
+            items.remove(&item);
+        }
+        self.complete_if_done(&part.step, result);
+    }
+
+    fn complete_if_done(&mut self, step: &StepId, result: Option<&Value>) {
+        if self.items.get(step).is_some_and(|items| !items.is_empty()) {
+            return;
+        }
+        self.ended.insert(step.clone());
+        self.completed.insert(step.clone());
+        self.completed_steps += 1;
+        if let Some(flag) = result.and_then(|result| result["flag"].as_bool()) {
+            self.flags.insert(step.clone(), flag);
+        }
+    }
+
+    fn undone(&mut self, part: &PartId) {
+        self.at_risk.remove(part);
+        self.undo_at_risk.remove(part);
+        self.to_undo.remove(part);
+        *self.undone.entry(part.clone()).or_default() += 1;
+        // Once undone by hand, a replan may do it anew.
+        self.completed.remove(&part.step);
+    }
+
+    fn closed(&mut self, part: &PartId, side: Side, maybe: bool, then: Then) {
+        self.running.remove(part);
+        let harmless = self.step(part).is_ok_and(|(_, step)| match (side, &step.fallback) {
+            (Side::Do, _) => step.call.safety == Safety::ReadOnly,
+            (Side::Fallback, Some(fallback)) => fallback.call.safety == Safety::ReadOnly,
+            (Side::Probe, _) => true,
+            (Side::Fallback, None) | (Side::Undo, _) => false,
+        });
+        if maybe && !harmless {
+            match side {
+                Side::Undo => self.undo_at_risk.insert(part.clone()),
+                _ => self.at_risk.insert(part.clone()),
+            };
+        }
+        if then == Then::InDoubt {
+            self.in_doubt.insert(part.clone());
+        }
+        if !matches!(then, Then::RetryAt(_)) && side != Side::Probe {
+            self.grants.remove(part);
+        }
+    }
+}
+
+/// Whether the new plan of a replan does not have this step.
+fn event_names_not(event: &Event, id: &StepId) -> bool {
+    match event {
+        Event::Replanned { plan, .. } => plan.plan.as_ref().is_some_and(|plan| plan.find(id.as_str()).is_none()),
+        _ => false,
+    }
+}

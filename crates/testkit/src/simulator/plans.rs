@@ -1,0 +1,220 @@
+//! Random plans over a handful of tools, written as an author would write them and checked by the real compiler.
+
+use crate::chance::Chance;
+use rutter_core::hash::Hash;
+use rutter_core::id::ToolName;
+use rutter_core::plan::check::read_and_check;
+use rutter_core::plan::document::Format;
+use rutter_core::plan::{Driver, Plan};
+use rutter_core::tool::{Safety, SafetySource, Tool, ToolCatalog};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The tools of the simulated world. `keyed` honours an idempotency key, `once` does not.
+pub fn catalog() -> ToolCatalog {
+    let tool = |name: &str, safety: Safety, key_parameter: Option<&str>| {
+        let name = ToolName::new(name);
+        let definition = Hash::of(&[name.as_str().as_bytes()]);
+        let tool = Tool {
+            description: String::new(),
+            input: Arc::new(json!({"type": "object"})),
+            output: None,
+            safety,
+            safety_source: SafetySource::Configured,
+            key_parameter: key_parameter.map(str::to_owned),
+            definition,
+            name: name.clone(),
+        };
+        (name, Arc::new(tool))
+    };
+    let tools = [
+        tool("sim.read", Safety::ReadOnly, None),
+        tool("sim.idempotent", Safety::Idempotent, None),
+        tool("sim.once", Safety::Once, None),
+        tool("sim.keyed", Safety::Once, Some("key")),
+        tool("sim.find", Safety::ReadOnly, None),
+        tool("sim.undo_idempotent", Safety::Idempotent, None),
+        tool("sim.undo_once", Safety::Once, None),
+        tool("sim.undo_keyed", Safety::Once, Some("key")),
+    ];
+    ToolCatalog { tools: tools.into_iter().collect() }
+}
+
+/// What an execution of the generated plans starts with.
+pub fn inputs(chance: &mut Chance) -> Value {
+    let items: Vec<u64> = (0..chance.below(4)).collect();
+    json!({ "items": items, "go": chance.percent(70), "n": chance.below(10) })
+}
+
+/// Writes a plan of up to eight steps: chains, diamonds, fan-outs, conditions, fallbacks, all policies and safeties.
+pub fn document(chance: &mut Chance) -> Value {
+    let count = 1 + chance.below(8);
+    let steps: Vec<Value> = (0..count).map(|at| step(chance, at)).collect();
+    let mut plan = json!({
+        "name": "simulated",
+        "goal": "sail",
+        "inputs": { "type": "object" },
+        "max_parallel": 1 + chance.below(3),
+        "on_failure": chance.pick(&POLICIES),
+        "deadline": if chance.percent(6) { "2m" } else { "24h" },
+        "steps": steps,
+    });
+    if chance.percent(6) {
+        plan["budget"] = json!({ "calls": 1 + chance.below(count) });
+    }
+    plan
+}
+
+const POLICIES: [&str; 7] = [
+    "manual_decision",
+    "manual_decision",
+    "cancel_all",
+    "cancel_dependent",
+    "continue_others",
+    "compensate",
+    "compensate",
+];
+
+fn id(at: u64) -> String {
+    format!("s{at}")
+}
+
+fn step(chance: &mut Chance, at: u64) -> Value {
+    let needs: Vec<u64> = (0..at).filter(|_| chance.percent(30)).collect();
+    let tool = *chance.pick(&["sim.read", "sim.idempotent", "sim.once", "sim.once", "sim.keyed"]);
+    let mut step = json!({ "id": id(at), "tool": tool, "timeout": "30s" });
+    let fans_out = chance.percent(10);
+    let mut parameters = json!({ "of": if fans_out { json!("{{ item }}") } else { json!(at) } });
+    if tool == "sim.keyed" {
+        parameters["key"] = json!("{{ key }}");
+    }
+    let mut ordered = Vec::new();
+    for need in needs {
+        match chance.below(4) {
+            0 => parameters[format!("from_{need}")] = json!(format!("{{{{ steps.{}.result.n }}}}", id(need))),
+            1 => {
+                let soft = format!("{{{{ steps.{0}.result.n if steps.{0}.status == 'completed' else 0 }}}}", id(need));
+                parameters[format!("maybe_{need}")] = json!(soft);
+            }
+            _ => ordered.push(id(need)),
+        }
+    }
+    step["parameters"] = parameters;
+    if !ordered.is_empty() {
+        step["depends_on"] = json!(ordered);
+    }
+    if fans_out {
+        step["for_each"] = json!({ "items": "inputs.items", "max_parallel": 1 + chance.below(3) });
+    }
+    if at > 0 && chance.percent(12) {
+        step["when"] = json!(format!("steps.{}.result.flag", id(chance.below(at))));
+    } else if chance.percent(5) {
+        step["when"] = json!("inputs.go");
+    }
+    if tool != "sim.read" && chance.percent(65) {
+        step["compensation"] = compensation(chance);
+    }
+    if tool == "sim.once" && chance.percent(50) {
+        step["probe"] = probe(chance);
+    }
+    if chance.percent(12) {
+        step["approval"] = json!({ "required": true, "expires": "1h" });
+    }
+    if chance.percent(15) {
+        step["fallback"] = json!({ "tool": chance.pick(&["sim.once", "sim.idempotent", "sim.read"]), "parameters": {} });
+        if chance.percent(50) {
+            step["fallback"]["compensation"] = compensation(chance);
+        }
+    }
+    if chance.percent(60) {
+        step["failure_policy"] = json!({ "action": chance.pick(&POLICIES) });
+    }
+    if chance.percent(50) {
+        step["retry"] = json!({ "max_attempts": 1 + chance.below(4), "initial": "1s", "jitter": chance.percent(50) });
+    }
+    if chance.percent(8) {
+        step["total_timeout"] = json!("70s");
+    }
+    if chance.percent(10) {
+        step["priority"] = json!(chance.below(5));
+    }
+    step
+}
+
+fn compensation(chance: &mut Chance) -> Value {
+    let tool = *chance.pick(&["sim.undo_idempotent", "sim.undo_once", "sim.undo_keyed"]);
+    let mut undo = json!({ "tool": tool, "parameters": {} });
+    if tool == "sim.undo_keyed" {
+        undo["parameters"]["key"] = json!("{{ key }}");
+    }
+    if chance.percent(10) {
+        undo["parameters"]["n"] = json!("{{ result.n }}");
+    }
+    if tool == "sim.undo_once" && chance.percent(50) {
+        undo["probe"] = probe(chance);
+    }
+    undo
+}
+
+fn probe(chance: &mut Chance) -> Value {
+    let mut probe = json!({ "tool": "sim.find", "parameters": { "key": "{{ key }}" }, "happened": "result.found" });
+    if chance.percent(80) {
+        probe["result"] = json!("result.value");
+    }
+    probe
+}
+
+/// Changes a plan as a planner would while it is under way: drops, adds and alters steps.
+pub fn revise(chance: &mut Chance, document: &Value) -> Value {
+    let mut plan = document.clone();
+    let Some(steps) = plan["steps"].as_array_mut() else { return plan };
+    let next = 1 + steps.iter().filter_map(|step| step["id"].as_str()?[1..].parse::<u64>().ok()).max().unwrap_or(0);
+    if steps.len() > 1 && chance.percent(50) {
+        let dropped = steps.remove(chance.index(steps.len()));
+        let gone = dropped["id"].as_str().unwrap_or_default().to_owned();
+        for step in steps.iter_mut() {
+            forget(step, &gone);
+        }
+    }
+    if chance.percent(40) {
+        let at = chance.index(steps.len());
+        steps[at]["parameters"]["changed"] = json!(chance.below(100));
+    }
+    if chance.percent(60) {
+        let mut added = step(chance, next);
+        let known: Vec<String> = steps.iter().filter_map(|step| step["id"].as_str().map(str::to_owned)).collect();
+        for need in 0..next {
+            if !known.contains(&id(need)) {
+                forget(&mut added, &id(need));
+            }
+        }
+        steps.push(added);
+    }
+    plan
+}
+
+/// Removes every mention of a step that is no longer there.
+fn forget(step: &mut Value, gone: &str) {
+    let mentions = |value: &Value| value.to_string().contains(&format!("steps.{gone}."));
+    if let Some(needs) = step["depends_on"].as_array_mut() {
+        needs.retain(|need| need != gone);
+    }
+    if let Some(parameters) = step["parameters"].as_object_mut() {
+        parameters.retain(|_, value| !mentions(value));
+    }
+    if let Some(fields) = step.as_object_mut() {
+        if fields.get("when").is_some_and(mentions) {
+            fields.shift_remove("when");
+        }
+        if fields.get("depends_on").is_some_and(|needs| needs.as_array().is_some_and(Vec::is_empty)) {
+            fields.shift_remove("depends_on");
+        }
+    }
+}
+
+/// Checks a generated plan. That it is right is the generator's duty, so a finding is told in full.
+pub fn compile(document: &Value, catalog: &ToolCatalog) -> Result<Arc<Plan>, String> {
+    let bytes = serde_json::to_vec(document).expect("a JSON value can be written");
+    let checked = read_and_check(&bytes, Format::Json, catalog, Driver::Server, None);
+    checked.plan.ok_or_else(|| format!("{:#?}\n{document:#}", checked.diagnostics))
+}

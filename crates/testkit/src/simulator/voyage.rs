@@ -1,0 +1,524 @@
+//! One simulated voyage: a random plan in an unkind world, with crashes at every boundary.
+
+use super::crew::{self, Deed, Move};
+use super::disk::Disk;
+use super::monitor::Monitor;
+use super::mutation::{self, DriverMutation};
+use super::plans;
+use super::world::{self, Weather, World};
+use crate::chance::Chance;
+use rutter_core::actor::Actor;
+use rutter_core::execution::input::{Input, Moment, ToolCall};
+use rutter_core::execution::part::PartState;
+use rutter_core::execution::step::Stage;
+use rutter_core::execution::view::Status;
+use rutter_core::execution::{Execution, Identity, Phase, decide};
+use rutter_core::id::{ExecutionId, TenantId};
+use rutter_core::journal::event::{EndedAs, Event, PlanRef, Record, Side};
+use rutter_core::journal::payload::Payload;
+use rutter_core::plan::Driver;
+use rutter_core::time::{Millis, Timestamp};
+use rutter_core::tool::{Outcome, Safety, ToolCatalog};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// More turns than any voyage needs; one that takes them does not end.
+const TURNS_MAX: u32 = 4_000;
+
+/// What the voyages amounted to, so that nobody can pass by doing nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub voyages: u64,
+    pub entries: u64,
+    pub crashes: u64,
+    pub fenced: u64,
+    pub refusals: u64,
+    pub doubts: u64,
+    pub replans: u64,
+    pub compensations: u64,
+    pub late_answers: u64,
+    pub approvals: u64,
+    pub deviations: u64,
+    pub handovers: u64,
+    pub prefixes: u64,
+    pub steps_begun: u64,
+    pub steps_completed: u64,
+    pub calls: u64,
+    pub ended: [u64; 5],
+    pub waiting: u64,
+}
+
+/// A call on its way: what will be answered, and when.
+#[derive(Clone, Debug)]
+struct Flight {
+    call: ToolCall,
+    at: Option<Timestamp>,
+    outcome: Option<Outcome>,
+}
+
+/// A process that was thought dead and is not.
+struct Zombie {
+    execution: Execution,
+    epoch: u64,
+    head: usize,
+}
+
+struct Voyage<'a> {
+    chance: Chance,
+    catalog: &'a ToolCatalog,
+    document: Value,
+    identity: Identity,
+    disk: Disk,
+    epoch: u64,
+    execution: Execution,
+    monitor: Monitor,
+    world: World,
+    weather: Weather,
+    crash_percent: u64,
+    inbox: Vec<Input>,
+    flights: Vec<Flight>,
+    zombie: Option<Zombie>,
+    now: Timestamp,
+    tally: Tally,
+}
+
+/// Sails one seed; an error says which promise was broken.
+pub fn sail(seed: u64, catalog: &ToolCatalog) -> Result<Tally, String> {
+    let mut voyage = Voyage::embark(seed, catalog)?;
+    voyage.sail()?;
+    voyage.inspect()?;
+    voyage.recover_every_prefix()?;
+    Ok(voyage.tally)
+}
+
+impl Voyage<'_> {
+    fn embark(seed: u64, catalog: &ToolCatalog) -> Result<Voyage<'_>, String> {
+        let mut chance = Chance::new(seed);
+        let document = plans::document(&mut chance);
+        let plan = plans::compile(&document, catalog).map_err(|found| format!("bad generated plan: {found}"))?;
+        let inputs = plans::inputs(&mut chance);
+        let identity =
+            Identity { tenant: TenantId::new("sim"), execution: ExecutionId::new(&format!("exec_{seed}")) };
+        let driver = if chance.percent(12) { Driver::Agent } else { Driver::Server };
+        let opened = Record {
+            at: Timestamp(0),
+            actor: Actor::agent("pilot"),
+            event: Event::ExecutionOpened {
+                plan: PlanRef::of(&plan),
+                revision: 1,
+                lineage: identity.execution.to_string(),
+                driver,
+                inputs: Payload::Present(Arc::new(inputs.clone())),
+            },
+        };
+        let execution = Execution::open(identity.clone(), &opened).map_err(|error| error.to_string())?;
+        let mut disk = Disk::new(identity.clone());
+        disk.plans.insert(plan.hash, plan.clone());
+        let epoch = disk.claim();
+        disk.append(epoch, 0, &[opened], &mut chance).map_err(|_| "the first append was fenced")?;
+        let monitor = Monitor::new(plan, &inputs);
+        let weather = Weather::new(&mut chance);
+        let crash_percent = *chance.pick(&[0, 0, 2, 6, 12]);
+        Ok(Voyage {
+            catalog,
+            document,
+            identity,
+            disk,
+            epoch,
+            execution,
+            monitor,
+            world: World::default(),
+            weather,
+            crash_percent,
+            inbox: vec![Input::Start],
+            flights: Vec::new(),
+            zombie: None,
+            now: Timestamp(0),
+            tally: Tally { voyages: 1, ..Tally::default() },
+            chance,
+        })
+    }
+
+    fn sail(&mut self) -> Result<(), String> {
+        let mut undo_after_the_end = self.chance.percent(30);
+        for _ in 0..TURNS_MAX {
+            self.wake_the_dead()?;
+            if self.execution.outcome().is_some() && self.inbox.is_empty() {
+                if undo_after_the_end && self.execution.questions().is_empty() {
+                    undo_after_the_end = false;
+                    let steps = self.chance.percent(40).then(|| {
+                        let plan = self.execution.plan();
+                        vec![plan.steps[self.chance.index(plan.steps.len())].id.clone()]
+                    });
+                    let input = Input::Compensate { steps, reason: "changed our mind".into() };
+                    self.turn(Move { actor: Actor::person("ada"), input, deed: Deed::None })?;
+                    continue;
+                }
+                return Ok(());
+            }
+            let next = self.next_move()?;
+            let Some(next) = next else {
+                self.tally.waiting += 1;
+                return Ok(());
+            };
+            self.turn(next)?;
+        }
+        Err(format!("no end after {TURNS_MAX} turns, status {:?}", self.execution.status()))
+    }
+
+    /// What happens next: an answer, the crew, or time going by.
+    fn next_move(&mut self) -> Result<Option<Move>, String> {
+        let rutter = |input| Move { actor: Actor::rutter(), input, deed: Deed::None };
+        self.land();
+        if !self.inbox.is_empty() {
+            let at = self.chance.index(self.inbox.len());
+            return Ok(Some(rutter(self.inbox.swap_remove(at))));
+        }
+        if self.chance.percent(3) {
+            return Ok(Some(crew::interfere(&self.execution, &self.document, self.catalog, &mut self.chance)));
+        }
+        if matches!(self.execution.phase(), Phase::Pending) {
+            return Ok(Some(rutter(Input::Start)));
+        }
+        let next_flight = self.flights.iter().filter_map(|flight| flight.at).min();
+        let wake_at = self.execution.wake_at();
+        let busy = !self.flights.is_empty() || wake_at.is_some_and(|when| when <= self.now);
+        if self.execution.driver() == Driver::Agent && !self.execution.is_paused() && self.chance.percent(70) {
+            return Ok(Some(crew::sail(&self.execution, &self.world, &mut self.chance)));
+        }
+        let ask_now = !busy || self.chance.percent(30);
+        if let Some(answer) = crew::answer(&self.execution, &self.world, &mut self.chance).filter(|_| ask_now) {
+            return Ok(Some(answer));
+        }
+        if let Some(when) = next_flight.into_iter().chain(wake_at).min() {
+            self.now = self.now.max(when);
+            return Ok(Some(rutter(Input::Wake)));
+        }
+        self.get_going()
+    }
+
+    /// Nothing moves by itself: somebody must, or it is a defect that nothing says so.
+    fn get_going(&mut self) -> Result<Option<Move>, String> {
+        let person = |input| Move { actor: Actor::person("ada"), input, deed: Deed::None };
+        let reason = || "go on".to_owned();
+        match self.execution.status() {
+            Status::Paused => Ok(Some(person(Input::Resume { reason: reason() }))),
+            Status::Replanning => Ok(Some(person(Input::AbandonReplan { reason: reason() }))),
+            _ if self.execution.driver() == Driver::Agent => {
+                Ok(Some(person(Input::HandOver { to: Driver::Server, reason: reason() })))
+            }
+            Status::Waiting if self.chance.percent(90) => Ok(Some(person(Input::Wake))),
+            Status::Waiting => Ok(None),
+            status => Err(format!("{status:?}, nothing will happen, and it does not say so")),
+        }
+    }
+
+    /// Answers whose time has come; calls nobody wants any more are cancelled.
+    fn land(&mut self) {
+        let (now, execution) = (self.now, &self.execution);
+        let mut landed = Vec::new();
+        let chance = &mut self.chance;
+        self.flights.retain(|flight| {
+            let unwanted = execution.is_unwanted(&flight.call.part, flight.call.side, flight.call.attempt);
+            let lands = flight.at.is_some_and(|at| at <= now) || (unwanted && chance.percent(50));
+            if lands && let Some(outcome) = &flight.outcome {
+                landed.push(returned(&flight.call, outcome.clone()));
+            }
+            !lands
+        });
+        self.inbox.extend(landed);
+    }
+
+    fn turn(&mut self, next: Move) -> Result<(), String> {
+        let head = self.disk.records.len();
+        let room = u32::try_from(self.chance.below(4)).expect("small");
+        let room = if self.flights.is_empty() { room.max(1) } else { room };
+        let moment = Moment { now: self.now, room };
+        let before = self.execution.clone();
+        let decision = match self.execution.decide(&next.actor, next.input, moment) {
+            Ok(decision) => decision,
+            Err(decide::Error::Refused(_)) => {
+                self.tally.refusals += 1;
+                return if self.execution == before { Ok(()) } else { Err("a refusal changed something".into()) };
+            }
+            Err(decide::Error::Broken(broken)) => return Err(format!("decided an illegal event: {broken}")),
+        };
+        let early = mutation::is_active(DriverMutation::CallBeforeAppend);
+        if early {
+            self.call(&decision.calls)?;
+        }
+        if self.crashes() {
+            return self.crash();
+        }
+        let appended = self.disk.append(self.epoch, head, &decision.records, &mut self.chance);
+        appended.map_err(|_| "the owner was fenced")?;
+        if mutation::is_active(DriverMutation::AppendTwice) && self.chance.percent(5) {
+            let head = self.disk.records.len();
+            self.disk.append(self.epoch, head, &decision.records, &mut self.chance).map_err(|_| "fenced")?;
+        }
+        self.watch(before, &decision.records)?;
+        self.do_deed(next.deed);
+        if self.crashes() {
+            return self.crash();
+        }
+        if !early && !self.call(&decision.calls)? {
+            return Ok(());
+        }
+        self.woken_for_something()
+    }
+
+    /// Shows the monitor what was appended, each record with the plan it was decided under.
+    fn watch(&mut self, mut before: Execution, records: &[Record]) -> Result<(), String> {
+        for record in records {
+            before.apply(record).map_err(|error| error.to_string())?;
+            self.monitor.observe(record, before.plan())?;
+            self.count(&record.event);
+        }
+        if before != self.execution {
+            return Err("applying the records does not lead where deciding led".into());
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, event: &Event) {
+        let tally = &mut self.tally;
+        match event {
+            Event::AttemptFailed { then: rutter_core::journal::event::Then::InDoubt, .. }
+            | Event::AttemptLost { then: rutter_core::journal::event::Then::InDoubt, .. } => tally.doubts += 1,
+            Event::Replanned { .. } => tally.replans += 1,
+            Event::CompensationStarted { .. } => tally.compensations += 1,
+            Event::LateAnswerArrived { .. } => tally.late_answers += 1,
+            Event::ApprovalGranted { .. } => tally.approvals += 1,
+            Event::DeviationFound { .. } => tally.deviations += 1,
+            Event::HandedOver { .. } => tally.handovers += 1,
+            Event::AttemptStarted { side: Side::Do, attempt: 1, .. } => tally.steps_begun += 1,
+            Event::AttemptSucceeded { side: Side::Do | Side::Fallback, .. } => tally.steps_completed += 1,
+            Event::ExecutionEnded { outcome, .. } => tally.ended[*outcome as usize] += 1,
+            _ => {}
+        }
+    }
+
+    fn do_deed(&mut self, deed: Deed) {
+        match deed {
+            Deed::None => {}
+            Deed::CarryOut(part) => {
+                let plan = self.execution.plan();
+                let step = plan.find(part.step.as_str()).map(|step| plan.steps[step].clone());
+                let really = step.is_some_and(|step| step.call.safety != Safety::ReadOnly) && self.chance.percent(75);
+                let running = self.execution.part(&part).is_some_and(|part| {
+                    matches!(&part.state, PartState::Running(attempt) if attempt.by == Driver::Agent)
+                });
+                if really && running {
+                    self.world.happen_by_agent(&part);
+                }
+            }
+            Deed::UndoByHand(part) => {
+                self.world.standing.remove(&part);
+            }
+            Deed::Revise(document) => {
+                self.document = document;
+                let plan = self.execution.plan().clone();
+                self.disk.plans.insert(plan.hash, plan);
+            }
+        }
+    }
+
+    /// Makes the calls; false if the process died among them.
+    fn call(&mut self, calls: &[ToolCall]) -> Result<bool, String> {
+        for call in calls {
+            let answer = self.world.call(call, self.now, self.weather, &mut self.chance);
+            if self.crashes() {
+                self.crash()?;
+                return Ok(false);
+            }
+            let (at, outcome) = match answer {
+                world::Answer::Now(outcome) => {
+                    self.inbox.push(returned(call, outcome));
+                    continue;
+                }
+                world::Answer::Later(at, outcome) => (Some(at), Some(outcome)),
+                world::Answer::Never => (None, None),
+            };
+            self.flights.push(Flight { call: call.clone(), at, outcome });
+        }
+        Ok(true)
+    }
+
+    /// A wake-up time that has passed must lead to something as soon as there is room.
+    fn woken_for_something(&mut self) -> Result<(), String> {
+        if self.execution.wake_at().is_none_or(|when| when > self.now) {
+            return Ok(());
+        }
+        let mut ahead = self.execution.clone();
+        let moment = Moment { now: self.now, room: 64 };
+        match ahead.decide(&Actor::rutter(), Input::Wake, moment) {
+            Ok(decision) if decision.records.is_empty() => Err("woke up for nothing".into()),
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("waking up failed: {error}")),
+        }
+    }
+
+    fn crashes(&mut self) -> bool {
+        self.chance.percent(self.crash_percent)
+    }
+
+    /// The process is gone, or seems to be; another takes over from the journal.
+    fn crash(&mut self) -> Result<(), String> {
+        self.tally.crashes += 1;
+        if self.chance.percent(30) {
+            let (execution, epoch) = (self.execution.clone(), self.epoch);
+            self.zombie = Some(Zombie { execution, epoch, head: self.disk.records.len() });
+        }
+        self.epoch = self.disk.claim();
+        let replayed = Execution::replay(self.identity.clone(), &self.disk.records);
+        self.execution = replayed.map_err(|error| format!("the journal does not replay: {error}"))?;
+        self.inbox = vec![Input::Recovered];
+        // Some answers still find their way, late.
+        let chance = &mut self.chance;
+        self.flights.retain(|_| chance.percent(30));
+        Ok(())
+    }
+
+    /// A process that was thought dead goes on where it stood; nothing it does may count.
+    fn wake_the_dead(&mut self) -> Result<(), String> {
+        if self.zombie.is_none() || !self.chance.percent(10) {
+            return Ok(());
+        }
+        let Some(mut zombie) = self.zombie.take() else { return Ok(()) };
+        let moment = Moment { now: self.now, room: 4 };
+        let input = if self.chance.percent(50) { Input::Wake } else { Input::Recovered };
+        let Ok(decision) = zombie.execution.decide(&Actor::rutter(), input, moment) else { return Ok(()) };
+        if decision.records.is_empty() {
+            return Ok(());
+        }
+        match self.disk.append(zombie.epoch, zombie.head, &decision.records, &mut self.chance) {
+            Err(_) => {
+                self.tally.fenced += 1;
+                Ok(())
+            }
+            Ok(()) => {
+                for call in &decision.calls {
+                    self.world.call(call, self.now, self.weather, &mut self.chance);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Compares what was recorded with what really happened.
+    fn inspect(&mut self) -> Result<(), String> {
+        self.tally.entries = self.disk.records.len() as u64;
+        self.tally.calls = self.world.calls;
+        let read_back = self.disk.read_back()?;
+        let replayed = Execution::replay(self.identity.clone(), &read_back).map_err(|error| error.to_string())?;
+        if replayed != self.execution {
+            return Err("the journal read back does not give the live state".into());
+        }
+        for (part, done) in &self.world.done {
+            let undone = self.monitor.undone.get(part).copied().unwrap_or(0);
+            if *done > 1 + undone {
+                return Err(format!("{part} took effect {done} times, undone {undone} times"));
+            }
+        }
+        for (part, undone) in &self.world.undone {
+            let asked = self.monitor.undo_asked.get(part).copied().unwrap_or(0);
+            if *undone > asked {
+                return Err(format!("{part} was undone {undone} times, asked for {asked} times"));
+            }
+        }
+        for part in &self.world.standing {
+            if self.execution.part(part).is_none_or(|part| part.effect.is_none() && !part.is_active()) {
+                return Err(format!("{part} took effect, and the execution does not know"));
+            }
+        }
+        self.inspect_end()
+    }
+
+    fn inspect_end(&self) -> Result<(), String> {
+        let view = self.execution.view();
+        if self.execution.brief().is_empty() {
+            return Err("an empty brief".into());
+        }
+        let Some(outcome) = self.execution.outcome() else { return Ok(()) };
+        for (part, state) in self.execution.parts() {
+            if state.is_active() && !matches!(state.state, PartState::InDoubt { .. }) {
+                return Err(format!("{part} is {:?} after the end", state.state));
+            }
+        }
+        for (step, stage) in self.execution.stages() {
+            if !stage.is_settled() && !view.questions.iter().any(|ask| matches!(ask, rutter_core::execution::view::Ask::Doubt { .. })) {
+                return Err(format!("step {step:?} is {stage:?} after the end"));
+            }
+            let done = |part: &PartState| matches!(part, PartState::Completed { .. } | PartState::Compensated { .. } | PartState::CompensationFailed { .. } | PartState::InDoubt { side: Side::Undo, .. });
+            let parts = self.execution.parts().filter(|(id, _)| id.step == *step);
+            if stage == Stage::Completed && parts.into_iter().any(|(_, part)| !done(&part.state)) {
+                return Err(format!("step {step:?} is completed and one of its parts is not"));
+            }
+            if outcome == EndedAs::Completed && !matches!(stage, Stage::Completed | Stage::Skipped) {
+                return Err(format!("completed, and step {step:?} is {stage:?}"));
+            }
+        }
+        if outcome == EndedAs::Compensated {
+            for part in &self.world.standing {
+                let undoable = self.execution.undo_scope(None).contains(part);
+                if undoable || !view.remains.contains(part) {
+                    return Err(format!("compensated, and {part} still stands"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every prefix of the journal is a place to recover from.
+    fn recover_every_prefix(&mut self) -> Result<(), String> {
+        let records = &self.disk.records;
+        let mut execution = Execution::open(self.identity.clone(), &records[0]).map_err(|error| error.to_string())?;
+        let inputs = match &records[0].event {
+            Event::ExecutionOpened { inputs, .. } => inputs.value().cloned().unwrap_or_default(),
+            _ => Arc::default(),
+        };
+        let mut monitor = Monitor::new(execution.plan().clone(), &inputs);
+        for record in &records[1..] {
+            execution.apply(record).map_err(|error| error.to_string())?;
+            monitor.observe(record, execution.plan())?;
+            self.tally.prefixes += 1;
+            let (mut recovered, mut watch) = (execution.clone(), monitor.clone());
+            let moment = Moment { now: record.at.plus(Millis(1)), room: 2 };
+            let decision = recovered.decide(&Actor::rutter(), Input::Recovered, moment);
+            let decision = decision.map_err(|error| format!("a prefix does not recover: {error}"))?;
+            for record in &decision.records {
+                watch.observe(record, recovered.plan()).map_err(|why| format!("recovering a prefix: {why}"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn returned(call: &ToolCall, outcome: Outcome) -> Input {
+    Input::Returned { part: call.part.clone(), side: call.side, attempt: call.attempt, outcome }
+}
+
+impl Tally {
+    pub fn add(&mut self, other: &Tally) {
+        self.voyages += other.voyages;
+        self.entries += other.entries;
+        self.crashes += other.crashes;
+        self.fenced += other.fenced;
+        self.refusals += other.refusals;
+        self.doubts += other.doubts;
+        self.replans += other.replans;
+        self.compensations += other.compensations;
+        self.late_answers += other.late_answers;
+        self.approvals += other.approvals;
+        self.deviations += other.deviations;
+        self.handovers += other.handovers;
+        self.prefixes += other.prefixes;
+        self.steps_begun += other.steps_begun;
+        self.steps_completed += other.steps_completed;
+        self.calls += other.calls;
+        for (mine, theirs) in self.ended.iter_mut().zip(other.ended) {
+            *mine += theirs;
+        }
+        self.waiting += other.waiting;
+    }
+}
