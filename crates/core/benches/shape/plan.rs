@@ -41,7 +41,7 @@ pub fn diamond(steps: usize) -> Value {
 
 /// Five steps, one after the other, each with as many items as the execution's input has.
 pub fn fan_out() -> Value {
-    let steps = (0..5).map(|at| {
+    let steps = (0..5_usize).map(|at| {
         let needs: Vec<usize> = at.checked_sub(1).into_iter().collect();
         let mut step = step(at, "{{ item }}", &needs);
         step["for_each"] = json!({"items": "inputs.items", "max_parallel": 16, "max_items": 10_000});
