@@ -7,7 +7,7 @@ use super::{Execution, Phase};
 use crate::actor::{Actor, Party};
 use crate::hash::Hash;
 use crate::id::{ExecutionId, PartId};
-use crate::journal::event::{Answer, Event, PlanRef, Question, Record};
+use crate::journal::event::{Answer, Event, PlanRef, Question, Record, Side};
 use crate::journal::payload::Payload;
 use crate::limits;
 use crate::plan::schema::Schema;
@@ -146,22 +146,20 @@ impl Execution {
                 self.started()
             }
             Input::RecordCompensation { part, .. } => match self.part(part) {
-                Some(found)
-                    if found.effect.is_some()
-                        && !matches!(found.state, PartState::Running(_) | PartState::InDoubt { .. }) =>
-                {
-                    if found.is_active() && !found.is_undoing() {
-                        return Err(Refusal::new(
-                            "execution.nothing_to_undo",
-                            format!("{part} is still being done"),
-                        ));
-                    }
-                    Ok(())
-                }
-                Some(_) => Err(Refusal::new(
-                    "execution.nothing_to_undo",
-                    format!("{part} has no effect that could be undone now"),
-                )),
+                Some(found) => match &found.state {
+                    _ if found.effect.is_none() => Err(Refusal::new(
+                        "execution.nothing_to_undo",
+                        format!("{part} has no effect that could be undone"),
+                    )),
+                    PartState::Completed { .. }
+                    | PartState::Failed { .. }
+                    | PartState::CompensationFailed { .. }
+                    | PartState::BackingOff { side: Side::Undo, .. } => Ok(()),
+                    _ => Err(Refusal::new(
+                        "execution.nothing_to_undo",
+                        format!("{part} is still being done, or its effect is in doubt"),
+                    )),
+                },
                 None => Err(unknown(part)),
             },
             Input::RecordDecision { step, .. } => match step {
@@ -363,10 +361,11 @@ pub fn opening(
 
 fn tools_are_there(plan: &Plan) -> Admitted {
     match plan.tools_missing().next() {
-        Some(tool) => {
-            Err(Refusal::new("execution.unknown_tool", format!("the plan names {tool}, which nobody registered"))
-                .hint("only an agent can carry out this plan"))
-        }
+        Some(tool) => Err(Refusal::new(
+            "execution.unknown_tool",
+            format!("the plan names {tool}, which nobody registered"),
+        )
+        .hint("only an agent can carry out this plan")),
         None => Ok(()),
     }
 }

@@ -77,6 +77,8 @@ pub struct Agenda {
     pub failing: BTreeSet<usize>,
     /// Steps that wait for somebody's decision.
     pub held: BTreeSet<usize>,
+    /// Forward attempts under way.
+    pub calling: usize,
     /// Parts that hold a place, going forward and undoing.
     pub busy: usize,
     pub busy_undoing: usize,
@@ -89,6 +91,7 @@ impl Agenda {
 
     pub fn enlist(&mut self, at: PartAt, part: &Part, timeout_total: Option<Millis>) {
         self.mark(at, part, timeout_total, true);
+        self.calling += usize::from(is_calling(part));
         if part.is_active() {
             *self.places(part) += 1;
         }
@@ -96,6 +99,7 @@ impl Agenda {
 
     pub fn delist(&mut self, at: PartAt, part: &Part, timeout_total: Option<Millis>) {
         self.mark(at, part, timeout_total, false);
+        self.calling = self.calling.saturating_sub(usize::from(is_calling(part)));
         if part.is_active() {
             let places = self.places(part);
             *places = places.saturating_sub(1);
@@ -160,6 +164,10 @@ impl Agenda {
             put(&mut self.timers[timer as usize], (when, at), present);
         }
     }
+}
+
+fn is_calling(part: &Part) -> bool {
+    matches!(&part.state, PartState::Running(attempt) if attempt.side != Side::Undo)
 }
 
 fn put<T: Ord>(set: &mut BTreeSet<T>, key: T, present: bool) {

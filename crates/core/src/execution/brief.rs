@@ -7,13 +7,26 @@ use crate::plan::Driver;
 use crate::tool::Safety;
 use std::fmt::Write;
 
-/// No list in a brief is longer than this, in characters; the rest is counted.
-const LIST_CHARS_MAX: usize = 360;
+/// About 800 tokens.
+const BRIEF_CHARS_MAX: usize = 3_000;
+/// No list is longer than this, in characters, and shorter if the whole would be too long; the rest is counted.
+const LIST_CHARS: [usize; 4] = [360, 180, 90, 40];
 const TEXT_CHARS_MAX: usize = 240;
 
 impl Execution {
     /// Goal, done, pending, next allowed action, blocked by, do not repeat: at most about 800 tokens.
     pub fn brief(&self) -> String {
+        let mut brief = String::new();
+        for list_chars in LIST_CHARS {
+            brief = self.brief_with(list_chars);
+            if brief.chars().count() <= BRIEF_CHARS_MAX {
+                break;
+            }
+        }
+        brief
+    }
+
+    fn brief_with(&self, list_chars: usize) -> String {
         let mut text = String::new();
         let line = |text: &mut String, label: &str, rest: &str| {
             if !rest.is_empty() {
@@ -22,7 +35,7 @@ impl Execution {
         };
         let steps = |stages: &[Stage]| {
             let chosen = (0..self.steps.len()).filter(|step| stages.contains(&self.steps[*step].stage));
-            list(chosen.map(|step| self.plan.steps[step].id.to_string()))
+            list(chosen.map(|step| self.plan.steps[step].id.to_string()), list_chars)
         };
         let settled = self.steps.len() - self.unsettled;
         line(
@@ -62,16 +75,16 @@ impl Execution {
         line(
             &mut text,
             "Do not repeat (each call has its own effect)",
-            &list(once.map(|step| self.plan.steps[step].id.to_string())),
+            &list(once.map(|step| self.plan.steps[step].id.to_string()), list_chars),
         );
         let questions = self.questions();
-        line(&mut text, "Blocked by", &list(questions.iter().map(blocked_by)));
+        line(&mut text, "Blocked by", &list(questions.iter().map(blocked_by), list_chars));
         let deviations = self.deviations.iter().map(|(kind, step, _)| {
             let step = step.as_ref().map(ToString::to_string).unwrap_or_default();
             format!("{} {step}", format!("{kind:?}").to_lowercase())
         });
-        line(&mut text, "Differs from the plan", &list(deviations));
-        let context = list(self.context.iter().map(|(key, value)| format!("{key}={value}")));
+        line(&mut text, "Differs from the plan", &list(deviations, list_chars));
+        let context = list(self.context.iter().map(|(key, value)| format!("{key}={value}")), list_chars);
         line(&mut text, "Context", &context);
         line(&mut text, "Next", &self.next_action(&questions));
         text
@@ -133,11 +146,11 @@ fn blocked_by(ask: &Ask) -> String {
 }
 
 /// As many items as fit, and how many more there are.
-fn list(items: impl Iterator<Item = String>) -> String {
+fn list(items: impl Iterator<Item = String>, chars_max: usize) -> String {
     let mut text = String::new();
     let mut left_out = 0;
     for item in items {
-        if left_out > 0 || text.len() + item.len() + 2 > LIST_CHARS_MAX {
+        if left_out > 0 || text.chars().count() + item.chars().count() + 2 > chars_max {
             left_out += 1;
             if text.is_empty() {
                 text = cut(&item);

@@ -67,27 +67,36 @@ impl Execution {
         match timer {
             Timer::Attempt => live,
             Timer::Step | Timer::Approval => self.phase == Phase::Forward,
-            Timer::Retry => self.may_begin(),
+            Timer::Retry => self.may_begin() && self.has_line(),
             Timer::RetryUndo => self.phase == Phase::Undoing && self.may_call(),
             Timer::RetryProbe => live && self.may_call(),
         }
     }
 
-    /// The timers of a kind, earliest first; a call that waits for its tool to be accepted has none.
+    /// The timers of a kind, earliest first. A call that waits for its tool to be accepted has none, nor has one
+    /// that an agent made out of turn and that now has to wait for what it needs.
     pub(super) fn timers_of(&self, timer: Timer) -> impl Iterator<Item = (Timestamp, PartAt)> {
-        let side = |at: PartAt| match timer {
+        let side = move |at: PartAt| match timer {
             Timer::Retry | Timer::RetryUndo => self.part_at(at).and_then(|part| part.side()),
             Timer::RetryProbe => Some(Side::Probe),
             Timer::Attempt | Timer::Step | Timer::Approval => None,
         };
         let is_drifted = move |at: PartAt| side(at).is_some_and(|side| self.is_drifted(at, side));
         let timers = self.agenda.timer(timer).iter().copied();
-        timers.filter(move |(_, at)| self.drifted.is_empty() || !is_drifted(*at))
+        let in_turn = move |at: PartAt| timer != Timer::Retry || self.steps[at.step()].unmet == 0;
+        timers.filter(move |(_, at)| in_turn(*at) && (self.drifted.is_empty() || !is_drifted(*at)))
     }
 
     /// Whether Rutter may call tools at all.
     pub(super) fn may_call(&self) -> bool {
         self.driver == Driver::Server && (!self.paused || Mutation::IgnorePause.is_active())
+    }
+
+    /// Whether one more forward attempt keeps within the plan's parallelism.
+    ///
+    /// Holding a place is enough, as long as Rutter drives; an agent may have taken more than there are.
+    pub(super) fn has_line(&self) -> bool {
+        self.agenda.calling < self.plan.max_parallel as usize || Mutation::IgnorePlaces.is_active()
     }
 
     /// Whether new forward attempts may be made: nothing holds the execution up.

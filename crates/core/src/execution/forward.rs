@@ -73,7 +73,7 @@ impl Draft<'_> {
         }
         for at in self.due(Timer::Retry) {
             let side = self.execution.part_at(at).and_then(|part| part.side());
-            if let Some(side) = side.filter(|_| self.execution.may_begin()) {
+            if let Some(side) = side.filter(|_| self.execution.may_begin() && self.execution.has_line()) {
                 self.start(at, side)?;
             }
         }
@@ -81,7 +81,8 @@ impl Draft<'_> {
             if let Some(PartState::Approved { side, .. }) = self.execution.part_at(at).map(|part| &part.state)
             {
                 let side = *side;
-                if self.execution.may_begin() {
+                let in_turn = self.execution.steps[at.step()].unmet == 0 && self.execution.has_line();
+                if self.execution.may_begin() && in_turn {
                     self.start(at, side)?;
                 }
             }
@@ -213,11 +214,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn start(&mut self, at: PartAt, side: Side) -> Result<Begun, super::IllegalEvent> {
-        let drifted = self
-            .execution
-            .call_of(at, side)
-            .is_some_and(|call| self.execution.drifted.contains_key(&call.tool));
-        if drifted { Ok(Begun::Yes) } else { self.start_call(at, side) }
+        if self.execution.is_drifted(at, side) { Ok(Begun::Yes) } else { self.start_call(at, side) }
     }
 
     pub(super) fn ask(&mut self, at: PartAt, side: Side, prepared: &super::prepare::Prepared) -> Recorded {
@@ -318,6 +315,7 @@ impl Execution {
 
     /// Whether the tool of this call is not the one the plan was checked with.
     pub(super) fn is_drifted(&self, at: PartAt, side: Side) -> bool {
-        !self.drifted.is_empty() && self.call_of(at, side).is_some_and(|call| self.drifted.contains_key(&call.tool))
+        !self.drifted.is_empty()
+            && self.call_of(at, side).is_some_and(|call| self.drifted.contains_key(&call.tool))
     }
 }

@@ -67,16 +67,23 @@ impl Execution {
                 .render(scope)
                 .map_err(|error| invalid(format!("parameters{}: {}", error.pointer, error.error)))
         };
-        // The key is made from the parameters, so they are worked out without it first.
-        let mut parameters = render(&scope)?;
-        let key = match side {
-            Side::Probe => part.key.unwrap_or(Hash::ZERO),
-            Side::Do | Side::Fallback | Side::Undo => self.key(at, side, part, &bytes(&parameters)),
+        let (parameters, key) = match self.repeated(part, side) {
+            Some((parameters, key)) => (parameters, key),
+            None => {
+                // The key is made from the parameters, so they are worked out without it first.
+                let parameters = render(&scope)?;
+                let key = match side {
+                    Side::Probe => part.key.unwrap_or(Hash::ZERO),
+                    Side::Do | Side::Fallback | Side::Undo => self.key(at, side, part, &bytes(&parameters)),
+                };
+                if side != Side::Probe && call.parameters.uses_key() {
+                    scope.key = Some(key.to_string());
+                    (render(&scope)?, key)
+                } else {
+                    (parameters, key)
+                }
+            }
         };
-        if side != Side::Probe && call.parameters.uses_key() {
-            scope.key = Some(key.to_string());
-            parameters = render(&scope)?;
-        }
         let text = bytes(&parameters);
         if text.len() > limits::VALUE_BYTES_MAX {
             return Err(invalid(format!("parameters are larger than {} bytes", limits::VALUE_BYTES_MAX)));
@@ -88,6 +95,18 @@ impl Execution {
             &[step.id.as_str().as_bytes(), &item, call.tool.as_str().as_bytes(), &definition.0, &text],
         );
         Ok(Prepared { tool: call.tool.clone(), definition, parameters, key, hash })
+    }
+
+    /// The call that is tried again, if this is one: what may have been done must not be done otherwise.
+    fn repeated(&self, part: &Part, side: Side) -> Option<(Arc<Value>, Hash)> {
+        let (sent, parameters) = part.sent.as_ref().filter(|(sent, _)| *sent == side)?;
+        let again = match sent {
+            Side::Undo => true,
+            Side::Do | Side::Fallback => part.effect.is_some() || part.side() == Some(side),
+            Side::Probe => false,
+        };
+        let key = part.key.filter(|_| again && !Mutation::NewKeyOnRetry.is_active())?;
+        Some((parameters.value()?.clone(), key))
     }
 
     /// The same over retries, restarts and replans; another only after what it named was undone.

@@ -25,7 +25,7 @@ impl Draft<'_> {
         if self.execution.phase == Phase::Pending {
             self.note(Event::ExecutionStarted {})?;
         }
-        let Some(at) = self.known(&part) else {
+        let Some(at) = self.known(&part).filter(|_| self.execution.phase == Phase::Forward) else {
             return self.undeclared(&part, tool.as_ref(), parameters);
         };
         let state = self.execution.part_at(at).map(|part| part.state.clone());
@@ -46,7 +46,9 @@ impl Draft<'_> {
             );
         }
         self.compare_order(at)?;
-        let Some(planned) = self.execution.call_of(at, side).map(|call| call.tool.clone()) else { return Ok(()) };
+        let Some(planned) = self.execution.call_of(at, side).map(|call| call.tool.clone()) else {
+            return Ok(());
+        };
         self.compare_call(at, &planned, tool.as_ref())?;
         let prepared = self.execution.prepare(at, side).ok();
         let attempt = self.execution.part_at(at).map_or(0, |part| part.attempts_of(side)) + 1;
@@ -130,7 +132,9 @@ impl Draft<'_> {
     fn abandon_begun(&mut self) -> Recorded {
         let begun: Vec<(PartAt, Side)> = (0..self.execution.steps.len())
             .filter(|step| self.execution.steps[*step].stage == Stage::Begun)
-            .flat_map(|step| (0..self.execution.steps[step].parts.len()).map(move |item| PartAt::new(step, item)))
+            .flat_map(|step| {
+                (0..self.execution.steps[step].parts.len()).map(move |item| PartAt::new(step, item))
+            })
             .filter_map(|at| match self.execution.part_at(at)?.state {
                 PartState::Pending if !self.execution.steps[at.step()].halted => Some((at, Side::Do)),
                 PartState::Asking { side, .. } | PartState::Approved { side, .. } => Some((at, side)),
@@ -139,7 +143,10 @@ impl Draft<'_> {
             })
             .collect();
         for (at, side) in begun {
-            let gone = self.execution.part_at(at).is_none_or(|part| !part.is_active() && part.state != PartState::Pending);
+            let gone = self
+                .execution
+                .part_at(at)
+                .is_none_or(|part| !part.is_active() && part.state != PartState::Pending);
             if gone || self.execution.steps[at.step()].stage != Stage::Begun {
                 continue;
             }
@@ -185,7 +192,9 @@ impl Draft<'_> {
         };
         let details = parameters.map(Payload::Present);
         self.note(Event::ActionRecorded { step: None, kind: "undeclared".into(), description, details })?;
-        self.deviate(Deviation::Undeclared, &part.step, "the plan has no such step")
+        let known = self.known(part).is_some();
+        let why = if known { "begun after the execution was stopped" } else { "the plan has no such step" };
+        self.deviate(Deviation::Undeclared, &part.step, why)
     }
 
     /// Needs that have not come to rest were passed over.

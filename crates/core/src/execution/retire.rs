@@ -128,17 +128,20 @@ impl Execution {
         for (step, needs) in plan.graph.needs.iter().enumerate() {
             let unmet = needs.iter().filter(|need| !self.steps[need.step].stage.is_settled()).count();
             self.steps[step].unmet = u32::try_from(unmet).unwrap_or(u32::MAX);
+            self.steps[step].queued = 0;
+            let active = self.steps[step].parts.iter().filter(|part| part.is_active()).count();
+            self.steps[step].active = u32::try_from(active).unwrap_or(u32::MAX);
             for item in 0..self.steps[step].parts.len() {
                 let at = PartAt::new(step, item);
                 let part = &self.steps[step].parts[item];
                 self.agenda.enlist(at, part, plan.steps[step].timeout_total);
                 let queued = part.state == PartState::Pending && self.steps[step].stage == Stage::Begun;
                 if queued && (item as u32) < self.steps[step].next_item && !self.steps[step].halted {
-                    self.agenda.ready.insert(self.turn(at));
+                    self.enqueue(at);
                 }
             }
             if self.steps[step].stage == Stage::Waiting && unmet == 0 {
-                self.agenda.ready.insert(self.turn(PartAt::new(step, 0)));
+                self.enqueue(PartAt::new(step, 0));
             }
         }
     }

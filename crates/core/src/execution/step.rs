@@ -17,6 +17,8 @@ pub struct StepState {
     pub unsettled: u32,
     /// Parts that hold a place.
     pub active: u32,
+    /// Parts that could begin.
+    pub queued: u32,
     /// In a fan-out: the next item to make ready, and whether no more shall be.
     pub next_item: u32,
     pub halted: bool,
@@ -60,6 +62,7 @@ impl StepState {
             unsettled: if fans_out { 0 } else { 1 },
             parts,
             active: 0,
+            queued: 0,
             next_item: 0,
             halted: false,
             items: None,

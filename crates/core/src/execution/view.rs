@@ -159,10 +159,23 @@ impl Execution {
         let retries = [Timer::Retry, Timer::RetryUndo, Timer::RetryProbe];
         let retries =
             retries.into_iter().any(|timer| self.minds(timer) && self.timers_of(timer).next().is_some());
+        !calls_back && !retries && !self.wants_room() && self.has_questions()
+    }
+
+    /// Whether a call would be made at once if there were room for one.
+    pub fn wants_room(&self) -> bool {
         let has_place = self.agenda.busy < self.plan.max_parallel as usize;
-        let begins = self.may_begin()
-            && ((has_place && !self.agenda.ready.is_empty()) || !self.agenda.approved.is_empty());
-        !calls_back && !retries && !(begins && self.drifted.is_empty()) && self.has_questions()
+        let is_free = |at: &PartAt| !self.is_drifted(*at, Side::Do);
+        let begins = has_place && self.agenda.ready.iter().any(|turn| is_free(&turn.part));
+        let in_turn = |at: &&PartAt| self.steps[at.step()].unmet == 0;
+        let approved = self.has_line() && self.agenda.approved.iter().filter(in_turn).any(is_free);
+        let undoing = self.undo.as_ref().is_some_and(|undo| {
+            let has_place = self.agenda.busy_undoing < self.plan.max_parallel as usize;
+            has_place && undo.ready.first().is_some_and(|(_, at)| !self.is_drifted(*at, Side::Undo))
+        });
+        let probes = self.agenda.to_probe.iter().any(|at| !self.is_drifted(*at, Side::Probe));
+        let ended = matches!(self.phase, Phase::Pending | Phase::Killed | Phase::Ended { .. });
+        (self.may_begin() && (begins || approved)) || (!ended && self.may_call() && (undoing || probes))
     }
 
     fn has_questions(&self) -> bool {
@@ -198,7 +211,9 @@ impl Execution {
 
     /// A doubt nobody is finding out about: no probe can tell, or an agent drives and Rutter calls nothing.
     fn needs_a_word(&self, at: PartAt) -> bool {
-        let Some(PartState::InDoubt { probing, .. }) = self.part_at(at).map(|part| &part.state) else { return false };
+        let Some(PartState::InDoubt { probing, .. }) = self.part_at(at).map(|part| &part.state) else {
+            return false;
+        };
         match probing {
             Probing::Exhausted { .. } => true,
             Probing::NotYet | Probing::BackingOff { .. } => {

@@ -36,7 +36,11 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let seeds = match args.seed {
-        Some(seed) => seed..seed + 1,
+        Some(seed) => {
+            let told = simulator::voyage::tell(seed, &simulator::plans::catalog());
+            eprint!("{}", told.unwrap_or_else(|why| format!("{why}\n")));
+            seed..seed + 1
+        }
         None => 0..args.seeds.unwrap_or(1_000),
     };
     match args.mutation {

@@ -11,7 +11,7 @@ use rutter_core::execution::view::Ask;
 use rutter_core::hash::Hash;
 use rutter_core::id::{PartId, StepId};
 use rutter_core::journal::event::{Answer, Question, Side};
-use rutter_core::plan::Driver;
+use rutter_core::plan::{Driver, Plan};
 use rutter_core::tool::{Category, Failure, Safety, ToolCatalog};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub enum Deed {
     /// A person undoes by hand what they have just recorded.
     UndoByHand(PartId),
     /// The new plan, should the replan be accepted.
-    Revise(Value),
+    Revise(Value, Arc<Plan>),
 }
 
 fn person(input: Input) -> Move {
@@ -48,7 +48,12 @@ fn why() -> String {
 }
 
 /// Interferes out of the blue: pauses, cancels, kills, replans, hands over, notes things.
-pub fn interfere(execution: &Execution, document: &Value, catalog: &ToolCatalog, chance: &mut Chance) -> Move {
+pub fn interfere(
+    execution: &Execution,
+    document: &Value,
+    catalog: &ToolCatalog,
+    chance: &mut Chance,
+) -> Move {
     match chance.below(22) {
         0..=3 => person(Input::Pause { reason: why() }),
         4..=6 => person(Input::Resume { reason: why() }),
@@ -64,7 +69,12 @@ pub fn interfere(execution: &Execution, document: &Value, catalog: &ToolCatalog,
             let values = json!({ "note": chance.below(10) });
             agent(Input::SaveContext { values: values.as_object().cloned().unwrap_or_default() })
         }
-        17 => agent(Input::RecordDecision { step: None, decision: "go on".into(), reason: why(), details: None }),
+        17 => agent(Input::RecordDecision {
+            step: None,
+            decision: "go on".into(),
+            reason: why(),
+            details: None,
+        }),
         18 => {
             let (kind, description) = ("notified".into(), "told somebody".into());
             agent(Input::RecordAction { step: Some(StepId::new("s0")), kind, description, details: None })
@@ -91,14 +101,13 @@ fn meddle(execution: &Execution, chance: &mut Chance) -> Move {
 
 fn replan(document: &Value, catalog: &ToolCatalog, chance: &mut Chance) -> Move {
     let revised = plans::revise(chance, document);
-    match plans::compile(&revised, catalog) {
-        Ok(plan) => Move { deed: Deed::Revise(revised), ..agent(Input::Replan { plan, reason: why() }) },
-        Err(_) => agent(Input::AbandonReplan { reason: why() }),
-    }
+    let plan = plans::compile(&revised, catalog).unwrap_or_else(|found| panic!("bad revised plan: {found}"));
+    Move { deed: Deed::Revise(revised, plan.clone()), ..agent(Input::Replan { plan, reason: why() }) }
 }
 
 fn by_hand(execution: &Execution, chance: &mut Chance) -> Move {
-    let parts: Vec<PartId> = execution.parts().filter(|(_, part)| part.effect.is_some()).map(|(id, _)| id).collect();
+    let parts: Vec<PartId> =
+        execution.parts().filter(|(_, part)| part.effect.is_some()).map(|(id, _)| id).collect();
     if parts.is_empty() {
         return person(Input::Wake);
     }
@@ -119,11 +128,17 @@ pub fn answer(execution: &Execution, world: &World, chance: &mut Chance) -> Opti
     Some(match chance.pick(&questions) {
         Ask::Approval { part, call, .. } => {
             let (part, call, reason) = (part.clone(), *call, why());
-            person(if chance.percent(85) { Input::Approve { part, call, reason } } else { Input::Deny { part, call, reason } })
+            person(if chance.percent(85) {
+                Input::Approve { part, call, reason }
+            } else {
+                Input::Deny { part, call, reason }
+            })
         }
         Ask::Doubt { part, .. } => {
             let key = execution.part(part).and_then(|part| part.key).unwrap_or(Hash::ZERO);
-            let agents = execution.part(part).is_some_and(|part| matches!(part.state, PartState::InDoubt { side: Side::Do, .. }));
+            let agents = execution
+                .part(part)
+                .is_some_and(|part| matches!(part.state, PartState::InDoubt { side: Side::Do, .. }));
             let happened = world.has(key) || (agents && world.standing.contains(part));
             let result = happened.then(|| Arc::new(json!({ "n": 1, "flag": true })));
             let evidence = Arc::new(json!("looked it up"));
@@ -154,9 +169,9 @@ pub fn answer(execution: &Execution, world: &World, chance: &mut Chance) -> Opti
 
 /// What the agent does next while it drives.
 pub fn sail(execution: &Execution, world: &World, chance: &mut Chance) -> Move {
-    let under_way = execution.parts().find(|(_, part)| {
-        matches!(&part.state, PartState::Running(attempt) if attempt.by == Driver::Agent)
-    });
+    let under_way = execution
+        .parts()
+        .find(|(_, part)| matches!(&part.state, PartState::Running(attempt) if attempt.by == Driver::Agent));
     if let Some((part, _)) = under_way.filter(|_| !chance.percent(15)) {
         let happened = world.standing.contains(&part);
         return agent(match chance.below(10) {
@@ -173,7 +188,11 @@ pub fn sail(execution: &Execution, world: &World, chance: &mut Chance) -> Move {
     match chance.below(20) {
         0..=1 => person(Input::HandOver { to: Driver::Server, reason: why() }),
         2 => agent(Input::RecordEnd { reason: why() }),
-        3 => agent(Input::RecordStarted { part: PartId::whole(StepId::new("elsewhere")), tool: None, parameters: None }),
+        3 => agent(Input::RecordStarted {
+            part: PartId::whole(StepId::new("elsewhere")),
+            tool: None,
+            parameters: None,
+        }),
         4 => again(execution, chance),
         _ => {
             let open: Vec<PartId> = execution
@@ -181,7 +200,9 @@ pub fn sail(execution: &Execution, world: &World, chance: &mut Chance) -> Move {
                 .filter(|(_, part)| {
                     let idle = matches!(
                         part.state,
-                        PartState::Pending | PartState::Approved { .. } | PartState::BackingOff { side: Side::Do, .. }
+                        PartState::Pending
+                            | PartState::Approved { .. }
+                            | PartState::BackingOff { side: Side::Do, .. }
                     );
                     idle && part.effect.is_none()
                 })
@@ -210,7 +231,9 @@ fn again(execution: &Execution, chance: &mut Chance) -> Move {
         .collect();
     match done.is_empty() {
         true => agent(Input::Wake),
-        false => agent(Input::RecordStarted { part: chance.pick(&done).clone(), tool: None, parameters: None }),
+        false => {
+            agent(Input::RecordStarted { part: chance.pick(&done).clone(), tool: None, parameters: None })
+        }
     }
 }
 

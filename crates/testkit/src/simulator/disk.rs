@@ -3,11 +3,11 @@
 use super::mutation::{self, DriverMutation};
 use crate::chance::Chance;
 use rutter_core::execution::Identity;
+use rutter_core::hash::Hash;
 use rutter_core::journal::chain::{self, Chain, Entry};
 use rutter_core::journal::event::Record;
 use rutter_core::journal::payload::{Commitment, Salt, SealedPayload};
 use rutter_core::plan::Plan;
-use rutter_core::hash::Hash;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -47,7 +47,13 @@ impl Disk {
     }
 
     /// Appends in one piece, or not at all.
-    pub fn append(&mut self, epoch: u64, head: usize, records: &[Record], chance: &mut Chance) -> Result<(), Fenced> {
+    pub fn append(
+        &mut self,
+        epoch: u64,
+        head: usize,
+        records: &[Record],
+        chance: &mut Chance,
+    ) -> Result<(), Fenced> {
         let owns = (epoch, head) == (self.epoch, self.records.len());
         if !owns && !mutation::is_active(DriverMutation::SkipFence) {
             return Err(Fenced);

@@ -1,8 +1,8 @@
 //! Watches the records as they are appended and knows the promises, without asking the core.
 
+use rutter_core::hash::Hash;
 use rutter_core::id::{PartId, StepId};
 use rutter_core::journal::event::{Answer, EndedAs, Event, Question, Record, Side, Then};
-use rutter_core::hash::Hash;
 use rutter_core::plan::graph::NeedKind;
 use rutter_core::plan::{Driver, Plan, PolicyAction, Step};
 use rutter_core::tool::Safety;
@@ -28,8 +28,8 @@ pub struct Monitor {
     completed: BTreeSet<StepId>,
     /// Items of fan-outs that are not completed.
     items: BTreeMap<StepId, BTreeSet<u32>>,
-    /// Parts whose forward effect may stand, and whose undo may have run unsettled.
-    at_risk: BTreeSet<PartId>,
+    /// Parts whose forward effect may stand, by whichever call; and whose undo may have run unsettled.
+    at_risk: BTreeMap<PartId, Side>,
     undo_at_risk: BTreeSet<PartId>,
     in_doubt: BTreeSet<PartId>,
     running: BTreeMap<PartId, Side>,
@@ -59,7 +59,7 @@ impl Monitor {
             flags: BTreeMap::new(),
             completed: BTreeSet::new(),
             items: BTreeMap::new(),
-            at_risk: BTreeSet::new(),
+            at_risk: BTreeMap::new(),
             undo_at_risk: BTreeSet::new(),
             in_doubt: BTreeSet::new(),
             running: BTreeMap::new(),
@@ -86,12 +86,12 @@ impl Monitor {
     /// What must not happen now.
     fn judge(&self, event: &Event) -> Verdict {
         match event {
-            Event::AttemptStarted { part, side, by: Driver::Server, call, .. } => {
+            Event::AttemptStarted { part, side, attempt, by: Driver::Server, call, .. } => {
                 if self.paused {
                     return Err(format!("{part} was started while paused"));
                 }
                 match side {
-                    Side::Do | Side::Fallback => self.judge_forward(part, *side, *call),
+                    Side::Do | Side::Fallback => self.judge_forward(part, *side, *attempt, *call),
                     Side::Undo => self.judge_undo(part),
                     Side::Probe if self.in_doubt.contains(part) => Ok(()),
                     Side::Probe => Err(format!("{part} was probed without doubt")),
@@ -119,30 +119,36 @@ impl Monitor {
         }
     }
 
-    fn judge_forward(&self, part: &PartId, side: Side, call_hash: Hash) -> Verdict {
+    fn judge_forward(&self, part: &PartId, side: Side, attempt: u32, call_hash: Hash) -> Verdict {
         let (at, step) = self.step(part)?;
         if self.stopped || self.over || self.replanning || !self.held.is_empty() {
             return Err(format!("{part} was started while the execution was stopped or held"));
         }
-        let waits_for = self.plan.graph.needs[at].iter().find(|need| !self.ended.contains(&self.plan.steps[need.step].id));
+        let waits_for = self.plan.graph.needs[at]
+            .iter()
+            .find(|need| !self.ended.contains(&self.plan.steps[need.step].id));
         if let Some(need) = waits_for {
             return Err(format!("{part} was started before {:?} ended", self.plan.steps[need.step].id));
         }
         let forward = self.running.values().filter(|side| matches!(side, Side::Do | Side::Fallback)).count();
         if forward >= self.plan.max_parallel as usize {
-            return Err(format!("{part} was started although all {} places are taken", self.plan.max_parallel));
+            return Err(format!(
+                "{part} was started although all {} places are taken",
+                self.plan.max_parallel
+            ));
         }
         let call = match (side, &step.fallback) {
             (Side::Fallback, Some(fallback)) => &fallback.call,
             _ => &step.call,
         };
-        if self.at_risk.contains(part) && (!call.is_repeatable() || side == Side::Fallback) {
+        if self.at_risk.get(part).is_some_and(|by| !call.is_repeatable() || *by != side) {
             return Err(format!("{part} was sent again although it may have happened"));
         }
         if step.approval.is_some() && self.grants.get(part) != Some(&call_hash) {
             return Err(format!("{part} was started without approval of this call"));
         }
-        if self.condition(&step) == Some(false) {
+        // What an agent has begun, whatever the condition, may be gone on with.
+        if attempt == 1 && side == Side::Do && self.condition(&step) == Some(false) {
             return Err(format!("{part} was started although its condition is false"));
         }
         Ok(())
@@ -163,11 +169,12 @@ impl Monitor {
         if !self.to_undo.contains(part) {
             return Err(format!("{part} was undone without anybody asking, or twice"));
         }
-        let repeatable = |undo: &Option<rutter_core::plan::Compensation>| {
-            undo.as_ref().is_none_or(|undo| undo.call.is_repeatable())
+        let undo = match (self.at_risk.get(part), &step.fallback) {
+            (Some(Side::Fallback), Some(fallback)) => fallback.compensation.as_ref(),
+            _ => step.compensation.as_ref(),
         };
-        let fallback = step.fallback.as_ref().is_none_or(|fallback| repeatable(&fallback.compensation));
-        if self.undo_at_risk.contains(part) && !(repeatable(&step.compensation) && fallback) {
+        let undo = undo.ok_or_else(|| format!("{part} was undone, and the plan does not say how"))?;
+        if self.undo_at_risk.contains(part) && !undo.call.is_repeatable() {
             return Err(format!("{part} was undone again although that may have happened"));
         }
         let dependents = self.plan.graph.dependents_of(&[at], |_: NeedKind| true);
@@ -191,7 +198,9 @@ impl Monitor {
             Event::ApprovalGranted { part, call, .. } => {
                 self.grants.insert(part.clone(), *call);
             }
-            Event::ApprovalVoided { part, .. } | Event::ApprovalDenied { part, .. } | Event::ApprovalExpired { part, .. } => {
+            Event::ApprovalVoided { part, .. }
+            | Event::ApprovalDenied { part, .. }
+            | Event::ApprovalExpired { part, .. } => {
                 self.grants.remove(part);
             }
             Event::AttemptStarted { part, side, .. } => {
@@ -209,12 +218,18 @@ impl Monitor {
             Event::AttemptLost { part, side, then, .. } => self.closed(part, *side, true, *then),
             Event::DoubtSettled { part, side, happened, result, .. } => {
                 self.in_doubt.remove(part);
+                // A probe that is still asking asks in vain now.
+                self.running.remove(part);
                 match (side, happened) {
                     (Side::Undo, true) => self.undone(part),
                     (Side::Undo, false) => {
                         self.undo_at_risk.remove(part);
                     }
-                    (_, true) => self.done(part, *side, result.as_ref().and_then(|result| result.value().map(|value| &**value))),
+                    (_, true) => self.done(
+                        part,
+                        *side,
+                        result.as_ref().and_then(|result| result.value().map(|value| &**value)),
+                    ),
                     (_, false) => {
                         self.at_risk.remove(part);
                     }
@@ -241,7 +256,10 @@ impl Monitor {
                 (self.stopped, self.killed) = (true, true);
                 let running = std::mem::take(&mut self.running);
                 for (part, side) in running {
-                    if self.step(&part).is_ok_and(|(_, step)| step.call.safety != Safety::ReadOnly || side != Side::Do) {
+                    if self
+                        .step(&part)
+                        .is_ok_and(|(_, step)| step.call.safety != Safety::ReadOnly || side != Side::Do)
+                    {
                         self.in_doubt.insert(part);
                     }
                 }
@@ -262,9 +280,13 @@ impl Monitor {
                 self.held.clear();
                 self.ended = self.completed.clone();
                 // Steps the new plan does not name stay for what there is to undo, and are at rest.
-                self.ended.extend(self.plan.steps.iter().map(|step| step.id.clone()).filter(|id| {
-                    !self.completed.contains(id) && event_names_not(event, id)
-                }));
+                self.ended.extend(
+                    self.plan
+                        .steps
+                        .iter()
+                        .map(|step| step.id.clone())
+                        .filter(|id| !self.completed.contains(id) && event_names_not(event, id)),
+                );
             }
             Event::ExecutionEnded { .. } => (self.paused, self.replanning, self.over) = (false, false, false),
             Event::ExecutionOpened { .. }
@@ -286,7 +308,7 @@ impl Monitor {
 
     fn answered(&mut self, about: &Question, answer: Answer, skipped: &[StepId]) {
         match (about, answer) {
-            (Question::Failure(step) , Answer::Replan) => {
+            (Question::Failure(step), Answer::Replan) => {
                 self.replanning = true;
                 self.held.insert(step.clone());
             }
@@ -323,7 +345,7 @@ impl Monitor {
             _ => &step.call,
         };
         if call.safety != Safety::ReadOnly {
-            self.at_risk.insert(part.clone());
+            self.at_risk.insert(part.clone(), side);
         }
         self.grants.remove(part);
         if let (Some(items), Some(item)) = (self.items.get_mut(&part.step), part.item) {
@@ -362,10 +384,11 @@ impl Monitor {
             (Side::Fallback, None) | (Side::Undo, _) => false,
         });
         if maybe && !harmless {
-            match side {
-                Side::Undo => self.undo_at_risk.insert(part.clone()),
-                _ => self.at_risk.insert(part.clone()),
-            };
+            if side == Side::Undo {
+                self.undo_at_risk.insert(part.clone());
+            } else {
+                self.at_risk.insert(part.clone(), side);
+            }
         }
         if then == Then::InDoubt {
             self.in_doubt.insert(part.clone());
@@ -379,7 +402,9 @@ impl Monitor {
 /// Whether the new plan of a replan does not have this step.
 fn event_names_not(event: &Event, id: &StepId) -> bool {
     match event {
-        Event::Replanned { plan, .. } => plan.plan.as_ref().is_some_and(|plan| plan.find(id.as_str()).is_none()),
+        Event::Replanned { plan, .. } => {
+            plan.plan.as_ref().is_some_and(|plan| plan.find(id.as_str()).is_none())
+        }
         _ => false,
     }
 }

@@ -12,11 +12,8 @@ pub enum DriverMutation {
 }
 
 impl DriverMutation {
-    const ALL: [DriverMutation; 3] = [
-        DriverMutation::CallBeforeAppend,
-        DriverMutation::SkipFence,
-        DriverMutation::AppendTwice,
-    ];
+    const ALL: [DriverMutation; 3] =
+        [DriverMutation::CallBeforeAppend, DriverMutation::SkipFence, DriverMutation::AppendTwice];
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -49,7 +49,11 @@ pub fn inputs(chance: &mut Chance) -> Value {
 /// Writes a plan of up to eight steps: chains, diamonds, fan-outs, conditions, fallbacks, all policies and safeties.
 pub fn document(chance: &mut Chance) -> Value {
     let count = 1 + chance.below(8);
-    let steps: Vec<Value> = (0..count).map(|at| step(chance, at)).collect();
+    let mut steps: Vec<Value> = Vec::new();
+    for at in 0..count {
+        let step = step(chance, at, &steps);
+        steps.push(step);
+    }
     let mut plan = json!({
         "name": "simulated",
         "goal": "sail",
@@ -79,7 +83,17 @@ fn id(at: u64) -> String {
     format!("s{at}")
 }
 
-fn step(chance: &mut Chance, at: u64) -> Value {
+/// What can be read of an earlier step: a field of its result, or how many results a fan-out has.
+fn reading(before: &[Value], need: u64, field: &str) -> String {
+    let fans_out = before.iter().any(|step| step["id"] == id(need) && !step["for_each"].is_null());
+    match (fans_out, field) {
+        (false, field) => format!("steps.{}.result.{field}", id(need)),
+        (true, "flag") => format!("(steps.{}.result | length) > 0", id(need)),
+        (true, _) => format!("(steps.{}.result | length)", id(need)),
+    }
+}
+
+fn step(chance: &mut Chance, at: u64, before: &[Value]) -> Value {
     let needs: Vec<u64> = (0..at).filter(|_| chance.percent(30)).collect();
     let tool = *chance.pick(&["sim.read", "sim.idempotent", "sim.once", "sim.once", "sim.keyed"]);
     let mut step = json!({ "id": id(at), "tool": tool, "timeout": "30s" });
@@ -91,9 +105,13 @@ fn step(chance: &mut Chance, at: u64) -> Value {
     let mut ordered = Vec::new();
     for need in needs {
         match chance.below(4) {
-            0 => parameters[format!("from_{need}")] = json!(format!("{{{{ steps.{}.result.n }}}}", id(need))),
+            0 => {
+                parameters[format!("from_{need}")] =
+                    json!(format!("{{{{ {} }}}}", reading(before, need, "n")))
+            }
             1 => {
-                let soft = format!("{{{{ steps.{0}.result.n if steps.{0}.status == 'completed' else 0 }}}}", id(need));
+                let n = reading(before, need, "n");
+                let soft = format!("{{{{ {n} if steps.{}.status == 'completed' else 0 }}}}", id(need));
                 parameters[format!("maybe_{need}")] = json!(soft);
             }
             _ => ordered.push(id(need)),
@@ -107,7 +125,8 @@ fn step(chance: &mut Chance, at: u64) -> Value {
         step["for_each"] = json!({ "items": "inputs.items", "max_parallel": 1 + chance.below(3) });
     }
     if at > 0 && chance.percent(12) {
-        step["when"] = json!(format!("steps.{}.result.flag", id(chance.below(at))));
+        let need = chance.below(at);
+        step["when"] = json!(reading(before, need, "flag"));
     } else if chance.percent(5) {
         step["when"] = json!("inputs.go");
     }
@@ -121,7 +140,8 @@ fn step(chance: &mut Chance, at: u64) -> Value {
         step["approval"] = json!({ "required": true, "expires": "1h" });
     }
     if chance.percent(15) {
-        step["fallback"] = json!({ "tool": chance.pick(&["sim.once", "sim.idempotent", "sim.read"]), "parameters": {} });
+        step["fallback"] =
+            json!({ "tool": chance.pick(&["sim.once", "sim.idempotent", "sim.read"]), "parameters": {} });
         if chance.percent(50) {
             step["fallback"]["compensation"] = compensation(chance);
         }
@@ -130,7 +150,8 @@ fn step(chance: &mut Chance, at: u64) -> Value {
         step["failure_policy"] = json!({ "action": chance.pick(&POLICIES) });
     }
     if chance.percent(50) {
-        step["retry"] = json!({ "max_attempts": 1 + chance.below(4), "initial": "1s", "jitter": chance.percent(50) });
+        step["retry"] =
+            json!({ "max_attempts": 1 + chance.below(4), "initial": "1s", "jitter": chance.percent(50) });
     }
     if chance.percent(8) {
         step["total_timeout"] = json!("70s");
@@ -157,7 +178,8 @@ fn compensation(chance: &mut Chance) -> Value {
 }
 
 fn probe(chance: &mut Chance) -> Value {
-    let mut probe = json!({ "tool": "sim.find", "parameters": { "key": "{{ key }}" }, "happened": "result.found" });
+    let mut probe =
+        json!({ "tool": "sim.find", "parameters": { "key": "{{ key }}" }, "happened": "result.found" });
     if chance.percent(80) {
         probe["result"] = json!("result.value");
     }
@@ -168,7 +190,8 @@ fn probe(chance: &mut Chance) -> Value {
 pub fn revise(chance: &mut Chance, document: &Value) -> Value {
     let mut plan = document.clone();
     let Some(steps) = plan["steps"].as_array_mut() else { return plan };
-    let next = 1 + steps.iter().filter_map(|step| step["id"].as_str()?[1..].parse::<u64>().ok()).max().unwrap_or(0);
+    let next =
+        1 + steps.iter().filter_map(|step| step["id"].as_str()?[1..].parse::<u64>().ok()).max().unwrap_or(0);
     if steps.len() > 1 && chance.percent(50) {
         let dropped = steps.remove(chance.index(steps.len()));
         let gone = dropped["id"].as_str().unwrap_or_default().to_owned();
@@ -181,8 +204,9 @@ pub fn revise(chance: &mut Chance, document: &Value) -> Value {
         steps[at]["parameters"]["changed"] = json!(chance.below(100));
     }
     if chance.percent(60) {
-        let mut added = step(chance, next);
-        let known: Vec<String> = steps.iter().filter_map(|step| step["id"].as_str().map(str::to_owned)).collect();
+        let mut added = step(chance, next, steps);
+        let known: Vec<String> =
+            steps.iter().filter_map(|step| step["id"].as_str().map(str::to_owned)).collect();
         for need in 0..next {
             if !known.contains(&id(need)) {
                 forget(&mut added, &id(need));
@@ -196,10 +220,10 @@ pub fn revise(chance: &mut Chance, document: &Value) -> Value {
 /// Removes every mention of a step that is no longer there.
 fn forget(step: &mut Value, gone: &str) {
     let mentions = |value: &Value| value.to_string().contains(&format!("steps.{gone}."));
-    if let Some(needs) = step["depends_on"].as_array_mut() {
+    if let Some(needs) = step.get_mut("depends_on").and_then(Value::as_array_mut) {
         needs.retain(|need| need != gone);
     }
-    if let Some(parameters) = step["parameters"].as_object_mut() {
+    if let Some(parameters) = step.get_mut("parameters").and_then(Value::as_object_mut) {
         parameters.retain(|_, value| !mentions(value));
     }
     if let Some(fields) = step.as_object_mut() {

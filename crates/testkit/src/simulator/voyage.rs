@@ -75,6 +75,8 @@ struct Voyage<'a> {
     world: World,
     weather: Weather,
     crash_percent: u64,
+    /// How often somebody interferes.
+    unrest_percent: u64,
     inbox: Vec<Input>,
     flights: Vec<Flight>,
     zombie: Option<Zombie>,
@@ -85,17 +87,32 @@ struct Voyage<'a> {
 /// Sails one seed; an error says which promise was broken.
 pub fn sail(seed: u64, catalog: &ToolCatalog) -> Result<Tally, String> {
     let mut voyage = Voyage::embark(seed, catalog)?;
-    voyage.sail()?;
-    voyage.inspect()?;
-    voyage.recover_every_prefix()?;
+    voyage.finish()?;
     Ok(voyage.tally)
+}
+
+/// Sails one seed and tells the whole story: the plan, every record, and how it ended.
+pub fn tell(seed: u64, catalog: &ToolCatalog) -> Result<String, String> {
+    let mut voyage = Voyage::embark(seed, catalog)?;
+    let mut story = format!("{:#}\n", voyage.document);
+    let end = voyage.finish();
+    for (at, record) in voyage.disk.records.iter().enumerate() {
+        story += &format!("{at:>4} {:>8} {:<12} {:?}\n", record.at.0, record.actor.to_string(), record.event);
+    }
+    story += &format!("{:?}\n", voyage.world.order);
+    story += &match end {
+        Ok(()) => format!("{}\n", voyage.execution.brief()),
+        Err(what) => format!("violation: {what}\n"),
+    };
+    Ok(story)
 }
 
 impl Voyage<'_> {
     fn embark(seed: u64, catalog: &ToolCatalog) -> Result<Voyage<'_>, String> {
         let mut chance = Chance::new(seed);
         let document = plans::document(&mut chance);
-        let plan = plans::compile(&document, catalog).map_err(|found| format!("bad generated plan: {found}"))?;
+        let plan =
+            plans::compile(&document, catalog).map_err(|found| format!("bad generated plan: {found}"))?;
         let inputs = plans::inputs(&mut chance);
         let identity =
             Identity { tenant: TenantId::new("sim"), execution: ExecutionId::new(&format!("exec_{seed}")) };
@@ -119,6 +136,7 @@ impl Voyage<'_> {
         let monitor = Monitor::new(plan, &inputs);
         let weather = Weather::new(&mut chance);
         let crash_percent = *chance.pick(&[0, 0, 2, 6, 12]);
+        let unrest_percent = *chance.pick(&[0, 2, 8, 20]);
         Ok(Voyage {
             catalog,
             document,
@@ -130,6 +148,7 @@ impl Voyage<'_> {
             world: World::default(),
             weather,
             crash_percent,
+            unrest_percent,
             inbox: vec![Input::Start],
             flights: Vec::new(),
             zombie: None,
@@ -137,6 +156,12 @@ impl Voyage<'_> {
             tally: Tally { voyages: 1, ..Tally::default() },
             chance,
         })
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        self.sail()?;
+        self.inspect()?;
+        self.recover_every_prefix()
     }
 
     fn sail(&mut self) -> Result<(), String> {
@@ -174,8 +199,13 @@ impl Voyage<'_> {
             let at = self.chance.index(self.inbox.len());
             return Ok(Some(rutter(self.inbox.swap_remove(at))));
         }
-        if self.chance.percent(3) {
-            return Ok(Some(crew::interfere(&self.execution, &self.document, self.catalog, &mut self.chance)));
+        if self.chance.percent(self.unrest_percent) {
+            return Ok(Some(crew::interfere(
+                &self.execution,
+                &self.document,
+                self.catalog,
+                &mut self.chance,
+            )));
         }
         if matches!(self.execution.phase(), Phase::Pending) {
             return Ok(Some(rutter(Input::Start)));
@@ -183,11 +213,13 @@ impl Voyage<'_> {
         let next_flight = self.flights.iter().filter_map(|flight| flight.at).min();
         let wake_at = self.execution.wake_at();
         let busy = !self.flights.is_empty() || wake_at.is_some_and(|when| when <= self.now);
-        if self.execution.driver() == Driver::Agent && !self.execution.is_paused() && self.chance.percent(70) {
+        if self.execution.driver() == Driver::Agent && !self.execution.is_paused() && self.chance.percent(70)
+        {
             return Ok(Some(crew::sail(&self.execution, &self.world, &mut self.chance)));
         }
         let ask_now = !busy || self.chance.percent(30);
-        if let Some(answer) = crew::answer(&self.execution, &self.world, &mut self.chance).filter(|_| ask_now) {
+        if let Some(answer) = crew::answer(&self.execution, &self.world, &mut self.chance).filter(|_| ask_now)
+        {
             return Ok(Some(answer));
         }
         if let Some(when) = next_flight.into_iter().chain(wake_at).min() {
@@ -207,6 +239,7 @@ impl Voyage<'_> {
             _ if self.execution.driver() == Driver::Agent => {
                 Ok(Some(person(Input::HandOver { to: Driver::Server, reason: reason() })))
             }
+            _ if self.execution.wants_room() => Ok(Some(person(Input::Wake))),
             Status::Waiting if self.chance.percent(90) => Ok(Some(person(Input::Wake))),
             Status::Waiting => Ok(None),
             status => Err(format!("{status:?}, nothing will happen, and it does not say so")),
@@ -239,7 +272,11 @@ impl Voyage<'_> {
             Ok(decision) => decision,
             Err(decide::Error::Refused(_)) => {
                 self.tally.refusals += 1;
-                return if self.execution == before { Ok(()) } else { Err("a refusal changed something".into()) };
+                return if self.execution == before {
+                    Ok(())
+                } else {
+                    Err("a refusal changed something".into())
+                };
             }
             Err(decide::Error::Broken(broken)) => return Err(format!("decided an illegal event: {broken}")),
         };
@@ -284,7 +321,9 @@ impl Voyage<'_> {
         let tally = &mut self.tally;
         match event {
             Event::AttemptFailed { then: rutter_core::journal::event::Then::InDoubt, .. }
-            | Event::AttemptLost { then: rutter_core::journal::event::Then::InDoubt, .. } => tally.doubts += 1,
+            | Event::AttemptLost { then: rutter_core::journal::event::Then::InDoubt, .. } => {
+                tally.doubts += 1
+            }
             Event::Replanned { .. } => tally.replans += 1,
             Event::CompensationStarted { .. } => tally.compensations += 1,
             Event::LateAnswerArrived { .. } => tally.late_answers += 1,
@@ -304,20 +343,20 @@ impl Voyage<'_> {
             Deed::CarryOut(part) => {
                 let plan = self.execution.plan();
                 let step = plan.find(part.step.as_str()).map(|step| plan.steps[step].clone());
-                let really = step.is_some_and(|step| step.call.safety != Safety::ReadOnly) && self.chance.percent(75);
-                let running = self.execution.part(&part).is_some_and(|part| {
-                    matches!(&part.state, PartState::Running(attempt) if attempt.by == Driver::Agent)
-                });
-                if really && running {
-                    self.world.happen_by_agent(&part);
+                let really =
+                    step.is_some_and(|step| step.call.safety != Safety::ReadOnly) && self.chance.percent(75);
+                let running = self.execution.part(&part).filter(
+                    |part| matches!(&part.state, PartState::Running(attempt) if attempt.by == Driver::Agent),
+                );
+                if let Some(key) = running.and_then(|part| part.key).filter(|_| really) {
+                    self.world.happen_by_agent(&part, key);
                 }
             }
             Deed::UndoByHand(part) => {
                 self.world.standing.remove(&part);
             }
-            Deed::Revise(document) => {
+            Deed::Revise(document, plan) => {
                 self.document = document;
-                let plan = self.execution.plan().clone();
                 self.disk.plans.insert(plan.hash, plan);
             }
         }
@@ -410,7 +449,8 @@ impl Voyage<'_> {
         self.tally.entries = self.disk.records.len() as u64;
         self.tally.calls = self.world.calls;
         let read_back = self.disk.read_back()?;
-        let replayed = Execution::replay(self.identity.clone(), &read_back).map_err(|error| error.to_string())?;
+        let replayed =
+            Execution::replay(self.identity.clone(), &read_back).map_err(|error| error.to_string())?;
         if replayed != self.execution {
             return Err("the journal read back does not give the live state".into());
         }
@@ -446,10 +486,23 @@ impl Voyage<'_> {
             }
         }
         for (step, stage) in self.execution.stages() {
-            if !stage.is_settled() && !view.questions.iter().any(|ask| matches!(ask, rutter_core::execution::view::Ask::Doubt { .. })) {
+            if !stage.is_settled()
+                && !view
+                    .questions
+                    .iter()
+                    .any(|ask| matches!(ask, rutter_core::execution::view::Ask::Doubt { .. }))
+            {
                 return Err(format!("step {step:?} is {stage:?} after the end"));
             }
-            let done = |part: &PartState| matches!(part, PartState::Completed { .. } | PartState::Compensated { .. } | PartState::CompensationFailed { .. } | PartState::InDoubt { side: Side::Undo, .. });
+            let done = |part: &PartState| {
+                matches!(
+                    part,
+                    PartState::Completed { .. }
+                        | PartState::Compensated { .. }
+                        | PartState::CompensationFailed { .. }
+                        | PartState::InDoubt { side: Side::Undo, .. }
+                )
+            };
             let parts = self.execution.parts().filter(|(id, _)| id.step == *step);
             if stage == Stage::Completed && parts.into_iter().any(|(_, part)| !done(&part.state)) {
                 return Err(format!("step {step:?} is completed and one of its parts is not"));
@@ -472,7 +525,8 @@ impl Voyage<'_> {
     /// Every prefix of the journal is a place to recover from.
     fn recover_every_prefix(&mut self) -> Result<(), String> {
         let records = &self.disk.records;
-        let mut execution = Execution::open(self.identity.clone(), &records[0]).map_err(|error| error.to_string())?;
+        let mut execution =
+            Execution::open(self.identity.clone(), &records[0]).map_err(|error| error.to_string())?;
         let inputs = match &records[0].event {
             Event::ExecutionOpened { inputs, .. } => inputs.value().cloned().unwrap_or_default(),
             _ => Arc::default(),
@@ -487,7 +541,9 @@ impl Voyage<'_> {
             let decision = recovered.decide(&Actor::rutter(), Input::Recovered, moment);
             let decision = decision.map_err(|error| format!("a prefix does not recover: {error}"))?;
             for record in &decision.records {
-                watch.observe(record, recovered.plan()).map_err(|why| format!("recovering a prefix: {why}"))?;
+                watch
+                    .observe(record, recovered.plan())
+                    .map_err(|why| format!("recovering a prefix: {why}"))?;
             }
         }
         Ok(())

@@ -111,7 +111,8 @@ impl World {
     }
 
     /// What an agent does on its own.
-    pub fn happen_by_agent(&mut self, part: &PartId) {
+    pub fn happen_by_agent(&mut self, part: &PartId, key: Hash) {
+        self.keys.insert(key);
         self.order.push((part.clone(), Side::Do));
         *self.done.entry(part.clone()).or_default() += 1;
         self.standing.insert(part.clone());

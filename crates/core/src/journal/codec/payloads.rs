@@ -53,8 +53,8 @@ impl<P> Event<P> {
             Event::AttemptLost { part, side, attempt, then } => {
                 Event::AttemptLost { part, side, attempt, then }
             }
-            Event::LateAnswerArrived { part, side, attempt, answer } => {
-                Event::LateAnswerArrived { part, side, attempt, answer: answer.try_map(f)? }
+            Event::LateAnswerArrived { part, side, attempt, answer, cost_micros } => {
+                Event::LateAnswerArrived { part, side, attempt, answer: answer.try_map(f)?, cost_micros }
             }
             Event::PreparationFailed { part, side, failure } => {
                 Event::PreparationFailed { part, side, failure }
