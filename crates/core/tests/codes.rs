@@ -1,6 +1,7 @@
 //! The list of codes, the source, the bad plans and docs/errors.md agree with each other.
 
 use rutter_core::plan::codes::CODES;
+use rutter_core::tool::catalog;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -55,7 +56,7 @@ fn every_code_of_the_source_is_listed_and_no_other() {
 #[test]
 fn every_code_has_a_paragraph() {
     let text = fs::read_to_string(core().join("../../docs/errors.md")).unwrap();
-    for code in CODES {
+    for code in CODES.iter().chain(catalog::CODES) {
         let heading = format!("### `{code}`\n\n");
         let paragraph =
             text.split(&heading).nth(1).unwrap_or_else(|| panic!("{code} is not in docs/errors.md"));

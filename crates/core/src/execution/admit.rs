@@ -7,7 +7,7 @@ use super::{Execution, Phase};
 use crate::actor::{Actor, Party};
 use crate::hash::Hash;
 use crate::id::{ExecutionId, PartId};
-use crate::journal::event::{Answer, Event, PlanRef, Question, Record};
+use crate::journal::event::{Answer, Event, PlanRef, Question, Record, Side};
 use crate::journal::payload::Payload;
 use crate::limits;
 use crate::plan::schema::Schema;
@@ -146,22 +146,20 @@ impl Execution {
                 self.started()
             }
             Input::RecordCompensation { part, .. } => match self.part(part) {
-                Some(found)
-                    if found.effect.is_some()
-                        && !matches!(found.state, PartState::Running(_) | PartState::InDoubt { .. }) =>
-                {
-                    if found.is_active() && !found.is_undoing() {
-                        return Err(Refusal::new(
-                            "execution.nothing_to_undo",
-                            format!("{part} is still being done"),
-                        ));
-                    }
-                    Ok(())
-                }
-                Some(_) => Err(Refusal::new(
-                    "execution.nothing_to_undo",
-                    format!("{part} has no effect that could be undone now"),
-                )),
+                Some(found) => match &found.state {
+                    _ if found.effect.is_none() => Err(Refusal::new(
+                        "execution.nothing_to_undo",
+                        format!("{part} has no effect that could be undone"),
+                    )),
+                    PartState::Completed { .. }
+                    | PartState::Failed { .. }
+                    | PartState::CompensationFailed { .. }
+                    | PartState::BackingOff { side: Side::Undo, .. } => Ok(()),
+                    _ => Err(Refusal::new(
+                        "execution.nothing_to_undo",
+                        format!("{part} is still being done, or its effect is in doubt"),
+                    )),
+                },
                 None => Err(unknown(part)),
             },
             Input::RecordDecision { step, .. } => match step {
@@ -194,8 +192,9 @@ impl Execution {
             Input::RecordAction { kind, description, .. } => [kind, description],
             Input::RecordFailed { failure, .. } => [&failure.message, ""],
             Input::SaveContext { values } => {
-                let size = |values| serde_json::to_vec(values).map_or(usize::MAX, |bytes| bytes.len());
-                let size = size(values).saturating_add(size(&self.context));
+                let mut merged = self.context.clone();
+                merged.extend(values.clone());
+                let size = serde_json::to_vec(&merged).map_or(usize::MAX, |bytes| bytes.len());
                 return if size <= limits::VALUE_BYTES_MAX {
                     Ok(())
                 } else {

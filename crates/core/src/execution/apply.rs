@@ -1,22 +1,20 @@
 //! The only way state changes: one event at a time, live and in replay alike.
 
-use super::agenda::{Agenda, PartAt, Turn};
-use super::part::{Effect, Part, PartState, Probing};
+use super::agenda::{Agenda, PartAt};
+use super::part::{Part, PartState, Probing};
 use super::step::{Stage, StepState};
-use super::undo::Undo;
 use super::{Execution, Identity, IllegalEvent, Phase, SharedPlan, Spent};
 use crate::id::{PartId, StepId};
 use crate::journal::event::{Answer, EndedAs, Event, Question, Record, Side, SkipReason};
+use crate::journal::payload::Payload;
 use crate::limits;
 use crate::plan::{Driver, PolicyAction};
 use crate::time::Timestamp;
-use crate::tool::{Category, Failure, Safety};
+use crate::tool::{Failure, Safety};
 use serde_json::{Map, Value};
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-type Applied = Result<(), String>;
+pub(super) type Applied = Result<(), String>;
 
 impl Execution {
     /// The state after the first event of a journal.
@@ -72,21 +70,16 @@ impl Execution {
     }
 
     fn apply_event(&mut self, at: Timestamp, event: &Event) -> Applied {
+        self.may_follow(event)?;
         match event {
             Event::ExecutionOpened { .. } => return Err("it is open already".into()),
             Event::ExecutionStarted {} => {
-                self.expect_phase(matches!(self.phase, Phase::Pending), "it has started already")?;
                 self.phase = Phase::Forward;
                 self.started_at = Some(at);
             }
             Event::FanOutOpened { step, count, items } => {
                 let step = self.expect_step(step)?;
-                if self.steps[step].stage != Stage::Waiting || self.plan.steps[step].for_each.is_none() {
-                    return Err("the step has no list to open".into());
-                }
-                if *count > limits::FAN_OUT_MAX {
-                    return Err(format!("a fan-out has at most {} items", limits::FAN_OUT_MAX));
-                }
+                self.expect_list(step, *count, items)?;
                 self.withdraw(step, 0);
                 let state = &mut self.steps[step];
                 state.stage = Stage::Begun;
@@ -157,7 +150,13 @@ impl Execution {
             }
             Event::QuestionAnswered { about, answer, skipped, .. } => match about {
                 Question::Failure(step) => self.answer_failure(at, step, *answer, skipped, event)?,
-                Question::Compensation(part) => self.change_part(part, at, event)?,
+                Question::Compensation(part) => {
+                    let stuck = self.locate(part).is_some_and(|at| self.agenda.stuck.contains(&at));
+                    if !stuck || !Question::COMPENSATION_ANSWERS.contains(answer) {
+                        return Err(format!("the undoing of {part} asks nothing of this kind"));
+                    }
+                    self.change_part(part, at, event)?;
+                }
                 Question::Limit(limit) => {
                     if self.over != Some(*limit) {
                         return Err("this limit was not reached".into());
@@ -186,13 +185,10 @@ impl Execution {
             Event::Paused { .. } => self.paused = true,
             Event::Resumed { .. } => self.paused = false,
             Event::CancelRequested { undo, reason } => {
-                let open = matches!(self.phase, Phase::Pending | Phase::Forward);
-                self.expect_phase(open, "it is stopping already")?;
                 self.stop_reason = reason.clone();
                 self.stop_forward(at, *undo, EndedAs::Cancelled);
             }
             Event::Killed { reason } => {
-                self.expect_phase(!matches!(self.phase, Phase::Ended { .. }), "it has ended")?;
                 self.stop_reason = reason.clone();
                 self.stop_forward(at, false, EndedAs::Cancelled);
                 self.abandon();
@@ -203,6 +199,9 @@ impl Execution {
             Event::ReplanAbandoned { .. } => self.replanning = false,
             Event::Replanned { plan, revision, .. } => {
                 let plan = plan.plan.clone().ok_or("its plan is not at hand")?;
+                if *revision != self.revision + 1 {
+                    return Err(format!("the next revision is {}", self.revision + 1));
+                }
                 self.adopt(plan, *revision)?;
             }
             Event::HandedOver { to, .. } => self.driver = *to,
@@ -223,10 +222,6 @@ impl Execution {
                 self.deviations.push((*kind, step.clone(), description.clone()));
             }
             Event::ExecutionEnded { outcome, .. } => {
-                self.expect_phase(
-                    !matches!(self.phase, Phase::Ended { .. } | Phase::Pending),
-                    "it is not under way",
-                )?;
                 self.phase = Phase::Ended { outcome: *outcome };
                 self.undo = None;
                 self.paused = false;
@@ -237,12 +232,24 @@ impl Execution {
         Ok(())
     }
 
-    fn expect_phase(&self, holds: bool, otherwise: &str) -> Applied {
-        if holds { Ok(()) } else { Err(otherwise.into()) }
+    pub(super) fn expect_step(&self, id: &StepId) -> Result<usize, String> {
+        self.plan.find(id.as_str()).ok_or_else(|| format!("step {id:?} is not in the plan"))
     }
 
-    fn expect_step(&self, id: &StepId) -> Result<usize, String> {
-        self.plan.find(id.as_str()).ok_or_else(|| format!("step {id:?} is not in the plan"))
+    fn expect_list(&self, step: usize, count: u32, items: &Payload) -> Applied {
+        let fan_out = self.plan.steps[step].for_each.as_ref();
+        let Some(fan_out) = fan_out.filter(|_| self.steps[step].stage == Stage::Waiting) else {
+            return Err("the step has no list to open".into());
+        };
+        if count > fan_out.max_items.min(limits::FAN_OUT_MAX) {
+            return Err(format!("the list has at most {} items", fan_out.max_items));
+        }
+        match items.value().map(|items| items.as_array().map(Vec::len)) {
+            Some(length) if length != Some(count as usize) => {
+                Err("the list is not as long as it says".into())
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// A fan-out failed before its list was known.
@@ -259,7 +266,7 @@ impl Execution {
     }
 
     /// Lets an event change one part, and everything that is derived from the part.
-    fn change_part(&mut self, id: &PartId, at: Timestamp, event: &Event) -> Applied {
+    pub(super) fn change_part(&mut self, id: &PartId, at: Timestamp, event: &Event) -> Applied {
         let place = self.locate(id).ok_or_else(|| format!("part {id} is not in the plan"))?;
         let harmless = self.is_harmless(place, event);
         let mut part = self.part_at(place).ok_or_else(|| format!("part {id} is not there yet"))?.clone();
@@ -280,8 +287,21 @@ impl Execution {
         self.is_read(at.step(), side)
     }
 
+    /// Whether this side of a step only reads.
+    pub(super) fn is_read(&self, step: usize, side: Side) -> bool {
+        let step = &self.plan.steps[step];
+        match side {
+            Side::Do => step.call.safety == Safety::ReadOnly,
+            Side::Fallback => {
+                step.fallback.as_ref().is_some_and(|other| other.call.safety == Safety::ReadOnly)
+            }
+            Side::Undo => false,
+            Side::Probe => true,
+        }
+    }
+
     /// Puts a part into its new state and everything derived from it along.
-    fn replace(&mut self, at: PartAt, mut new: Part) {
+    pub(super) fn replace(&mut self, at: PartAt, mut new: Part) {
         let timeout_total = self.plan.steps[at.step()].timeout_total;
         let state = &mut self.steps[at.step()];
         let old = &state.parts[at.item()];
@@ -324,7 +344,12 @@ impl Execution {
             self.withdraw(at.step(), at.item());
         }
         if is_pending && !was_pending {
-            self.enqueue(at);
+            if self.steps[at.step()].halted {
+                self.hold_back(at);
+                self.conclude(at.step());
+            } else {
+                self.enqueue(at);
+            }
         }
         if let Some(undo) = &mut self.undo {
             if began_undo {
@@ -343,343 +368,6 @@ impl Execution {
             self.feed(at.step());
             self.conclude(at.step());
         }
-    }
-
-    /// A step whose needs are met may begin.
-    fn offer(&mut self, step: usize) {
-        if self.steps[step].stage == Stage::Waiting && self.steps[step].unmet == 0 {
-            self.enqueue(PartAt::new(step, 0));
-        }
-    }
-
-    pub(crate) fn enqueue(&mut self, part: PartAt) {
-        if self.agenda.ready.insert(self.turn(part)) {
-            self.steps[part.step()].queued += 1;
-        }
-    }
-
-    fn withdraw(&mut self, step: usize, item: usize) {
-        let turn = self.turn(PartAt::new(step, item));
-        if self.agenda.ready.remove(&turn) {
-            let state = &mut self.steps[step];
-            state.queued = state.queued.saturating_sub(1);
-        }
-    }
-
-    /// In a sequential plan the order is the plan's; with more places the longest way to the end goes first.
-    pub(crate) fn turn(&self, part: PartAt) -> Turn {
-        let height = if self.plan.max_parallel == 1 { 0 } else { self.plan.graph.height[part.step()] };
-        Turn { priority: Reverse(self.plan.steps[part.step()].priority), height: Reverse(height), part }
-    }
-
-    /// Makes the next items of a fan-out ready, as many as may be at work at once.
-    pub(crate) fn feed(&mut self, step: usize) {
-        let Some(fan_out) = &self.plan.0.steps[step].for_each else { return };
-        let max_parallel = fan_out.max_parallel;
-        loop {
-            let state = &mut self.steps[step];
-            let Some(next) = state.parts.get(state.next_item as usize) else { return };
-            if state.halted || state.active + state.queued >= max_parallel {
-                return;
-            }
-            let (item, is_pending) = (state.next_item as usize, next.state == PartState::Pending);
-            state.next_item += 1;
-            if is_pending {
-                self.enqueue(PartAt::new(step, item));
-            }
-        }
-    }
-
-    /// One item failed: unless the policy lets others go on, no further item begins.
-    fn halt_unless_others_go_on(&mut self, step: usize) {
-        let fans_out = self.plan.steps[step].for_each.is_some();
-        if fans_out && self.plan.steps[step].policy.action != PolicyAction::ContinueOthers {
-            self.halt(step);
-        }
-    }
-
-    fn halt(&mut self, step: usize) {
-        if self.steps[step].halted || self.plan.steps[step].for_each.is_none() {
-            return;
-        }
-        for item in 0..self.steps[step].parts.len() {
-            if self.steps[step].parts[item].state == PartState::Pending {
-                self.withdraw(step, item);
-                self.steps[step].unsettled = self.steps[step].unsettled.saturating_sub(1);
-            }
-        }
-        self.steps[step].halted = true;
-    }
-
-    /// When the last part has come to rest, so has the step.
-    fn conclude(&mut self, step: usize) {
-        let state = &self.steps[step];
-        if state.stage != Stage::Begun || state.unsettled > 0 {
-            return;
-        }
-        let any = |test: fn(&PartState) -> bool| state.parts.iter().any(|part| test(&part.state));
-        if any(|s| matches!(s, PartState::Failed { .. })) {
-            if self.phase == Phase::Forward {
-                self.steps[step].stage = Stage::Failing;
-                self.agenda.failing.insert(step);
-            } else {
-                self.settle(step, Stage::Failed);
-            }
-        } else if any(|s| matches!(s, PartState::Cancelled | PartState::Pending)) {
-            self.settle(step, Stage::Cancelled);
-        } else {
-            self.complete(step);
-        }
-    }
-
-    fn complete(&mut self, step: usize) {
-        if self.plan.steps[step].for_each.is_some() {
-            let result = |part: &Part| part.result.as_ref().and_then(|r| r.value().map(|v| (**v).clone()));
-            let list = self.steps[step].parts.iter().map(|part| result(part).unwrap_or(Value::Null));
-            self.steps[step].results = Some(Arc::new(Value::Array(list.collect())));
-        }
-        self.settle(step, Stage::Completed);
-    }
-
-    fn settle_all(&mut self, steps: &[StepId], stage: Stage) -> Applied {
-        for step in steps {
-            let step = self.expect_step(step)?;
-            if self.steps[step].stage != Stage::Waiting {
-                return Err(format!("step {:?} has begun", self.plan.steps[step].id));
-            }
-            self.settle(step, stage);
-        }
-        Ok(())
-    }
-
-    /// The step is at rest, in whatever way: those that only waited for it may go on.
-    fn settle(&mut self, step: usize, stage: Stage) {
-        self.withdraw(step, 0);
-        self.agenda.held.remove(&step);
-        self.agenda.failing.remove(&step);
-        self.steps[step].stage = stage;
-        self.unsettled = self.unsettled.saturating_sub(1);
-        let plan = self.plan.0.clone();
-        for dependent in &plan.graph.dependents[step] {
-            let unmet = &mut self.steps[dependent.step].unmet;
-            *unmet = unmet.saturating_sub(1);
-            self.offer(dependent.step);
-        }
-    }
-
-    fn answer_failure(
-        &mut self,
-        at: Timestamp,
-        id: &StepId,
-        answer: Answer,
-        skipped: &[StepId],
-        event: &Event,
-    ) -> Applied {
-        let step = self.expect_step(id)?;
-        if self.steps[step].stage != Stage::Held {
-            return Err(format!("step {id:?} does not wait for a decision"));
-        }
-        match answer {
-            Answer::Retry => {
-                self.agenda.held.remove(&step);
-                self.revive(at, step, event)?;
-            }
-            Answer::Resolve => {
-                for item in 0..self.steps[step].parts.len() {
-                    let part = PartId {
-                        item: self.plan.steps[step].for_each.as_ref().map(|_| count(item)),
-                        step: id.clone(),
-                    };
-                    if !matches!(self.steps[step].parts[item].state, PartState::Completed { .. }) {
-                        self.change_part(&part, at, event)?;
-                    }
-                }
-                self.complete(step);
-                if let (true, Event::QuestionAnswered { result: Some(result), .. }) =
-                    (self.steps[step].parts.is_empty(), event)
-                {
-                    self.steps[step].results = result.value().cloned();
-                }
-            }
-            Answer::Skip => {
-                self.gave_up = true;
-                self.settle_all(skipped, Stage::Skipped)?;
-                self.settle(step, Stage::Skipped);
-            }
-            Answer::Continue => {
-                self.settle_all(skipped, Stage::Skipped)?;
-                self.settle(step, Stage::Failed);
-            }
-            Answer::Stop => self.stop_forward(at, false, EndedAs::Failed),
-            Answer::Compensate => self.stop_forward(at, true, EndedAs::Failed),
-            Answer::Replan => self.replanning = true,
-        }
-        Ok(())
-    }
-
-    /// Failed parts are tried again, and items that were held back get their turn.
-    fn revive(&mut self, at: Timestamp, step: usize, event: &Event) -> Applied {
-        if self.steps[step].parts.is_empty() {
-            self.steps[step].stage = Stage::Waiting;
-            self.steps[step].failure = None;
-            self.offer(step);
-            return Ok(());
-        }
-        self.steps[step].stage = Stage::Begun;
-        self.steps[step].halted = false;
-        let unsettled =
-            self.steps[step].parts.iter().filter(|part| !matches!(part.state, PartState::Completed { .. }));
-        self.steps[step].unsettled = count(unsettled.count());
-        for item in 0..self.steps[step].parts.len() {
-            let place = PartAt::new(step, item);
-            match self.steps[step].parts[item].state {
-                PartState::Failed { .. } | PartState::Compensated { .. } => {
-                    let id = self.name(place);
-                    self.change_part(&id, at, event)?;
-                }
-                PartState::Pending if count(item) < self.steps[step].next_item => {
-                    self.enqueue(place);
-                }
-                _ => {}
-            }
-        }
-        self.feed(step);
-        Ok(())
-    }
-
-    /// Nothing new begins. What certainly has no effect is cancelled; what is under way comes to rest by itself.
-    fn stop_forward(&mut self, at: Timestamp, undo: bool, outcome: EndedAs) {
-        if matches!(self.phase, Phase::Pending | Phase::Forward) {
-            self.phase = Phase::Draining { undo, outcome };
-        }
-        self.over = None;
-        self.replanning = false;
-        for step in 0..self.steps.len() {
-            match self.steps[step].stage {
-                Stage::Waiting => {
-                    // A step that is done anew may have an effect from before.
-                    self.steps[step].stage = Stage::Begun;
-                    if self.steps[step].parts.is_empty() {
-                        self.settle(step, Stage::Cancelled);
-                    }
-                    for item in 0..self.steps[step].parts.len() {
-                        self.stop_part(at, PartAt::new(step, item));
-                    }
-                }
-                Stage::Failing | Stage::Held => self.settle(step, Stage::Failed),
-                Stage::Begun => {
-                    self.halt(step);
-                    for item in 0..self.steps[step].parts.len() {
-                        self.stop_part(at, PartAt::new(step, item));
-                    }
-                    self.conclude(step);
-                }
-                Stage::Completed | Stage::Failed | Stage::Skipped | Stage::Cancelled => {}
-            }
-        }
-        self.agenda.ready.clear();
-        for state in &mut self.steps {
-            state.queued = 0;
-        }
-    }
-
-    fn stop_part(&mut self, at: Timestamp, place: PartAt) {
-        let part = &self.steps[place.step()].parts[place.item()];
-        let held_back = self.plan.steps[place.step()].for_each.is_some();
-        let state = match (&part.state, part.effect) {
-            (PartState::Pending, None) if held_back => return,
-            (
-                PartState::Pending
-                | PartState::Asking { .. }
-                | PartState::Approved { .. }
-                | PartState::BackingOff { side: Side::Do | Side::Fallback, .. },
-                effect,
-            ) => match effect {
-                None => PartState::Cancelled,
-                Some(_) => PartState::Failed {
-                    failure: Failure::new(
-                        Category::Cancelled,
-                        "stopped before it was tried again; it may have taken effect",
-                    ),
-                },
-            },
-            _ => return,
-        };
-        let mut part = part.clone();
-        part.state = state;
-        part.approved = None;
-        part.ended_at.get_or_insert(at);
-        self.replace(place, part);
-    }
-
-    /// After a kill nobody waits for what is under way: a read is dropped, everything else stays unknown.
-    fn abandon(&mut self) {
-        for step in 0..self.steps.len() {
-            for item in 0..self.steps[step].parts.len() {
-                let place = PartAt::new(step, item);
-                let mut part = self.steps[step].parts[item].clone();
-                let unknown = |side, attempt| PartState::InDoubt {
-                    side,
-                    attempt,
-                    probing: Probing::Exhausted {
-                        reason: "the execution was killed while it was under way".into(),
-                    },
-                };
-                part.state = match &part.state {
-                    PartState::Running(attempt) if self.is_read(step, attempt.side) => PartState::Cancelled,
-                    PartState::Running(attempt) => {
-                        if attempt.side != Side::Undo {
-                            part.effect.get_or_insert(Effect { side: attempt.side, certain: false });
-                        }
-                        unknown(attempt.side, attempt.number)
-                    }
-                    PartState::InDoubt { side, attempt, .. } => unknown(*side, *attempt),
-                    PartState::CompensationFailed { failure, .. } => {
-                        PartState::CompensationFailed { failure: failure.clone(), accepted: true }
-                    }
-                    PartState::BackingOff { side: Side::Undo, .. } => PartState::CompensationFailed {
-                        failure: Failure::new(
-                            Category::Cancelled,
-                            "the execution was killed before it was undone",
-                        ),
-                        accepted: true,
-                    },
-                    _ => continue,
-                };
-                self.replace(place, part);
-            }
-        }
-    }
-
-    fn is_read(&self, step: usize, side: Side) -> bool {
-        let step = &self.plan.steps[step];
-        match side {
-            Side::Do => step.call.safety == Safety::ReadOnly,
-            Side::Fallback => {
-                step.fallback.as_ref().is_some_and(|other| other.call.safety == Safety::ReadOnly)
-            }
-            Side::Undo => false,
-            Side::Probe => true,
-        }
-    }
-
-    fn start_undo(&mut self, parts: &[PartId], whole: bool) -> Applied {
-        self.expect_phase(
-            matches!(self.phase, Phase::Draining { undo: true, .. } | Phase::Ended { .. }),
-            "it is not the time to undo",
-        )?;
-        let mut scope = Vec::with_capacity(parts.len());
-        for id in parts {
-            let place = self.locate(id).ok_or_else(|| format!("part {id} is not in the plan"))?;
-            let part = self.part_at(place).ok_or_else(|| format!("part {id} is not there"))?;
-            if part.effect.is_none() || part.is_active() {
-                return Err(format!("part {id} has nothing to undo"));
-            }
-            scope.push((place, part.rest));
-        }
-        self.undo = Some(Undo::new(&self.plan.0.graph, &scope, whole));
-        self.phase = Phase::Undoing;
-        Ok(())
     }
 
     /// Whether a part is run by the server, and so lost when the server is.
@@ -708,6 +396,6 @@ fn is_resting(state: &PartState) -> bool {
     }
 }
 
-fn count(n: usize) -> u32 {
+pub(super) fn count(n: usize) -> u32 {
     u32::try_from(n).expect("plans and fan-outs are far smaller")
 }

@@ -1,7 +1,9 @@
-//! One part: a step, or one item of a step that fans out. Its states, and the one table of how they change.
+//! One part: a step, or one item of a step that fans out. Its states, and what it remembers.
+
+mod table;
 
 use crate::hash::Hash;
-use crate::journal::event::{Answer, Event, LateAnswer, Side, Then};
+use crate::journal::event::{Answer, Event, Side, Then};
 use crate::journal::payload::Payload;
 use crate::mutation::Mutation;
 use crate::plan::Driver;
@@ -183,7 +185,7 @@ impl Part {
     ///
     /// `harmless` says that the call of the event's side is read-only.
     pub fn apply(&mut self, at: Timestamp, event: &Event, harmless: bool) -> Result<(), &'static str> {
-        let next = next_state(self, at, event)?;
+        let next = table::next_state(self, at, event)?;
         self.remember(at, event, harmless);
         self.state = next;
         if self.state == PartState::Pending {
@@ -264,9 +266,7 @@ impl Part {
         }
         self.result = result;
         (self.failures, self.losses) = (0, 0);
-        if !Mutation::ApprovalUsedTwice.is_active() {
-            self.approved = None;
-        }
+        self.approved = None;
     }
 
     fn may_have_happened(&mut self, side: Side, maybe: bool) {
@@ -275,15 +275,52 @@ impl Part {
         }
     }
 
+    /// Where doing it anew starts: at the first call, unless the fallback may have taken effect.
+    fn anew(&self, at: Timestamp) -> PartState {
+        match self.effect {
+            Some(Effect { side: side @ Side::Fallback, .. }) => PartState::BackingOff { side, until: at },
+            Some(_) | None => PartState::Pending,
+        }
+    }
+
     /// Back to the start, remembering what it may have done: attempts, effect, generation.
-    pub fn revive(&mut self) {
-        self.state = PartState::Pending;
+    pub fn revive(&mut self, at: Timestamp) {
+        self.state = self.anew(at);
         self.failures = 0;
         self.losses = 0;
         self.approved = None;
         self.result = None;
         self.began_at = None;
         self.ended_at = None;
+    }
+
+    /// Comes to rest without being tried again, if nothing is under way. Says whether it did.
+    pub fn stop(&mut self) -> bool {
+        match &self.state {
+            PartState::Pending
+            | PartState::Asking { .. }
+            | PartState::Approved { .. }
+            | PartState::BackingOff { side: Side::Do | Side::Fallback, .. } => {}
+            PartState::Running(_)
+            | PartState::BackingOff { .. }
+            | PartState::InDoubt { .. }
+            | PartState::Completed { .. }
+            | PartState::Failed { .. }
+            | PartState::Cancelled
+            | PartState::Compensated { .. }
+            | PartState::CompensationFailed { .. } => return false,
+        }
+        self.approved = None;
+        self.state = match self.effect {
+            None => PartState::Cancelled,
+            Some(_) => PartState::Failed {
+                failure: Failure::new(
+                    Category::Cancelled,
+                    "stopped before it was tried again; it may have taken effect",
+                ),
+            },
+        };
+        true
     }
 
     fn undone(&mut self) {
@@ -298,7 +335,9 @@ impl Part {
         match then {
             Then::RetryAt(_) => {}
             Then::FallBack | Then::InDoubt | Then::GiveUp => {
-                self.approved = None;
+                if !Mutation::ApprovalUsedTwice.is_active() {
+                    self.approved = None;
+                }
                 self.failures = 0;
             }
         }
@@ -309,307 +348,4 @@ impl Default for Part {
     fn default() -> Part {
         Part::new()
     }
-}
-
-/// The table: which event may follow which state, and where it leads. Everything else is an error, never a guess.
-fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<PartState, &'static str> {
-    use {Event as E, PartState as S};
-    let next = match event {
-        E::ApprovalRequested { side, call, expires_at, .. } => {
-            let asking = S::Asking { side: *side, call: *call, expires_at: *expires_at };
-            match &part.state {
-                S::Pending => asking,
-                S::BackingOff { side: waiting, .. } if waiting == side => asking,
-                S::Asking { .. }
-                | S::Approved { .. }
-                | S::Running(_)
-                | S::BackingOff { .. }
-                | S::InDoubt { .. } => {
-                    return Err("is already under way");
-                }
-                S::Completed { .. }
-                | S::Failed { .. }
-                | S::Cancelled
-                | S::Compensated { .. }
-                | S::CompensationFailed { .. } => return Err("is at rest"),
-            }
-        }
-        E::ApprovalGranted { call, .. } => match &part.state {
-            S::Asking { side, call: asked, expires_at }
-                if asked == call || Mutation::ApprovalNotBoundToCall.is_active() =>
-            {
-                S::Approved { side: *side, call: *call, expires_at: *expires_at }
-            }
-            other => return not_asked(other),
-        },
-        E::ApprovalDenied { call, reason, .. } => match &part.state {
-            S::Asking { call: asked, .. } if asked == call => S::Failed {
-                failure: Failure::new(Category::Unauthorized, format!("approval denied: {reason}")),
-            },
-            other => return not_asked(other),
-        },
-        E::ApprovalExpired { call, .. } => match &part.state {
-            S::Asking { call: asked, .. } if asked == call => {
-                S::Failed { failure: Failure::new(Category::Unauthorized, "nobody approved it in time") }
-            }
-            other => return not_asked(other),
-        },
-        E::ApprovalVoided { .. } => match &part.state {
-            // The side is kept by waiting for it at once; a first call goes back to the start.
-            S::Asking { side, .. } | S::Approved { side, .. } => again(part, *side, at),
-            other => return not_asked(other),
-        },
-        E::AttemptStarted { side: Side::Probe, attempt, by, deadline, .. } => match &part.state {
-            S::InDoubt { side, attempt: doubted, probing: Probing::NotYet | Probing::BackingOff { .. } } => {
-                let number = *attempt;
-                let probe =
-                    Attempt { side: Side::Probe, number, by: *by, started_at: at, deadline: *deadline };
-                S::InDoubt { side: *side, attempt: *doubted, probing: Probing::Running(probe) }
-            }
-            other => return not_in_doubt(other),
-        },
-        E::AttemptStarted { side, attempt, by, deadline, .. } => {
-            if *attempt != part.attempts_of(*side) + 1 {
-                return Err("has another number of attempts behind it");
-            }
-            let attempt =
-                Attempt { side: *side, number: *attempt, by: *by, started_at: at, deadline: *deadline };
-            match &part.state {
-                S::Pending if *side == Side::Do => S::Running(attempt),
-                S::Approved { side: approved, .. } if approved == side => S::Running(attempt),
-                S::BackingOff { side: waiting, .. } if waiting == side => S::Running(attempt),
-                // Undoing begins from wherever the part came to rest with an effect.
-                S::Completed { .. } | S::Failed { .. } | S::CompensationFailed { .. }
-                    if *side == Side::Undo =>
-                {
-                    S::Running(attempt)
-                }
-                // An agent may do without asking; that is recorded as a deviation beside this.
-                S::Asking { .. } if *by == Driver::Agent => S::Running(attempt),
-                S::Pending
-                | S::Asking { .. }
-                | S::Approved { .. }
-                | S::Running(_)
-                | S::BackingOff { .. }
-                | S::InDoubt { .. }
-                | S::Completed { .. }
-                | S::Failed { .. }
-                | S::Cancelled
-                | S::Compensated { .. }
-                | S::CompensationFailed { .. } => return Err("cannot be started from here"),
-            }
-        }
-        E::AttemptSucceeded { side: Side::Probe, attempt, result, .. } => {
-            let (side, doubted) = running_probe(part, *attempt)?;
-            S::InDoubt { side, attempt: doubted, probing: Probing::Answered(result.clone()) }
-        }
-        E::AttemptSucceeded { side, attempt, .. } => {
-            running(part, *side, *attempt)?;
-            match side {
-                Side::Undo => S::Compensated { by_hand: false },
-                Side::Do | Side::Fallback | Side::Probe => S::Completed { by_hand: false },
-            }
-        }
-        E::AttemptFailed { side: Side::Probe, attempt, failure, then, .. } => {
-            let (side, doubted) = running_probe(part, *attempt)?;
-            let probing = match then {
-                Then::RetryAt(until) => Probing::BackingOff { until: *until },
-                Then::FallBack | Then::InDoubt | Then::GiveUp => {
-                    Probing::Exhausted { reason: format!("the probe failed: {failure}") }
-                }
-            };
-            S::InDoubt { side, attempt: doubted, probing }
-        }
-        E::AttemptLost { side: Side::Probe, attempt, then, .. } => {
-            let (side, doubted) = running_probe(part, *attempt)?;
-            let probing = match then {
-                Then::RetryAt(until) => Probing::BackingOff { until: *until },
-                Then::FallBack | Then::InDoubt | Then::GiveUp => {
-                    Probing::Exhausted { reason: "the probe was lost too often".into() }
-                }
-            };
-            S::InDoubt { side, attempt: doubted, probing }
-        }
-        E::AttemptFailed { side, attempt, failure, then, .. } => {
-            running(part, *side, *attempt)?;
-            after(*side, *attempt, *then, at, failure.clone())
-        }
-        E::AttemptLost { side, attempt, then, .. } => {
-            running(part, *side, *attempt)?;
-            after(
-                *side,
-                *attempt,
-                *then,
-                at,
-                Failure::new(Category::Internal, "its attempts were lost to crashes"),
-            )
-        }
-        E::PreparationFailed { side, failure, .. } => match &part.state {
-            S::Pending | S::Approved { .. } | S::BackingOff { .. } => given_up(*side, failure.clone()),
-            S::Completed { .. } | S::Failed { .. } | S::CompensationFailed { .. } if *side == Side::Undo => {
-                given_up(*side, failure.clone())
-            }
-            S::InDoubt { side, attempt, .. } => S::InDoubt {
-                side: *side,
-                attempt: *attempt,
-                probing: Probing::Exhausted { reason: format!("the probe could not be prepared: {failure}") },
-            },
-            S::Completed { .. }
-            | S::Failed { .. }
-            | S::Asking { .. }
-            | S::Running(_)
-            | S::Cancelled
-            | S::Compensated { .. }
-            | S::CompensationFailed { .. } => return Err("was not being prepared"),
-        },
-        E::RetryAbandoned { side, failure, .. } => match &part.state {
-            S::BackingOff { side: waiting, .. } if waiting == side => given_up(*side, failure.clone()),
-            // An agent that ends leaves behind what it never began.
-            S::Pending | S::Asking { .. } | S::Approved { .. } if *side != Side::Undo => {
-                given_up(*side, failure.clone())
-            }
-            S::Pending
-            | S::Asking { .. }
-            | S::Approved { .. }
-            | S::Running(_)
-            | S::BackingOff { .. }
-            | S::InDoubt { .. }
-            | S::Completed { .. }
-            | S::Failed { .. }
-            | S::Cancelled
-            | S::Compensated { .. }
-            | S::CompensationFailed { .. } => return Err("was not waiting for a retry"),
-        },
-        E::ProbeInconclusive { reason, .. } => match &part.state {
-            S::InDoubt { side, attempt, probing: Probing::Answered(_) | Probing::NotYet } => S::InDoubt {
-                side: *side,
-                attempt: *attempt,
-                probing: Probing::Exhausted { reason: reason.clone() },
-            },
-            other => return not_in_doubt(other),
-        },
-        E::LateAnswerArrived { answer, .. } => match (&part.state, answer) {
-            (S::Completed { .. }, LateAnswer::NotDone(failure))
-                if Mutation::LateAnswerOverwrites.is_active() =>
-            {
-                S::Failed { failure: failure.clone() }
-            }
-            (unchanged, _) => unchanged.clone(),
-        },
-        E::DoubtSettled { side, happened, then, .. } => match &part.state {
-            S::InDoubt { side: doubted, attempt, .. } if doubted == side => match (happened, side) {
-                (true, Side::Undo) if Mutation::UndoTwice.is_active() => {
-                    S::BackingOff { side: *side, until: at }
-                }
-                (true, Side::Undo) => S::Compensated { by_hand: false },
-                (true, Side::Do | Side::Fallback | Side::Probe) => S::Completed { by_hand: false },
-                (false, _) => {
-                    after(*side, *attempt, *then, at, Failure::new(Category::Internal, "it did not happen"))
-                }
-            },
-            other => return not_in_doubt(other),
-        },
-        E::QuestionAnswered { answer, .. } => match (&part.state, answer) {
-            (S::Failed { .. } | S::Compensated { .. }, Answer::Retry) => S::Pending,
-            (S::Failed { .. } | S::Pending | S::Compensated { .. }, Answer::Resolve) => {
-                S::Completed { by_hand: true }
-            }
-            (S::CompensationFailed { .. }, Answer::Retry) => S::BackingOff { side: Side::Undo, until: at },
-            (S::CompensationFailed { .. }, Answer::Resolve) => S::Compensated { by_hand: true },
-            (S::CompensationFailed { failure, .. }, Answer::Skip) => {
-                S::CompensationFailed { failure: failure.clone(), accepted: true }
-            }
-            (unchanged, Answer::Retry | Answer::Skip | Answer::Resolve) => unchanged.clone(),
-            (unchanged, Answer::Stop | Answer::Continue | Answer::Compensate | Answer::Replan) => {
-                unchanged.clone()
-            }
-        },
-        E::CompensationRecorded { .. } => match &part.state {
-            S::Completed { .. }
-            | S::Failed { .. }
-            | S::CompensationFailed { .. }
-            | S::BackingOff { side: Side::Undo, .. } => S::Compensated { by_hand: true },
-            S::Pending
-            | S::Asking { .. }
-            | S::Approved { .. }
-            | S::Running(_)
-            | S::BackingOff { .. }
-            | S::InDoubt { .. }
-            | S::Cancelled
-            | S::Compensated { .. } => return Err("has no effect that is at rest"),
-        },
-        E::ExecutionOpened { .. }
-        | E::ExecutionStarted {}
-        | E::FanOutOpened { .. }
-        | E::StepsSkipped { .. }
-        | E::FailureHandled { .. }
-        | E::LimitReached { .. }
-        | E::Paused { .. }
-        | E::Resumed { .. }
-        | E::CancelRequested { .. }
-        | E::Killed { .. }
-        | E::CompensationStarted { .. }
-        | E::ReplanBegun { .. }
-        | E::ReplanAbandoned { .. }
-        | E::Replanned { .. }
-        | E::HandedOver { .. }
-        | E::ToolDrifted { .. }
-        | E::ToolAccepted { .. }
-        | E::DecisionRecorded { .. }
-        | E::ActionRecorded { .. }
-        | E::ContextSaved { .. }
-        | E::DeviationFound { .. }
-        | E::ExecutionEnded { .. } => return Err("is not what this event is about"),
-    };
-    Ok(next)
-}
-
-/// Where a closed attempt leads.
-fn after(side: Side, attempt: u32, then: Then, at: Timestamp, failure: Failure) -> PartState {
-    match then {
-        Then::RetryAt(until) => PartState::BackingOff { side, until },
-        Then::FallBack => PartState::BackingOff { side: Side::Fallback, until: at },
-        Then::InDoubt => PartState::InDoubt { side, attempt, probing: Probing::NotYet },
-        Then::GiveUp => given_up(side, failure),
-    }
-}
-
-fn given_up(side: Side, failure: Failure) -> PartState {
-    match side {
-        Side::Undo => PartState::CompensationFailed { failure, accepted: false },
-        Side::Do | Side::Fallback | Side::Probe => PartState::Failed { failure },
-    }
-}
-
-/// Back to where a call of this side starts from.
-fn again(part: &Part, side: Side, at: Timestamp) -> PartState {
-    match side {
-        Side::Do if part.attempts_of(Side::Do) == 0 => PartState::Pending,
-        side => PartState::BackingOff { side, until: at },
-    }
-}
-
-fn running(part: &Part, side: Side, number: u32) -> Result<(), &'static str> {
-    match &part.state {
-        PartState::Running(attempt) if (attempt.side, attempt.number) == (side, number) => Ok(()),
-        _ => Err("is not running this attempt"),
-    }
-}
-
-/// The side and attempt in doubt that a running probe asks about.
-fn running_probe(part: &Part, number: u32) -> Result<(Side, u32), &'static str> {
-    match &part.state {
-        PartState::InDoubt { side, attempt, probing: Probing::Running(probe) } if probe.number == number => {
-            Ok((*side, *attempt))
-        }
-        _ => Err("is not running this probe"),
-    }
-}
-
-fn not_asked(_: &PartState) -> Result<PartState, &'static str> {
-    Err("does not wait for approval of this call")
-}
-
-fn not_in_doubt(_: &PartState) -> Result<PartState, &'static str> {
-    Err("is not in doubt in this way")
 }

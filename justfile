@@ -1,0 +1,32 @@
+# `just` lists what there is to do every day.
+
+_default:
+    @just --list --unsorted
+
+# Everything that must hold before a change goes in
+check:
+    ./scripts/test
+
+# Lay out the sources
+format:
+    cargo fmt --all
+
+# The house rules alone
+tidy:
+    cargo test -p rutter-core --test tidy
+
+# Search for a violation, and print totals
+simulate seeds="100000":
+    cargo run --release -p rutter-testkit --bin simulate -- --seeds {{ seeds }}
+
+# What the core costs in time and memory
+bench:
+    cargo bench -p rutter-core
+
+# Line coverage of the core
+coverage:
+    ./scripts/coverage
+
+# Write golden files and snapshots anew; look at the difference before committing it
+goldens:
+    UPDATE_GOLDENS=1 INSTA_UPDATE=always cargo test --workspace
