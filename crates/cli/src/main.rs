@@ -1,1 +1,62 @@
-fn main() {}
+//! The `rutter` program: reads the command line, does what it says, answers with an exit code.
+
+mod args;
+mod completions;
+mod graph;
+mod plan;
+mod report;
+mod table;
+mod terminal;
+
+use args::{Args, Command, PlanCommand};
+use clap::Parser;
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::process::ExitCode;
+use terminal::Terminal;
+
+/// How a command ended, for whoever called it. The numbers are part of the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Exit {
+    Done = 0,
+    Differs = 1,
+    Refused = 2,
+    Internal = 4,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let terminal = Terminal::from_environment(args.color);
+    // A panic is our mistake; it ends as an internal error like the others.
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| run(args.command, &terminal)));
+    match outcome {
+        Ok(Ok(exit)) => exit.into(),
+        Ok(Err(error)) if is_closed_pipe(&error) => Exit::Done.into(),
+        Ok(Err(error)) => {
+            terminal.remark(&format!("error: {error:#}\n"));
+            Exit::Internal.into()
+        }
+        Err(_) => Exit::Internal.into(),
+    }
+}
+
+fn run(command: Command, terminal: &Terminal) -> anyhow::Result<Exit> {
+    match command {
+        Command::Plan(PlanCommand::Check(args)) => plan::check::run(&args, terminal),
+        Command::Plan(PlanCommand::Preview(args)) => plan::preview::run(&args, terminal),
+        Command::Plan(PlanCommand::Graph(args)) => plan::graph::run(&args, terminal),
+        Command::Plan(PlanCommand::Diff(args)) => plan::diff::run(&args, terminal),
+        Command::Completions { shell } => completions::run(shell, terminal),
+    }
+}
+
+/// Whoever read our answer has read enough, as `head` does.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

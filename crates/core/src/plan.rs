@@ -5,6 +5,7 @@
 //! [`diff`] what changed between two revisions.
 
 pub mod check;
+pub mod codes;
 pub mod diagnostic;
 pub mod diff;
 pub mod document;

@@ -1,4 +1,5 @@
-//! What the tests of Rutter share: chance that can be repeated, and the simulator.
+//! What the tests of Rutter share: chance that can be repeated, the simulator, and one execution on stage.
 
 pub mod chance;
+pub mod scene;
 pub mod simulator;

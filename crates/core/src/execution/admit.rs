@@ -192,8 +192,9 @@ impl Execution {
             Input::RecordAction { kind, description, .. } => [kind, description],
             Input::RecordFailed { failure, .. } => [&failure.message, ""],
             Input::SaveContext { values } => {
-                let size = |values| serde_json::to_vec(values).map_or(usize::MAX, |bytes| bytes.len());
-                let size = size(values).saturating_add(size(&self.context));
+                let mut merged = self.context.clone();
+                merged.extend(values.clone());
+                let size = serde_json::to_vec(&merged).map_or(usize::MAX, |bytes| bytes.len());
                 return if size <= limits::VALUE_BYTES_MAX {
                     Ok(())
                 } else {

@@ -344,7 +344,12 @@ impl Execution {
             self.withdraw(at.step(), at.item());
         }
         if is_pending && !was_pending {
-            self.enqueue(at);
+            if self.steps[at.step()].halted {
+                self.hold_back(at);
+                self.conclude(at.step());
+            } else {
+                self.enqueue(at);
+            }
         }
         if let Some(undo) = &mut self.undo {
             if began_undo {

@@ -102,16 +102,11 @@ impl Draft<'_> {
         if execution.agenda.busy >= places && !Mutation::IgnorePlaces.is_active() {
             return None;
         }
-        let is_free = |at: &PartAt| {
-            let (step, state) = (&execution.plan.steps[at.step()], &execution.steps[at.step()]);
-            let full = step.for_each.as_ref().is_some_and(|fan_out| state.active >= fan_out.max_parallel);
-            !full && !execution.is_drifted(*at, Side::Do)
-        };
         if Mutation::StartBeforeNeedsEnd.is_active() {
             let waiting = |step: &usize| execution.steps[*step].stage == Stage::Waiting;
             return (0..execution.steps.len()).find(waiting).map(|step| PartAt::new(step, 0));
         }
-        execution.agenda.ready.iter().map(|turn| turn.part).find(is_free)
+        execution.agenda.ready.iter().map(|turn| turn.part).find(|at| execution.is_free(*at))
     }
 
     fn begin(&mut self, at: PartAt) -> Result<Begun, super::IllegalEvent> {
@@ -311,6 +306,14 @@ impl Execution {
         let is_wanted = |part: &Part| wanted && matches!(part.state, PartState::Completed { .. });
         let remains = self.parts().filter(|(_, part)| part.effect.is_some() && !is_wanted(part));
         remains.map(|(id, _)| id).collect()
+    }
+
+    /// Whether a part whose turn it is may begin. What it needs may be under way again: an agent or a new plan can
+    /// go back to it.
+    pub(super) fn is_free(&self, at: PartAt) -> bool {
+        let (step, state) = (&self.plan.steps[at.step()], &self.steps[at.step()]);
+        let full = step.for_each.as_ref().is_some_and(|fan_out| state.active >= fan_out.max_parallel);
+        !full && state.unmet == 0 && !self.is_drifted(at, Side::Do)
     }
 
     /// Whether the tool of this call is not the one the plan was checked with.

@@ -8,7 +8,7 @@ use crate::journal::payload::Payload;
 use crate::mutation::Mutation;
 use crate::plan::Driver;
 use crate::time::Timestamp;
-use crate::tool::Failure;
+use crate::tool::{Category, Failure};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum PartState {
@@ -275,15 +275,52 @@ impl Part {
         }
     }
 
+    /// Where doing it anew starts: at the first call, unless the fallback may have taken effect.
+    fn anew(&self, at: Timestamp) -> PartState {
+        match self.effect {
+            Some(Effect { side: side @ Side::Fallback, .. }) => PartState::BackingOff { side, until: at },
+            Some(_) | None => PartState::Pending,
+        }
+    }
+
     /// Back to the start, remembering what it may have done: attempts, effect, generation.
-    pub fn revive(&mut self) {
-        self.state = PartState::Pending;
+    pub fn revive(&mut self, at: Timestamp) {
+        self.state = self.anew(at);
         self.failures = 0;
         self.losses = 0;
         self.approved = None;
         self.result = None;
         self.began_at = None;
         self.ended_at = None;
+    }
+
+    /// Comes to rest without being tried again, if nothing is under way. Says whether it did.
+    pub fn stop(&mut self) -> bool {
+        match &self.state {
+            PartState::Pending
+            | PartState::Asking { .. }
+            | PartState::Approved { .. }
+            | PartState::BackingOff { side: Side::Do | Side::Fallback, .. } => {}
+            PartState::Running(_)
+            | PartState::BackingOff { .. }
+            | PartState::InDoubt { .. }
+            | PartState::Completed { .. }
+            | PartState::Failed { .. }
+            | PartState::Cancelled
+            | PartState::Compensated { .. }
+            | PartState::CompensationFailed { .. } => return false,
+        }
+        self.approved = None;
+        self.state = match self.effect {
+            None => PartState::Cancelled,
+            Some(_) => PartState::Failed {
+                failure: Failure::new(
+                    Category::Cancelled,
+                    "stopped before it was tried again; it may have taken effect",
+                ),
+            },
+        };
+        true
     }
 
     fn undone(&mut self) {

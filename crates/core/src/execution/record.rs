@@ -7,7 +7,7 @@ use super::part::{Attempt, PartState};
 use super::step::Stage;
 use crate::hash::Hash;
 use crate::id::{PartId, StepId, ToolName};
-use crate::journal::event::{Deviation, Event, Side, SkipReason};
+use crate::journal::event::{Answer, Deviation, Event, Question, Side, SkipReason};
 use crate::journal::payload::Payload;
 use crate::plan::Driver;
 use crate::tool::{Category, Failure};
@@ -28,6 +28,7 @@ impl Draft<'_> {
         let Some(at) = self.known(&part).filter(|_| self.execution.phase == Phase::Forward) else {
             return self.undeclared(&part, tool.as_ref(), parameters);
         };
+        self.decide_by_doing(at)?;
         let state = self.execution.part_at(at).map(|part| part.state.clone());
         let side = match state {
             Some(PartState::Pending) => Side::Do,
@@ -65,6 +66,21 @@ impl Draft<'_> {
             key: prepared.as_ref().map_or(Hash::ZERO, |prepared| prepared.key),
             parameters: Payload::Present(parameters.unwrap_or_else(|| Arc::new(Value::Null))),
             deadline: None,
+        })
+    }
+
+    /// Going on with a step that waits for a decision is the decision to try it again.
+    fn decide_by_doing(&mut self, at: PartAt) -> Recorded {
+        if self.execution.steps[at.step()].stage != Stage::Held {
+            return Ok(());
+        }
+        self.note(Event::QuestionAnswered {
+            about: Question::Failure(self.execution.plan.steps[at.step()].id.clone()),
+            answer: Answer::Retry,
+            reason: "the agent went on with it".into(),
+            result: None,
+            evidence: None,
+            skipped: Vec::new(),
         })
     }
 

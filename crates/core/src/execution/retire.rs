@@ -91,6 +91,9 @@ impl Execution {
         let touched = state.parts.iter().any(|part| part.effect.is_some());
         if new.find(step.id.as_str()).is_none() {
             // Retired: at rest for ever, kept only for what there is to undo.
+            for part in &mut state.parts {
+                part.stop();
+            }
             let completed = state.stage == Stage::Completed;
             state.stage = if completed { Stage::Completed } else { Stage::Failed };
             return state;
@@ -108,13 +111,15 @@ impl Execution {
         }
         for part in &mut state.parts {
             if !matches!(part.state, PartState::Completed { .. }) {
-                part.revive();
+                part.revive(self.last_at);
             }
         }
-        let unsettled = state.parts.iter().filter(|part| part.state == PartState::Pending).count();
+        let unsettled =
+            state.parts.iter().filter(|part| !matches!(part.state, PartState::Completed { .. })).count();
         state.unsettled = u32::try_from(unsettled).unwrap_or(u32::MAX);
         state.next_item = u32::try_from(state.parts.len()).unwrap_or(u32::MAX);
-        state.stage = if step.for_each.is_some() { Stage::Begun } else { Stage::Waiting };
+        let begun = step.for_each.is_some() || state.parts.iter().any(Part::is_active);
+        state.stage = if begun { Stage::Begun } else { Stage::Waiting };
         state.halted = false;
         state.failure = None;
         state

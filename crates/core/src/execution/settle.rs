@@ -71,13 +71,25 @@ impl Execution {
         if self.steps[step].halted || self.plan.steps[step].for_each.is_none() {
             return;
         }
+        self.steps[step].halted = true;
         for item in 0..self.steps[step].parts.len() {
             if self.steps[step].parts[item].state == PartState::Pending {
                 self.withdraw(step, item);
-                self.steps[step].unsettled = self.steps[step].unsettled.saturating_sub(1);
+                self.hold_back(PartAt::new(step, item));
             }
         }
-        self.steps[step].halted = true;
+    }
+
+    /// An item that will not begin is not waited for; one that may have taken effect before has failed.
+    pub(super) fn hold_back(&mut self, part: PartAt) {
+        let state = &mut self.steps[part.step()];
+        state.unsettled = state.unsettled.saturating_sub(1);
+        let held = &mut state.parts[part.item()];
+        if held.effect.is_some() {
+            held.stop();
+            self.rests += 1;
+            held.rest = self.rests;
+        }
     }
 
     /// When the last part has come to rest, so has the step.
@@ -128,6 +140,14 @@ impl Execution {
         self.agenda.failing.remove(&step);
         self.steps[step].stage = stage;
         self.unsettled = self.unsettled.saturating_sub(1);
+        for part in &mut self.steps[step].parts {
+            // What was to be done anew, and now will not be, may still have an effect from before.
+            if part.state == PartState::Pending && part.effect.is_some() {
+                part.stop();
+                self.rests += 1;
+                part.rest = self.rests;
+            }
+        }
         let plan = self.plan.0.clone();
         for dependent in &plan.graph.dependents[step] {
             let unmet = &mut self.steps[dependent.step].unmet;

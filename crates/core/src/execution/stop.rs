@@ -10,6 +10,7 @@ use crate::id::PartId;
 use crate::journal::event::{EndedAs, Side};
 use crate::time::Timestamp;
 use crate::tool::{Category, Failure};
+use std::collections::BTreeMap;
 
 impl Execution {
     /// Nothing new begins. What certainly has no effect is cancelled; what is under way comes to rest by itself.
@@ -50,29 +51,14 @@ impl Execution {
 
     pub(super) fn stop_part(&mut self, at: Timestamp, place: PartAt) {
         let part = &self.steps[place.step()].parts[place.item()];
-        let held_back = self.plan.steps[place.step()].for_each.is_some();
-        let state = match (&part.state, part.effect) {
-            (PartState::Pending, None) if held_back => return,
-            (
-                PartState::Pending
-                | PartState::Asking { .. }
-                | PartState::Approved { .. }
-                | PartState::BackingOff { side: Side::Do | Side::Fallback, .. },
-                effect,
-            ) => match effect {
-                None => PartState::Cancelled,
-                Some(_) => PartState::Failed {
-                    failure: Failure::new(
-                        Category::Cancelled,
-                        "stopped before it was tried again; it may have taken effect",
-                    ),
-                },
-            },
-            _ => return,
-        };
+        let held_back = part.effect.is_none() && self.plan.steps[place.step()].for_each.is_some();
+        if part.state == PartState::Pending && held_back {
+            return;
+        }
         let mut part = part.clone();
-        part.state = state;
-        part.approved = None;
+        if !part.stop() {
+            return;
+        }
         part.ended_at.get_or_insert(at);
         self.replace(place, part);
     }
@@ -117,15 +103,23 @@ impl Execution {
     }
 
     pub(super) fn start_undo(&mut self, parts: &[PartId], whole: bool) -> Applied {
-        let mut scope = Vec::with_capacity(parts.len());
+        let mut scope = BTreeMap::new();
         for id in parts {
             let place = self.locate(id).ok_or_else(|| format!("part {id} is not in the plan"))?;
             let part = self.part_at(place).ok_or_else(|| format!("part {id} is not there"))?;
-            if part.effect.is_none() || part.is_active() || scope.iter().any(|(known, _)| *known == place) {
+            if part.effect.is_none() || part.is_active() || scope.insert(place, part.rest).is_some() {
                 return Err(format!("part {id} has nothing to undo, or is named twice"));
             }
-            scope.push((place, part.rest));
         }
+        for place in scope.keys() {
+            let mut part = self.steps[place.step()].parts[place.item()].clone();
+            if let PartState::CompensationFailed { accepted: accepted @ false, .. } = &mut part.state {
+                // It failed in an undoing that is over; this one tries anew.
+                *accepted = true;
+                self.replace(*place, part);
+            }
+        }
+        let scope: Vec<(PartAt, u64)> = scope.into_iter().collect();
         self.undo = Some(Undo::new(&self.plan.0.graph, &scope, whole));
         self.phase = Phase::Undoing;
         Ok(())

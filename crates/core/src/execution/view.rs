@@ -165,10 +165,9 @@ impl Execution {
     /// Whether a call would be made at once if there were room for one.
     pub fn wants_room(&self) -> bool {
         let has_place = self.agenda.busy < self.plan.max_parallel as usize;
-        let is_free = |at: &PartAt| !self.is_drifted(*at, Side::Do);
-        let begins = has_place && self.agenda.ready.iter().any(|turn| is_free(&turn.part));
-        let in_turn = |at: &&PartAt| self.steps[at.step()].unmet == 0;
-        let approved = self.has_line() && self.agenda.approved.iter().filter(in_turn).any(is_free);
+        let begins = has_place && self.agenda.ready.iter().any(|turn| self.is_free(turn.part));
+        let in_turn = |at: &PartAt| self.steps[at.step()].unmet == 0 && !self.is_drifted(*at, Side::Do);
+        let approved = self.has_line() && self.agenda.approved.iter().any(in_turn);
         let undoing = self.undo.as_ref().is_some_and(|undo| {
             let has_place = self.agenda.busy_undoing < self.plan.max_parallel as usize;
             has_place && undo.ready.first().is_some_and(|(_, at)| !self.is_drifted(*at, Side::Undo))

@@ -323,13 +323,13 @@ impl Reading {
             self.diagnostics.push(match guessed {
                 Some(Guess::Clear(name)) if !fields.contains_key(name) => {
                     let path = field(pointer, name);
-                    found.hint(format!("did you mean `{name}`?")).fix(vec![
+                    found.hint(format!("did you mean {}?", quoted(name))).fix(vec![
                         PatchOp::Remove { path: here },
                         PatchOp::Add { path, value: value.clone() },
                     ])
                 }
                 Some(Guess::Clear(name) | Guess::Vague(name)) => {
-                    found.hint(format!("did you mean `{name}`?"))
+                    found.hint(format!("did you mean {}?", quoted(name)))
                 }
                 None => found.hint(format!("known fields: {}", known.join(", "))),
             });
@@ -378,9 +378,9 @@ impl Reading {
         let found = Diagnostic::error(code, &pointer, message);
         self.diagnostics.push(match guess(typed, known) {
             Some(Guess::Clear(name)) => found
-                .hint(format!("did you mean `{name}`?"))
+                .hint(format!("did you mean {}?", quoted(name)))
                 .fix(vec![PatchOp::Replace { path: pointer, value: name.into() }]),
-            Some(Guess::Vague(name)) => found.hint(format!("did you mean `{name}`?")),
+            Some(Guess::Vague(name)) => found.hint(format!("did you mean {}?", quoted(name))),
             None => found,
         });
     }
@@ -620,7 +620,7 @@ mod tests {
         let found = ToolCatalog::from_json(&file).unwrap_err();
         let codes: Vec<_> = found.iter().map(|found| found.code).collect();
         assert_eq!(codes, ["catalog.tool_name", "catalog.unknown_field", "catalog.unknown_value"]);
-        assert_eq!(found[1].hint.as_deref(), Some("did you mean `inputSchema`?"));
+        assert_eq!(found[1].hint.as_deref(), Some("did you mean \"inputSchema\"?"));
         assert_eq!(
             found[1].fix.as_deref(),
             Some(

@@ -54,7 +54,7 @@ pub fn interfere(
     catalog: &ToolCatalog,
     chance: &mut Chance,
 ) -> Move {
-    match chance.below(22) {
+    match chance.below(26) {
         0..=3 => person(Input::Pause { reason: why() }),
         4..=6 => person(Input::Resume { reason: why() }),
         7 => person(Input::Cancel { reason: why(), undo: *chance.pick(&[None, Some(true), Some(false)]) }),
@@ -81,6 +81,7 @@ pub fn interfere(
         }
         19 => by_hand(execution, chance),
         20 => meddle(execution, chance),
+        21..=24 => replan(document, catalog, chance),
         _ => person(Input::Wake),
     }
 }

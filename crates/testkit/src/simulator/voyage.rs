@@ -136,7 +136,7 @@ impl Voyage<'_> {
         let monitor = Monitor::new(plan, &inputs);
         let weather = Weather::new(&mut chance);
         let crash_percent = *chance.pick(&[0, 0, 2, 6, 12]);
-        let unrest_percent = *chance.pick(&[0, 2, 8, 20]);
+        let unrest_percent = *chance.pick(&[0, 3, 10, 25, 40]);
         Ok(Voyage {
             catalog,
             document,

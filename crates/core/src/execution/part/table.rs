@@ -79,7 +79,7 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
                 S::Approved { side: approved, .. } if approved == side => S::Running(attempt),
                 S::BackingOff { side: waiting, .. } if waiting == side => S::Running(attempt),
                 // Undoing begins from wherever the part came to rest with an effect.
-                S::Completed { .. } | S::Failed { .. } | S::CompensationFailed { .. }
+                S::Completed { .. } | S::Failed { .. } | S::CompensationFailed { accepted: true, .. }
                     if *side == Side::Undo =>
                 {
                     S::Running(attempt)
@@ -114,9 +114,8 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
             let (side, doubted) = running_probe(part, *attempt)?;
             let probing = match then {
                 Then::RetryAt(until) => Probing::BackingOff { until: *until },
-                Then::FallBack | Then::InDoubt | Then::GiveUp => {
-                    Probing::Exhausted { reason: format!("the probe failed: {failure}") }
-                }
+                Then::GiveUp => Probing::Exhausted { reason: format!("the probe failed: {failure}") },
+                Then::FallBack | Then::InDoubt => return Err("is probed, which leads to nothing else"),
             };
             S::InDoubt { side, attempt: doubted, probing }
         }
@@ -124,9 +123,8 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
             let (side, doubted) = running_probe(part, *attempt)?;
             let probing = match then {
                 Then::RetryAt(until) => Probing::BackingOff { until: *until },
-                Then::FallBack | Then::InDoubt | Then::GiveUp => {
-                    Probing::Exhausted { reason: "the probe was lost too often".into() }
-                }
+                Then::GiveUp => Probing::Exhausted { reason: "the probe was lost too often".into() },
+                Then::FallBack | Then::InDoubt => return Err("is probed, which leads to nothing else"),
             };
             S::InDoubt { side, attempt: doubted, probing }
         }
@@ -149,7 +147,9 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
             S::Approved { side: waiting, .. } | S::BackingOff { side: waiting, .. } if waiting == side => {
                 given_up(*side, failure.clone())
             }
-            S::Completed { .. } | S::Failed { .. } | S::CompensationFailed { .. } if *side == Side::Undo => {
+            S::Completed { .. } | S::Failed { .. } | S::CompensationFailed { accepted: true, .. }
+                if *side == Side::Undo =>
+            {
                 given_up(*side, failure.clone())
             }
             S::InDoubt { side: doubted, attempt, probing: Probing::NotYet | Probing::BackingOff { .. } }
@@ -218,7 +218,7 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
             other => return not_in_doubt(other),
         },
         E::QuestionAnswered { answer, .. } => match (&part.state, answer) {
-            (S::Failed { .. } | S::Compensated { .. }, Answer::Retry) => S::Pending,
+            (S::Failed { .. } | S::Compensated { .. }, Answer::Retry) => part.anew(at),
             (S::Failed { .. } | S::Pending | S::Compensated { .. }, Answer::Resolve) => {
                 S::Completed { by_hand: true }
             }

@@ -171,25 +171,19 @@ fn unknown_parameter(
 
 /// `{"secret": …}` with something else than a name in it; a wrong name is found when parameters are compiled.
 fn secrets(site: &Site<'_>, found: &mut Vec<Diagnostic>) {
-    let mut open: Vec<(String, &Value)> = Vec::new();
-    let parameters = site.draft.parameters.iter();
-    open.extend(parameters.map(|(name, value)| (pointer::field(&site.parameters_pointer(), name), value)));
-    while let Some((at, value)) = open.pop() {
-        match value {
-            Value::Array(items) => {
-                open.extend(items.iter().enumerate().map(|(i, value)| (pointer::item(&at, i), value)));
-            }
-            Value::Object(fields) => match fields.get("secret") {
-                Some(name) if fields.len() == 1 && !name.is_string() => {
-                    let message = "a secret is referred to by its name, as text";
-                    found.push(
-                        Diagnostic::error("plan.secret", format!("{at}/secret"), message)
-                            .hint("write {\"secret\": \"payments_token\"}"),
-                    );
-                }
-                _ => open.extend(fields.iter().map(|(name, value)| (pointer::field(&at, name), value))),
-            },
-            _ => {}
+    let is_bad = |value: &Value| match value {
+        Value::Object(fields) => {
+            fields.len() == 1 && fields.get("secret").is_some_and(|name| !name.is_string())
         }
-    }
+        _ => false,
+    };
+    site.visit_parameters(&|_, value| is_bad(value), &mut |at, _, value| {
+        if is_bad(value) {
+            let message = "a secret is referred to by its name, as text";
+            found.push(
+                Diagnostic::error("plan.secret", format!("{at}/secret"), message)
+                    .hint("write {\"secret\": \"payments_token\"}"),
+            );
+        }
+    });
 }

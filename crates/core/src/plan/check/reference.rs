@@ -47,19 +47,19 @@ fn out_of_scope(place: &Place<'_>, root: &str) -> Diagnostic {
 
 fn wrong_path(sketch: &Sketch<'_>, place: &Place<'_>, path: &[String], lookup: Lookup) -> Option<Diagnostic> {
     let of_inputs = path.first().is_some_and(|root| root == "inputs");
-    let dotted = path.join(".");
+    let dotted = || quoted(&path.join("."));
     let (found, known_keys) = match lookup {
         Lookup::Known(_) | Lookup::Unknown => return None,
         Lookup::Missing { known_keys } | Lookup::Undeclared { known_keys } if of_inputs => {
-            let message = format!("{} is not among the inputs the plan declares", quoted(&dotted));
+            let message = format!("{} is not among the inputs the plan declares", dotted());
             (Diagnostic::error("plan.unknown_input", place.pointer(), message), known_keys)
         }
         Lookup::Missing { known_keys } => {
-            let message = format!("{} does not exist", quoted(&dotted));
+            let message = format!("{} does not exist", dotted());
             (Diagnostic::error("plan.unknown_path", place.pointer(), message), known_keys)
         }
         Lookup::Undeclared { known_keys } => {
-            let message = format!("{} is not declared by the tool's output schema", quoted(&dotted));
+            let message = format!("{} is not declared by the tool's output schema", dotted());
             (Diagnostic::warning("plan.undeclared_path", place.pointer(), message), known_keys)
         }
     };
@@ -87,8 +87,16 @@ fn suggest(
         _ if known_keys.is_empty() && reads_fan_out(sketch, path) => found
             .hint("the result of a step with `for_each` is a list: read a position of it, or all with `map`"),
         _ if known_keys.is_empty() => found,
-        _ => found.hint(format!("there are: {}", known_keys.join(", "))),
+        _ => found.hint(format!("there are: {}", listed(known_keys.iter()))),
     }
+}
+
+/// The first names, as many as anybody reads.
+fn listed<'a>(names: impl ExactSizeIterator<Item = &'a String>) -> String {
+    const NAMES_MAX: usize = 20;
+    let more = if names.len() > NAMES_MAX { ", …" } else { "" };
+    let names: Vec<&str> = names.take(NAMES_MAX).map(String::as_str).collect();
+    format!("{}{more}", names.join(", "))
 }
 
 fn reads_fan_out(sketch: &Sketch<'_>, path: &[String]) -> bool {
@@ -110,9 +118,10 @@ impl Undeclared {
     }
 
     fn report(self, sketch: &Sketch<'_>) -> Option<Diagnostic> {
-        let read: Vec<String> = self.names.iter().map(|name| format!("inputs.{name}")).collect();
-        let read = if read.is_empty() { "inputs".to_owned() } else { read.join(", ") };
-        let message = format!("the plan reads {read} and declares no inputs");
+        let message = match self.names.is_empty() {
+            true => "the plan reads its inputs and declares none".to_owned(),
+            false => format!("the plan reads the inputs {} and declares none", listed(self.names.iter())),
+        };
         let found = Diagnostic::error("plan.undeclared_inputs", self.pointer?, message)
             .hint("add \"inputs\", a JSON Schema that says what an execution must be given");
         if sketch.draft.shape != Shape::Native {

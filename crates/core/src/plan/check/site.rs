@@ -50,6 +50,57 @@ impl Site<'_> {
             false => PatchOp::Add { path: pointer::field(&all, name), value },
         }
     }
+
+    /// Shows every value of the parameters with its pointer and its name (in a list, the list's), parents first; but only
+    /// when there is one of interest, because pointers cost more than looking. References to secrets are not entered.
+    pub(super) fn visit_parameters(
+        &self,
+        interesting: &dyn Fn(&str, &Value) -> bool,
+        visit: &mut dyn FnMut(&str, &str, &Value),
+    ) {
+        let mut open: Vec<(&str, &Value)> =
+            self.draft.parameters.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        let mut any = false;
+        while let Some((name, value)) = open.pop().filter(|_| !any) {
+            any = interesting(name, value);
+            match value {
+                Value::Array(items) => open.extend(items.iter().map(|item| (name, item))),
+                Value::Object(fields) if !is_secret(value) => {
+                    open.extend(fields.iter().map(|(name, value)| (name.as_str(), value)));
+                }
+                _ => {}
+            }
+        }
+        if !any {
+            return;
+        }
+        let base = self.parameters_pointer();
+        let mut open: Vec<(String, &str, &Value)> = self
+            .draft
+            .parameters
+            .iter()
+            .map(|(name, value)| (pointer::field(&base, name), name.as_str(), value))
+            .collect();
+        while let Some((at, name, value)) = open.pop() {
+            visit(&at, name, value);
+            match value {
+                Value::Array(items) => {
+                    open.extend(
+                        items.iter().enumerate().map(|(i, item)| (pointer::item(&at, i), name, item)),
+                    );
+                }
+                Value::Object(fields) if !is_secret(value) => open.extend(
+                    fields.iter().map(|(name, value)| (pointer::field(&at, name), name.as_str(), value)),
+                ),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether a value is a reference to a secret, well written or not.
+fn is_secret(value: &Value) -> bool {
+    value.as_object().is_some_and(|fields| fields.len() == 1 && fields.contains_key("secret"))
 }
 
 pub(super) fn sites<'a>(draft: &'a StepDraft, step: &'a Step) -> Vec<Site<'a>> {

@@ -1,5 +1,6 @@
 //! What the plan says about itself and cannot mean: policies, numbers and schemas.
 
+use super::edge::reads;
 use super::sketch::Sketch;
 use crate::plan::diagnostic::{Diagnostic, PatchOp};
 use crate::plan::draft::Shape;
@@ -34,26 +35,20 @@ fn schema(pointer: String, value: Option<&Value>, found: &mut Vec<Diagnostic>) {
 /// Numbers are an order: a step can only come after those with lower ones.
 fn forward(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
     let steps = &sketch.draft.steps;
-    for (position, draft) in steps.iter().enumerate() {
+    let later = |own: Option<u64>, id: &str| {
+        let other = steps[*sketch.index.get(id)?].number;
+        own.zip(other).filter(|(own, other)| other > own)
+    };
+    for (draft, step) in steps.iter().zip(&sketch.steps) {
         for (id, pointer) in &draft.depends_on {
-            let Some(&needed) = sketch.index.get(id.as_str()).filter(|needed| **needed != position) else {
-                continue;
-            };
-            if let (Some(own), Some(other)) = (draft.number, steps[needed].number)
-                && other > own
-            {
+            if let Some((own, other)) = later(draft.number, id) {
                 let message = format!("step {own} needs step {other}, which comes later");
                 let fix = PatchOp::Remove { path: pointer.clone() };
                 found.push(Diagnostic::error("plan.forward_dependency", pointer, message).fix(vec![fix]));
             }
         }
-        for (id, pointer) in super::edge::reads(draft, &sketch.steps[position]) {
-            let Some(&needed) = sketch.index.get(id.as_str()).filter(|needed| **needed != position) else {
-                continue;
-            };
-            if let (Some(own), Some(other)) = (draft.number, steps[needed].number)
-                && other > own
-            {
+        for (id, pointer) in reads(draft, step) {
+            if let Some((own, other)) = later(draft.number, &id) {
                 let message = format!("step {own} reads step {other}, which comes later");
                 found.push(Diagnostic::error("plan.forward_dependency", pointer, message));
             }

@@ -1,6 +1,7 @@
 //! What a schema says of a path, without a value at hand. In doubt it says nothing.
 
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
 
@@ -114,16 +115,16 @@ pub fn types(schema: &Value) -> Types {
 /// What the schema says of the value at the path. A segment of digits is a position or a key.
 pub fn schema_at(schema: &Value, path: &[String]) -> Lookup {
     let walk = Walk::new(schema);
-    let mut current = schema.clone();
+    let mut current = Cow::Borrowed(schema);
     for segment in path {
         current = match walk.step(&current, segment, 0) {
-            Found::Known(schema) => schema,
+            Found::Known(schema) => Cow::Owned(schema),
             Found::Silent | Found::Unknown => return Lookup::Unknown,
             Found::Undeclared(known_keys) => return Lookup::Undeclared { known_keys },
             Found::Missing(known_keys) => return Lookup::Missing { known_keys },
         };
     }
-    Lookup::Known(walk.standing_alone(current))
+    Lookup::Known(walk.standing_alone(current.into_owned()))
 }
 
 /// What one part of a schema says of one segment.

@@ -4,49 +4,23 @@ use super::super::site::sites;
 use crate::plan::Step;
 use crate::plan::diagnostic::{Diagnostic, PatchOp};
 use crate::plan::draft::StepDraft;
-use crate::plan::pointer;
 use crate::plan::wording::{quoted, spelled_plainly};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 pub(super) fn check(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic>) {
+    let reason = |name: &str, value: &Value| value.as_str().and_then(|text| reason(name, text));
     for site in sites(draft, step) {
-        look_into(&site.parameters_pointer(), &site.draft.parameters, found);
+        site.visit_parameters(&|name, value| reason(name, value).is_some(), &mut |at, name, value| {
+            found.extend(reason(name, value).map(|reason| looks_secret(at, name, reason)));
+        });
     }
 }
 
-fn look_into(base: &str, parameters: &Map<String, Value>, found: &mut Vec<Diagnostic>) {
-    let mut open: Vec<(String, &str, &Value)> = parameters
-        .iter()
-        .rev()
-        .map(|(name, value)| (pointer::field(base, name), name.as_str(), value))
-        .collect();
-    while let Some((at, name, value)) = open.pop() {
-        match value {
-            Value::String(text) => {
-                if let Some(reason) = reason(name, text) {
-                    found.push(looks_secret(at, name, reason));
-                }
-            }
-            // A value in a list is called what the list is called.
-            Value::Array(items) => {
-                open.extend(
-                    items.iter().enumerate().rev().map(|(i, item)| (pointer::item(&at, i), name, item)),
-                );
-            }
-            Value::Object(fields) if fields.len() == 1 && fields.contains_key("secret") => {}
-            Value::Object(fields) => open.extend(
-                fields.iter().rev().map(|(name, value)| (pointer::field(&at, name), name.as_str(), value)),
-            ),
-            _ => {}
-        }
-    }
-}
-
-fn looks_secret(at: String, name: &str, reason: &str) -> Diagnostic {
+fn looks_secret(at: &str, name: &str, reason: &str) -> Diagnostic {
     let reference = json!({"secret": slug(name)});
-    Diagnostic::warning("lint.looks_like_secret", at.as_str(), format!("{} {reason}", quoted(name)))
+    Diagnostic::warning("lint.looks_like_secret", at, format!("{} {reason}", quoted(name)))
         .hint(format!("secrets are named, never written: {reference}"))
-        .fix(vec![PatchOp::Replace { path: at, value: reference }])
+        .fix(vec![PatchOp::Replace { path: at.to_owned(), value: reference }])
 }
 
 fn reason(name: &str, text: &str) -> Option<&'static str> {

@@ -1,0 +1,148 @@
+//! What was typed.
+
+use clap::{Args as Options, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use rutter_core::plan::Driver;
+use std::path::PathBuf;
+
+/// The plan an AI agent sails by, and the log of how it went.
+#[derive(Debug, Parser)]
+#[command(name = "rutter", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Args {
+    /// When to use colour; `auto` looks at the terminal and at NO_COLOR
+    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    pub(crate) color: Colour,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done; warnings are allowed
+  1  `plan diff`: the plans differ
+  2  wrong usage, a file that cannot be read, a plan with errors (with --strict also warnings)
+  4  internal error, or the output could not be written
+
+Answers go to stdout, remarks to stderr. `-` as a file is stdin.";
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Look at plans without carrying them out
+    #[command(subcommand)]
+    Plan(PlanCommand),
+    /// Print the completion script of a shell
+    #[command(after_help = "For bash, put this into ~/.bashrc:  source <(rutter completions bash)")]
+    Completions { shell: Shell },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PlanCommand {
+    /// Find every mistake in plans, and what is doubtful
+    #[command(after_help = EXIT_CODES)]
+    Check(CheckArgs),
+    /// Say what would happen: guarantees, what can be undone, and what if a step fails
+    #[command(after_help = EXIT_CODES)]
+    Preview(PreviewArgs),
+    /// Draw the steps and what they wait for
+    #[command(after_help = EXIT_CODES)]
+    Graph(GraphArgs),
+    /// Say what changed between two plans, by meaning and not by text
+    #[command(after_help = EXIT_CODES)]
+    Diff(DiffArgs),
+}
+
+#[derive(Debug, Options)]
+pub(crate) struct CheckArgs {
+    /// Plans in YAML or JSON; `-` is stdin
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Treat warnings as errors
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Repair the errors a machine can repair, with --strict also warnings. A JSON file is rewritten in place.
+    /// YAML would lose its comments and stdin has no place to go: those are printed to stdout as JSON, and the
+    /// findings go to stderr
+    #[arg(long)]
+    pub(crate) fix: bool,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+#[derive(Debug, Options)]
+pub(crate) struct PreviewArgs {
+    /// Plans in YAML or JSON; `-` is stdin
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Tell everything about this step only
+    #[arg(long, value_name = "ID")]
+    pub(crate) step: Option<String>,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+#[derive(Debug, Options)]
+pub(crate) struct GraphArgs {
+    /// Plans in YAML or JSON; `-` is stdin
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+#[derive(Debug, Options)]
+pub(crate) struct DiffArgs {
+    /// The plan as it was
+    pub(crate) old: PathBuf,
+    /// The plan as it is now
+    pub(crate) new: PathBuf,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+#[derive(Debug, Options)]
+pub(crate) struct CommonArgs {
+    /// The catalogue of tools to check against (JSON). Without one, tools are not looked up
+    #[arg(long, value_name = "CATALOG")]
+    pub(crate) tools: Option<PathBuf>,
+    /// Who will call the tools [default: server with --tools, agent without]
+    #[arg(long, value_enum, value_name = "WHO")]
+    driver: Option<DriverArg>,
+    /// Print one JSON object per file and line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DriverArg {
+    /// Rutter calls the tools, so each must be in the catalogue
+    Server,
+    /// The agent calls them, also tools nobody registered
+    Agent,
+}
+
+impl CommonArgs {
+    pub(crate) fn driver(&self) -> Driver {
+        match (self.driver, &self.tools) {
+            (Some(DriverArg::Server), _) | (None, Some(_)) => Driver::Server,
+            (Some(DriverArg::Agent), _) | (None, None) => Driver::Agent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Args::command().debug_assert();
+    }
+}

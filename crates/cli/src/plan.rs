@@ -1,0 +1,223 @@
+//! What the `plan` commands share: reading a file, checking it, saying what is wrong with it.
+
+pub(crate) mod check;
+pub(crate) mod diff;
+mod fix;
+pub(crate) mod graph;
+pub(crate) mod preview;
+
+use crate::Exit;
+use crate::args::CommonArgs;
+use crate::report::{Subject, count, plural};
+use crate::table::{Cell, Paint};
+use crate::terminal::{Signs, Terminal, printable};
+use rutter_core::limits;
+use rutter_core::plan::check::check;
+use rutter_core::plan::diagnostic::{Diagnostic, Severity};
+use rutter_core::plan::document::{Document, Format};
+use rutter_core::plan::draft::PlanDraft;
+use rutter_core::plan::preview::Coverage;
+use rutter_core::plan::{Driver, Plan};
+use rutter_core::time::Timestamp;
+use rutter_core::tool::ToolCatalog;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// What plans are checked against.
+#[derive(Debug)]
+struct Checker {
+    catalog: ToolCatalog,
+    driver: Driver,
+    now: Timestamp,
+}
+
+/// A file that was read and checked.
+#[derive(Debug)]
+struct PlanFile {
+    name: String,
+    text: String,
+    document: Option<Document>,
+    /// There is one exactly when no error was found.
+    plan: Option<Arc<Plan>>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Checker {
+    /// Reads the catalogue; what is wrong with it has been said when there is none.
+    fn new(args: &CommonArgs, terminal: &Terminal) -> Option<Checker> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = Timestamp(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
+        let driver = args.driver();
+        let Some(path) = &args.tools else {
+            if driver == Driver::Agent {
+                terminal.remark("note: no --tools given, so tools and their parameters are not looked up\n");
+            }
+            return Some(Checker { catalog: ToolCatalog::default(), driver, now });
+        };
+        let mut file = PlanFile::read(path);
+        if let Some(document) = &file.document {
+            match ToolCatalog::from_json(&document.value) {
+                Ok(catalog) => return Some(Checker { catalog, driver, now }),
+                Err(diagnostics) => file.diagnostics = diagnostics,
+            }
+        }
+        terminal.remark(&file.findings());
+        terminal.remark(&format!("error: catalogue {} cannot be used\n", file.name));
+        None
+    }
+
+    fn check(&self, path: &Path) -> PlanFile {
+        self.check_file(PlanFile::read(path))
+    }
+
+    fn check_file(&self, mut file: PlanFile) -> PlanFile {
+        let Some(document) = &file.document else { return file };
+        let (draft, diagnostics) = PlanDraft::read(document, Some(self.now));
+        file.diagnostics = diagnostics;
+        if let Some(draft) = draft {
+            let checked = check(&draft, &self.catalog, self.driver);
+            file.plan = checked.plan;
+            file.diagnostics.extend(checked.diagnostics);
+        }
+        if file.has_errors() {
+            file.plan = None;
+        }
+        let mut diagnostics = std::mem::take(&mut file.diagnostics);
+        let subject = file.subject(&file.name);
+        diagnostics.sort_by_cached_key(|found| subject.start(found));
+        file.diagnostics = diagnostics;
+        file
+    }
+}
+
+impl PlanFile {
+    /// Reads a file, or stdin for `-`, as far as it is a document at all.
+    fn read(path: &Path) -> PlanFile {
+        let name = if path == Path::new("-") { "<stdin>".to_owned() } else { path.display().to_string() };
+        match bytes_of(path) {
+            Ok(bytes) => PlanFile::from_bytes(name, &bytes, Format::guess(&bytes)),
+            Err(error) => {
+                let found = Diagnostic::error("file.unreadable", "", format!("cannot read {name}: {error}"));
+                PlanFile { name, text: String::new(), document: None, plan: None, diagnostics: vec![found] }
+            }
+        }
+    }
+
+    fn from_bytes(name: String, bytes: &[u8], format: Format) -> PlanFile {
+        let (document, diagnostics) = match Document::read(bytes, format) {
+            Ok(document) => (Some(document), Vec::new()),
+            Err(diagnostics) => (None, diagnostics),
+        };
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        PlanFile { name, text, document, plan: None, diagnostics }
+    }
+
+    fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|found| found.severity == Severity::Error)
+    }
+
+    fn subject<'a>(&'a self, name: &'a str) -> Subject<'a> {
+        Subject::new(name, &self.text, self.document.as_ref().map(|document| &document.spans))
+    }
+
+    /// Every finding for the terminal.
+    fn findings(&self) -> String {
+        self.findings_in(&self.name)
+    }
+
+    /// The same when the text is found under another name.
+    fn findings_in(&self, name: &str) -> String {
+        let subject = self.subject(name);
+        self.diagnostics.iter().map(|found| subject.render(found)).collect()
+    }
+
+    /// The fields every answer of a `plan` command begins with.
+    fn json(&self) -> Value {
+        let subject = self.subject(&self.name);
+        let plan = self
+            .plan
+            .as_ref()
+            .map(|plan| json!({ "name": plan.name, "hash": plan.hash, "steps": plan.steps.len() }));
+        json!({
+            "file": self.name,
+            "ok": plan.is_some(),
+            "plan": plan,
+            "diagnostics": self.diagnostics.iter().map(|found| subject.json(found)).collect::<Vec<_>>(),
+        })
+    }
+
+    /// The plan, for commands that can say nothing about one with errors: those have been told on stderr.
+    fn plan_or_remark(&self, terminal: &Terminal) -> Option<&Plan> {
+        if self.plan.is_none() {
+            terminal.remark(&self.findings());
+            let count = count(&self.diagnostics).unwrap_or_default();
+            terminal.remark(&format!("error: {} has {count}\n", self.name));
+        }
+        self.plan.as_deref()
+    }
+}
+
+/// Answers about each file in turn: as JSON under `key`, or as text.
+fn each_plan(
+    files: &[PathBuf],
+    args: &CommonArgs,
+    terminal: &Terminal,
+    key: &str,
+    json: impl Fn(&Plan) -> Value,
+    text: impl Fn(&Plan) -> String,
+) -> anyhow::Result<Exit> {
+    let Some(checker) = Checker::new(args, terminal) else { return Ok(Exit::Refused) };
+    let mut exit = Exit::Done;
+    let mut gap = "";
+    for path in files {
+        let file = checker.check(path);
+        if args.json {
+            let mut answer = file.json();
+            answer[key] = file.plan.as_deref().map(&json).into();
+            terminal.answer(&format!("{answer}\n"))?;
+        } else if let Some(plan) = file.plan_or_remark(terminal) {
+            terminal.answer(&format!("{gap}{}", text(plan)))?;
+            gap = "\n";
+        }
+        if file.plan.is_none() {
+            exit = Exit::Refused;
+        }
+    }
+    Ok(exit)
+}
+
+/// The line an answer about a plan begins with.
+fn heading(plan: &Plan) -> String {
+    let parallel = match plan.max_parallel {
+        1 => "one at a time".to_owned(),
+        many => format!("up to {many} at a time"),
+    };
+    let steps = plural(plan.steps.len(), "step");
+    format!("{}: {steps}, {parallel}, within {}\n", Paint::Bold.on(&printable(&plan.name)), plan.deadline)
+}
+
+/// The sign for what undoing can achieve.
+fn undo_sign(coverage: Coverage, signs: Signs) -> Cell {
+    match coverage {
+        Coverage::Undoable => Cell::new(signs.undoable, Paint::Green),
+        Coverage::Partly => Cell::new(signs.partly, Paint::Yellow),
+        Coverage::NotUndoable => Cell::new(signs.not_undoable, Paint::Red),
+        Coverage::NothingToUndo => Cell::new(signs.nothing, Paint::Dim),
+    }
+}
+
+/// Reads one byte more than a document may have, so that too much is noticed and no more is held.
+fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
+    let limit = limits::PLAN_BYTES_MAX as u64 + 1;
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
+    } else {
+        File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}

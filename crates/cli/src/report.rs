@@ -1,0 +1,203 @@
+//! Findings as people and programs read them, pointing into the text they are about.
+
+use crate::table::{COLUMNS, wrapped};
+use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet, normalize_untrusted_str};
+use rutter_core::plan::diagnostic::{Diagnostic, Severity};
+use rutter_core::plan::document::Spans;
+use rutter_core::plan::pointer::field;
+use serde_json::{Map, Value, json};
+use std::ops::Range;
+
+/// How much of a line is looked at on either side of what is underlined; more would not fit a terminal.
+const SHOWN_BYTES: usize = 400;
+
+/// A text that findings are about.
+#[derive(Debug)]
+pub(crate) struct Subject<'a> {
+    name: &'a str,
+    text: &'a str,
+    spans: Option<&'a Spans>,
+    /// Where each line starts.
+    lines: Vec<usize>,
+}
+
+impl<'a> Subject<'a> {
+    /// `spans` is none when the text could not be read; findings then bring their own place.
+    pub(crate) fn new(name: &'a str, text: &'a str, spans: Option<&'a Spans>) -> Subject<'a> {
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        Subject { name, text, spans, lines: std::iter::once(0).chain(breaks).collect() }
+    }
+
+    /// Renders a finding the way compilers do, coloured.
+    pub(crate) fn render(&self, found: &Diagnostic) -> String {
+        let level = match found.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        let mut group = level
+            .primary_title(normalize_untrusted_str(&found.message))
+            .id(found.code)
+            .elements(Vec::<annotate_snippets::Element<'_>>::new());
+        if let Some(range) = self.range(found) {
+            let (line, column) = self.position(range.start);
+            let shown = self.shown(&range);
+            let within = range.start - shown.start..range.end.min(shown.end) - shown.start;
+            let is_whole = self.lines.binary_search(&shown.start).is_ok();
+            let snippet = Snippet::source(&self.text[shown])
+                .line_start(line)
+                .annotation(AnnotationKind::Primary.span(within));
+            group = match is_whole {
+                true => group.element(snippet.path(self.name)),
+                // The renderer counts columns from where the snippet starts, so they are given to it.
+                false => {
+                    group.element(Origin::path(self.name).line(line).char_column(column)).element(snippet)
+                }
+            };
+        }
+        if let Some(hint) = &found.hint {
+            group = group.element(Level::HELP.message(wrapped(&normalize_untrusted_str(hint), 0)));
+        }
+        let mut text = Renderer::styled().term_width(COLUMNS).render(&[group]);
+        text.push_str("\n\n");
+        text
+    }
+
+    /// A finding for programs, with its place in the text.
+    pub(crate) fn json(&self, found: &Diagnostic) -> Value {
+        let mut fields = Map::new();
+        fields.insert("code".into(), found.code.into());
+        fields.insert("severity".into(), json!(found.severity));
+        fields.insert("pointer".into(), found.pointer.as_str().into());
+        if let Some(range) = self.range(found) {
+            let (line, column) = self.position(range.start);
+            let (end_line, end_column) = self.position(range.end);
+            fields.insert("line".into(), line.into());
+            fields.insert("column".into(), column.into());
+            fields.insert("end_line".into(), end_line.into());
+            fields.insert("end_column".into(), end_column.into());
+        }
+        fields.insert("message".into(), found.message.as_str().into());
+        if let Some(hint) = &found.hint {
+            fields.insert("hint".into(), hint.as_str().into());
+        }
+        if let Some(fix) = &found.fix {
+            fields.insert("fix".into(), json!(fix));
+        }
+        Value::Object(fields)
+    }
+
+    /// Where a finding stands in the text, so that findings can be told from top to bottom.
+    pub(crate) fn start(&self, found: &Diagnostic) -> usize {
+        self.range(found).map_or(0, |range| range.start)
+    }
+
+    /// The part of the text to underline: at most one line of it.
+    fn range(&self, found: &Diagnostic) -> Option<Range<usize>> {
+        let range = match (found.place, self.spans) {
+            (Some(place), _) => place.start..place.end,
+            (None, Some(spans)) => self.name_of(spans, found),
+            (None, None) => return None,
+        };
+        let start = self.text.floor_char_boundary(range.start);
+        let end = self.text.ceil_char_boundary(range.end.max(start));
+        let first_line = self.text[start..end].lines().next().unwrap_or_default().trim_end().len();
+        Some(start..start + first_line)
+    }
+
+    /// An object or a list is named by its key, a step by its id: painting all of it would point at nothing.
+    fn name_of(&self, spans: &Spans, found: &Diagnostic) -> Range<usize> {
+        let mut pointer = found.pointer.as_str();
+        while spans.value(pointer).is_none()
+            && let Some(parent) = pointer.rfind('/')
+        {
+            pointer = &pointer[..parent];
+        }
+        let value = spans.nearest(pointer);
+        let text = self.text.get(value.clone()).unwrap_or_default();
+        let is_container = text.starts_with(['{', '[']) || text.contains('\n');
+        let is_about_key =
+            ["unknown_field", "unknown_parameter"].iter().any(|code| found.code.ends_with(code));
+        let key = spans.key(pointer).filter(|_| is_container || is_about_key);
+        let id = || ["id", "step_number", "name"].iter().find_map(|name| spans.value(&field(pointer, name)));
+        key.or_else(|| id().filter(|_| is_container)).unwrap_or(value)
+    }
+
+    /// The line around a range, or what can be seen of it: a document may be one line of a million bytes.
+    fn shown(&self, range: &Range<usize>) -> Range<usize> {
+        let (line, _) = self.position(range.start);
+        let start = self.lines[line - 1].max(range.start.saturating_sub(SHOWN_BYTES));
+        let line_end = self.lines.get(line).map_or(self.text.len(), |next| next - 1);
+        let end = line_end.min(range.start + 2 * SHOWN_BYTES);
+        let shown = self.text.ceil_char_boundary(start)..self.text.floor_char_boundary(end);
+        // A line of a file from Windows ends with one more character, which is not to be shown.
+        shown.start..shown.start + self.text[shown.clone()].trim_end_matches('\r').len()
+    }
+
+    /// Line and column of a byte, both from 1; columns count characters.
+    fn position(&self, byte: usize) -> (usize, usize) {
+        let line = self.lines.partition_point(|start| *start <= byte);
+        let before = &self.text[self.lines[line - 1]..byte];
+        (line, before.chars().count() + 1)
+    }
+}
+
+/// Counts errors and warnings in words: `2 errors and 1 warning`.
+pub(crate) fn count(diagnostics: &[Diagnostic]) -> Option<String> {
+    let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error).count();
+    let warnings = diagnostics.len() - errors;
+    let errors = (errors > 0).then(|| plural(errors, "error"));
+    let warnings = (warnings > 0).then(|| plural(warnings, "warning"));
+    match (errors, warnings) {
+        (Some(errors), Some(warnings)) => Some(format!("{errors} and {warnings}")),
+        (errors, warnings) => errors.or(warnings),
+    }
+}
+
+/// `1 step`, `2 steps`.
+pub(crate) fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rutter_core::plan::document::{Document, Format};
+
+    /// Where a finding is said to be, and the lines that show it.
+    fn shown(text: &str, format: Format, pointer: &str) -> (usize, usize, String) {
+        let document = Document::read(text.as_bytes(), format).unwrap();
+        let subject = Subject::new("plan", text, Some(&document.spans));
+        let found = Diagnostic::error("plan.x", pointer, "x");
+        let json = subject.json(&found);
+        let number = |key: &str| usize::try_from(json[key].as_u64().unwrap()).unwrap();
+        let rendered = anstream::adapter::strip_str(&subject.render(&found)).to_string();
+        assert!(rendered.contains(&format!("plan:{}:{}", number("line"), number("column"))), "{rendered}");
+        (number("line"), number("column"), rendered)
+    }
+
+    #[test]
+    fn a_place_in_one_long_line_is_shown_where_it_is() {
+        let text = format!(r#"{{"a": "{}", "b": 7, "c": "{}"}}"#, "ä".repeat(2_000), "x".repeat(2_000));
+        let (line, column, rendered) = shown(&text, Format::Json, "/b");
+        assert_eq!((line, column), (1, 2_016));
+        assert!(rendered.contains(r#""b": 7"#) && rendered.lines().all(|line| line.chars().count() <= 110));
+    }
+
+    #[test]
+    fn steps_are_named_by_their_id_and_objects_by_their_key() {
+        let text = "steps:\r\n  - tool: a.b\r\n    id: first\r\n    parameters: { x: 1 }\r\n";
+        for (pointer, place) in [
+            ("/steps/0", (3, 9)),
+            ("/steps/0/missing", (3, 9)),
+            ("/steps/0/parameters", (4, 5)),
+            ("/steps/0/parameters/x", (4, 22)),
+            ("/steps", (1, 1)),
+            ("", (1, 1)),
+            ("not a pointer", (1, 1)),
+        ] {
+            let (line, column, rendered) = shown(text, Format::Yaml, pointer);
+            assert_eq!((line, column), place, "{pointer}");
+            assert!(!rendered.contains(['\r', '\u{240d}']), "{rendered}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Where answers and remarks go, and what can be shown there. Only this file looks at the environment.
+
+use crate::args::Colour;
+use crate::graph::Pen;
+use anstream::{AutoStream, ColorChoice};
+use std::io::{self, Write};
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terminal {
+    colour: ColorChoice,
+    pub(crate) signs: Signs,
+}
+
+impl Terminal {
+    pub(crate) fn from_environment(colour: Colour) -> Terminal {
+        let colour = match colour {
+            Colour::Auto => ColorChoice::Auto,
+            Colour::Always => ColorChoice::Always,
+            Colour::Never => ColorChoice::Never,
+        };
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
+        let is_dumb = variable("TERM").is_some_and(|term| term == "dumb");
+        let signs = if !is_dumb && is_utf8(locale.as_deref()) { Signs::UNICODE } else { Signs::ASCII };
+        Terminal { colour, signs }
+    }
+
+    /// Writes an answer to stdout.
+    pub(crate) fn answer(&self, text: &str) -> io::Result<()> {
+        let mut stdout = AutoStream::new(io::stdout().lock(), self.colour);
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()
+    }
+
+    /// Writes a remark to stderr. Nobody can be told that this failed.
+    pub(crate) fn remark(&self, text: &str) {
+        let mut stderr = AutoStream::new(io::stderr().lock(), self.colour);
+        let _ = stderr.write_all(text.as_bytes());
+    }
+}
+
+/// The signs for what undoing can achieve, and the pen for graphs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Signs {
+    pub(crate) undoable: &'static str,
+    pub(crate) partly: &'static str,
+    pub(crate) not_undoable: &'static str,
+    pub(crate) nothing: &'static str,
+    pub(crate) rule: &'static str,
+    pub(crate) pen: Pen,
+}
+
+impl Signs {
+    pub(crate) const UNICODE: Signs =
+        Signs {
+            undoable: "✓", partly: "±", not_undoable: "✗", nothing: "·", rule: "─", pen: Pen::UNICODE
+        };
+    pub(crate) const ASCII: Signs =
+        Signs { undoable: "+", partly: "~", not_undoable: "x", nothing: ".", rule: "-", pen: Pen::ASCII };
+}
+
+/// Makes a text from a plan safe to print: no control characters, so no escape sequences.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// The locale a system without any settings has is taken for one that can show everything.
+fn is_utf8(locale: Option<&str>) -> bool {
+    let locale = locale.unwrap_or("UTF-8").to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_cannot_send_escape_sequences() {
+        assert_eq!(printable("a\x1b[31mred\u{7}\u{9b}\n"), "a\u{fffd}[31mred\u{fffd}\u{fffd}\u{fffd}");
+        assert_eq!(printable("Überprüfung ✓"), "Überprüfung ✓");
+    }
+
+    #[test]
+    fn the_locale_decides_about_unicode() {
+        for (locale, expected) in [
+            (None, true),
+            (Some("C.UTF-8"), true),
+            (Some("de_DE.utf8"), true),
+            (Some("C"), false),
+            (Some("POSIX"), false),
+        ] {
+            assert_eq!(is_utf8(locale), expected, "{locale:?}");
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! One execution on stage: a plan is given, inputs come in, and what follows can be seen.
+//!
+//! After every decision the scene checks what must always hold: the journal replays to the same state,
+//! one entry at a time; whoever recovers from any prefix can go on; nothing more follows at the same
+//! moment; the next timer lies ahead. A refusal must leave everything as it was.
+
+mod catalog;
+
+pub use catalog::catalog;
+
+use rutter_core::actor::Actor;
+use rutter_core::execution::admit::opening;
+use rutter_core::execution::decide::Error;
+use rutter_core::execution::input::{Decision, Input, Moment, Refusal, ToolCall};
+use rutter_core::execution::part::{Attempt, Part, PartState, Probing};
+use rutter_core::execution::view::Ask;
+use rutter_core::execution::{Execution, Identity};
+use rutter_core::hash::Hash;
+use rutter_core::id::{ExecutionId, PartId, StepId, TenantId, ToolName};
+use rutter_core::journal::event::{Answer, Event, Question, Record, Side};
+use rutter_core::plan::check::read_and_check;
+use rutter_core::plan::document::Format;
+use rutter_core::plan::{Driver, Plan};
+use rutter_core::time::Timestamp;
+use rutter_core::tool::{Category, Failure, Outcome};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Calls a scene has room for unless a test says otherwise.
+const ROOM: u32 = 1_000;
+
+#[derive(Debug)]
+pub struct Scene {
+    pub execution: Execution,
+    /// Everything recorded so far.
+    pub journal: Vec<Record>,
+    /// The last decision.
+    pub last: Decision,
+    pub now: Timestamp,
+    pub room: u32,
+    /// The journal applied one entry at a time, to be compared with the live state.
+    shadow: Execution,
+}
+
+/// It took effect and gave this.
+pub fn done(result: Value) -> Outcome {
+    Outcome::Done { result: Arc::new(result), cost_micros: 0 }
+}
+
+/// It certainly had no effect.
+pub fn fails(category: Category) -> Outcome {
+    Outcome::NotDone(Failure::new(category, "refused"))
+}
+
+/// It may have had its effect.
+pub fn maybe(category: Category) -> Outcome {
+    Outcome::Maybe(Failure::new(category, "no answer"))
+}
+
+pub fn person() -> Actor {
+    Actor::person("ada")
+}
+
+pub fn agent() -> Actor {
+    Actor::agent("pilot")
+}
+
+pub fn part(text: &str) -> PartId {
+    PartId::parse(text).unwrap_or_else(|| panic!("{text:?} is no part"))
+}
+
+pub fn step(text: &str) -> StepId {
+    StepId::new(text)
+}
+
+pub fn tool(text: &str) -> ToolName {
+    ToolName::new(text)
+}
+
+/// Checks the fields of a plan below its name and goal.
+pub fn plan(fields: &str, driver: Driver) -> Arc<Plan> {
+    let text = format!("name: scene\ngoal: see what follows\n{fields}");
+    let checked = read_and_check(text.as_bytes(), Format::Yaml, &catalog(), driver, None);
+    checked.plan.unwrap_or_else(|| panic!("the plan does not check: {:#?}", checked.diagnostics))
+}
+
+impl Scene {
+    /// An execution of this plan that Rutter drives, not yet started.
+    pub fn of(fields: &str) -> Scene {
+        Scene::open(plan(fields, Driver::Server), Driver::Server, json!({}))
+    }
+
+    pub fn with(fields: &str, inputs: Value) -> Scene {
+        Scene::open(plan(fields, Driver::Server), Driver::Server, inputs)
+    }
+
+    /// The same, driven by an agent.
+    pub fn by_agent(fields: &str) -> Scene {
+        Scene::open(plan(fields, Driver::Agent), Driver::Agent, json!({}))
+    }
+
+    /// The same, started.
+    pub fn started(fields: &str) -> Scene {
+        let mut scene = Scene::of(fields);
+        scene.start();
+        scene
+    }
+
+    pub fn open(plan: Arc<Plan>, driver: Driver, inputs: Value) -> Scene {
+        let now = Timestamp(1_000_000);
+        let lineage = ExecutionId::new("exec_scene");
+        let opened = opening(&plan, driver, Arc::new(inputs), &lineage, person(), now)
+            .unwrap_or_else(|refusal| panic!("the execution cannot be opened: {refusal}"));
+        let execution = Execution::open(identity(), &opened).expect("it is the first event");
+        let shadow = execution.clone();
+        Scene { execution, journal: vec![opened], last: Decision::default(), now, room: ROOM, shadow }
+    }
+
+    /// Decides, checks what must always hold, and keeps the records.
+    pub fn input(&mut self, actor: &Actor, input: Input) -> Result<(), Refusal> {
+        let before = self.execution.clone();
+        let moment = Moment { now: self.now, room: self.room };
+        match self.execution.decide(actor, input.clone(), moment) {
+            Ok(decision) => self.last = decision,
+            Err(Error::Refused(refusal)) => {
+                assert!(self.execution == before, "a refusal changed something: {input:?}");
+                return Err(refusal);
+            }
+            Err(Error::Broken(illegal)) => panic!("{input:?} broke the execution: {illegal}"),
+        }
+        for record in &self.last.records {
+            self.journal.push(record.clone());
+            self.shadow.apply(record).expect("what was decided can be applied");
+            self.check_recovery();
+        }
+        self.check();
+        Ok(())
+    }
+
+    /// Whoever loads this much of the journal can go on from it.
+    fn check_recovery(&self) {
+        let mut recovered = self.shadow.clone();
+        let moment = Moment { now: self.now, room: self.room };
+        if let Err(error) = recovered.decide(&Actor::rutter(), Input::Recovered, moment) {
+            panic!("recovering after {:?} failed: {error}", self.journal.last());
+        }
+    }
+
+    fn check(&self) {
+        assert!(self.shadow == self.execution, "replayed and live differ:\n{:#?}", self.last);
+        for call in &self.last.calls {
+            let started = |record: &Record| {
+                matches!(&record.event, Event::AttemptStarted { part, side, attempt, .. }
+                    if (part, side, attempt) == (&call.part, &call.side, &call.attempt))
+            };
+            assert!(self.last.records.iter().any(started), "called before it was recorded: {call:?}");
+        }
+        let brief = self.execution.brief();
+        assert!(brief.chars().count() <= 3_200, "a brief of {} characters", brief.chars().count());
+        let view = self.execution.view();
+        assert_eq!(view.wake_at, self.execution.wake_at());
+        if self.room < ROOM {
+            return;
+        }
+        let ahead = self.execution.wake_at().is_none_or(|when| when > self.now);
+        assert!(ahead, "a timer is due and nothing follows: {:?} at {:?}", view.wake_at, self.now);
+        let mut again = self.execution.clone();
+        let moment = Moment { now: self.now, room: self.room };
+        let more = again.decide(&Actor::rutter(), Input::Wake, moment).expect("waking is always possible");
+        assert!(more.records.is_empty(), "more follows at the same moment: {:#?}", more.records);
+    }
+
+    /// Takes an input that must be possible.
+    pub fn give(&mut self, actor: &Actor, input: Input) {
+        if let Err(refusal) = self.input(actor, input.clone()) {
+            panic!("{input:?} was refused: {refusal} ({})", refusal.code);
+        }
+    }
+
+    /// Takes an input that must not be possible, and says by which code it was refused.
+    pub fn refused(&mut self, actor: &Actor, input: Input) -> &'static str {
+        match self.input(actor, input.clone()) {
+            Ok(()) => panic!("{input:?} was not refused: {:#?}", self.last.records),
+            Err(refusal) => refusal.code,
+        }
+    }
+}
+
+/// What comes in.
+impl Scene {
+    pub fn start(&mut self) {
+        self.give(&person(), Input::Start);
+    }
+
+    pub fn wake(&mut self) {
+        self.give(&Actor::rutter(), Input::Wake);
+    }
+
+    /// Lets time pass, and wakes the execution.
+    pub fn later(&mut self, millis: i64) {
+        self.now.0 += millis;
+        self.wake();
+    }
+
+    /// Lets time pass until the execution wants to be woken.
+    pub fn wait(&mut self) {
+        let when = self.execution.wake_at().expect("the execution waits for some time to come");
+        self.now = self.now.max(when);
+        self.wake();
+    }
+
+    /// The driver dies and another one loads the journal.
+    pub fn crash(&mut self) {
+        self.execution = Execution::replay(identity(), &self.journal).expect("what was recorded replays");
+        assert!(self.execution == self.shadow, "replayed at once and one by one differ");
+        self.give(&Actor::rutter(), Input::Recovered);
+    }
+
+    /// The attempt or probe that is under way gets its answer.
+    pub fn returns(&mut self, name: &str, outcome: Outcome) {
+        let attempt = self.running(name).unwrap_or_else(|| panic!("{name} is not under way"));
+        self.answers(name, attempt.side, attempt.number, outcome);
+    }
+
+    /// Some attempt gets an answer, perhaps too late.
+    pub fn answers(&mut self, name: &str, side: Side, attempt: u32, outcome: Outcome) {
+        self.give(&Actor::rutter(), Input::Returned { part: part(name), side, attempt, outcome });
+    }
+
+    pub fn approve(&mut self, name: &str) {
+        let call = self.asked(name);
+        self.give(&person(), Input::Approve { part: part(name), call, reason: "fine".into() });
+    }
+
+    pub fn deny(&mut self, name: &str) {
+        let call = self.asked(name);
+        self.give(&person(), Input::Deny { part: part(name), call, reason: "no".into() });
+    }
+
+    pub fn answer(&mut self, about: Question, answer: Answer) {
+        self.give(&person(), answering(about, answer, None));
+    }
+
+    pub fn answer_failure(&mut self, name: &str, answer: Answer) {
+        self.answer(Question::Failure(step(name)), answer);
+    }
+
+    pub fn resolve(&mut self, name: &str, result: Value) {
+        self.give(&person(), answering(Question::Failure(step(name)), Answer::Resolve, Some(result)));
+    }
+
+    pub fn settle(&mut self, name: &str, happened: bool, result: Value) {
+        self.give(&person(), settling(name, happened, result));
+    }
+
+    pub fn pause(&mut self) {
+        self.give(&person(), Input::Pause { reason: "wait".into() });
+    }
+
+    pub fn resume(&mut self) {
+        self.give(&person(), Input::Resume { reason: "go on".into() });
+    }
+
+    pub fn cancel(&mut self, undo: Option<bool>) {
+        self.give(&person(), Input::Cancel { reason: "no longer wanted".into(), undo });
+    }
+
+    pub fn kill(&mut self) {
+        self.give(&person(), Input::Kill { reason: "stop now".into() });
+    }
+
+    pub fn compensate(&mut self, steps: Option<&[&str]>) {
+        self.give(&person(), compensating(steps));
+    }
+
+    pub fn replan(&mut self, fields: &str) {
+        let plan = plan(fields, self.execution.driver());
+        self.give(&agent(), Input::Replan { plan, reason: "better".into() });
+    }
+
+    pub fn hand_over(&mut self, to: Driver) {
+        self.give(&person(), Input::HandOver { to, reason: "your turn".into() });
+    }
+
+    pub fn record_started(&mut self, name: &str) {
+        self.give(&agent(), Input::RecordStarted { part: part(name), tool: None, parameters: None });
+    }
+
+    pub fn record_finished(&mut self, name: &str, result: Value) {
+        self.give(&agent(), Input::RecordFinished { part: part(name), result: Arc::new(result) });
+    }
+
+    pub fn record_failed(&mut self, name: &str, category: Category, maybe: bool) {
+        let failure = Failure::new(category, "refused");
+        self.give(&agent(), Input::RecordFailed { part: part(name), failure, maybe });
+    }
+
+    pub fn record_end(&mut self) {
+        self.give(&agent(), Input::RecordEnd { reason: "done".into() });
+    }
+}
+
+pub fn answering(about: Question, answer: Answer, result: Option<Value>) -> Input {
+    Input::Answer { about, answer, reason: "so be it".into(), result: result.map(Arc::new), evidence: None }
+}
+
+pub fn settling(name: &str, happened: bool, result: Value) -> Input {
+    let result = happened.then(|| Arc::new(result));
+    let evidence = Arc::new(json!("looked"));
+    Input::Settle { part: part(name), happened, reason: "looked".into(), result, evidence }
+}
+
+pub fn compensating(steps: Option<&[&str]>) -> Input {
+    let steps = steps.map(|steps| steps.iter().map(|id| step(id)).collect());
+    Input::Compensate { steps, reason: "take it back".into() }
+}
+
+/// What can be seen.
+impl Scene {
+    /// The calls of the last decision: `a`, `a#2` for its second attempt, `undo a`, `probe a`, `fallback a`.
+    pub fn calls(&self) -> Vec<String> {
+        self.last.calls.iter().map(describe).collect()
+    }
+
+    /// Every call of a side that was ever started, in order.
+    pub fn started_calls(&self, wanted: Side) -> Vec<String> {
+        let started = self.journal.iter().filter_map(|record| match &record.event {
+            Event::AttemptStarted { part, side, .. } if *side == wanted => Some(part.to_string()),
+            _ => None,
+        });
+        started.collect()
+    }
+
+    /// The names of the events of the last decision.
+    pub fn events(&self) -> Vec<String> {
+        self.last.records.iter().map(|record| event_name(&record.event)).collect()
+    }
+
+    /// How often an event has been recorded so far.
+    pub fn count(&self, name: &str) -> usize {
+        self.journal.iter().filter(|record| event_name(&record.event) == name).count()
+    }
+
+    pub fn status(&self) -> &'static str {
+        self.execution.status().as_str()
+    }
+
+    /// The status word of one step.
+    pub fn step(&self, name: &str) -> &'static str {
+        let view = self.execution.view();
+        let found = view.steps.iter().find(|step| step.id.as_str() == name);
+        found.unwrap_or_else(|| panic!("the plan has no step {name:?}")).status
+    }
+
+    /// The status words of all steps, in plan order.
+    pub fn steps(&self) -> Vec<&'static str> {
+        self.execution.view().steps.iter().map(|step| step.status).collect()
+    }
+
+    pub fn part(&self, name: &str) -> &Part {
+        self.execution.part(&part(name)).unwrap_or_else(|| panic!("there is no part {name}"))
+    }
+
+    /// What is waited for: `approval a`, `doubt a`, `failure a`, `compensation a`, `limit Calls`, `drift x.y`.
+    pub fn asks(&self) -> Vec<String> {
+        let describe = |ask: Ask| match ask {
+            Ask::Approval { part, .. } => format!("approval {part}"),
+            Ask::Doubt { part, .. } => format!("doubt {part}"),
+            Ask::Failure { step, .. } => format!("failure {step}"),
+            Ask::Compensation { part, .. } => format!("compensation {part}"),
+            Ask::Limit { limit, .. } => format!("limit {limit:?}"),
+            Ask::Drift { tool, .. } => format!("drift {tool}"),
+        };
+        self.execution.questions().into_iter().map(describe).collect()
+    }
+
+    /// The deviations so far: `Skipped a`.
+    pub fn deviations(&self) -> Vec<String> {
+        let describe = |(kind, step, _): &(_, Option<StepId>, String)| {
+            format!("{kind:?} {}", step.as_ref().map_or("", StepId::as_str))
+        };
+        self.execution.deviations().iter().map(describe).collect()
+    }
+
+    /// The parameters and key of the last call of a part.
+    pub fn call(&self, name: &str) -> &ToolCall {
+        let found = self.last.calls.iter().find(|call| call.part == part(name));
+        found.unwrap_or_else(|| panic!("{name} was not called: {:?}", self.calls()))
+    }
+
+    /// The hash of the call a part asks approval for.
+    pub fn asked(&self, name: &str) -> Hash {
+        match &self.part(name).state {
+            PartState::Asking { call, .. } => *call,
+            state => panic!("{name} does not ask for approval: {state:?}"),
+        }
+    }
+
+    /// Milliseconds until the execution wants to be woken.
+    pub fn wakes_in(&self) -> Option<i64> {
+        self.execution.wake_at().map(|when| when.0 - self.now.0)
+    }
+
+    fn running(&self, name: &str) -> Option<Attempt> {
+        match &self.part(name).state {
+            PartState::Running(attempt) => Some(*attempt),
+            PartState::InDoubt { probing: Probing::Running(attempt), .. } => Some(*attempt),
+            _ => None,
+        }
+    }
+}
+
+pub fn identity() -> Identity {
+    Identity { tenant: TenantId::new("acme"), execution: ExecutionId::new("exec_scene") }
+}
+
+/// The name of an event's variant.
+pub fn event_name(event: &Event) -> String {
+    let text = format!("{event:?}");
+    text.split([' ', '{']).next().unwrap_or_default().to_owned()
+}
+
+fn describe(call: &ToolCall) -> String {
+    let side = match call.side {
+        Side::Do => "",
+        Side::Fallback => "fallback ",
+        Side::Undo => "undo ",
+        Side::Probe => "probe ",
+    };
+    let again = if call.attempt > 1 { format!("#{}", call.attempt) } else { String::new() };
+    format!("{side}{}{again}", call.part)
+}

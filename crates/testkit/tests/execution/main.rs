@@ -1,0 +1,23 @@
+//! Executions by tables: one file per theme, one binary so that it is linked once.
+
+mod agent;
+mod answers;
+mod approvals;
+mod compensation;
+mod conditions;
+mod context;
+mod control;
+mod doubts;
+mod fallback;
+mod fan_out;
+mod forward;
+mod found;
+mod limits;
+mod policies;
+mod random;
+mod refusals;
+mod replan;
+mod replay;
+mod retries;
+mod transitions;
+mod view;
