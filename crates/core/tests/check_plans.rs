@@ -2,6 +2,8 @@
 //!
 //! `UPDATE_GOLDENS=1` rewrites the expected findings; look at the difference before committing it.
 
+#![allow(clippy::unwrap_used)]
+
 use proptest::prelude::*;
 use rutter_core::plan::Driver;
 use rutter_core::plan::check::{Checked, read_and_check};

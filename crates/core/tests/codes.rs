@@ -1,5 +1,7 @@
 //! The list of codes, the source, the bad plans and docs/errors.md agree with each other.
 
+#![allow(clippy::unwrap_used)]
+
 use rutter_core::plan::codes::CODES;
 use rutter_core::tool::catalog;
 use serde_json::Value;

@@ -2,6 +2,8 @@
 //!
 //! `UPDATE_GOLDENS=1` rewrites what is expected; look at the difference before committing it.
 
+#![allow(clippy::unwrap_used)]
+
 use rutter_core::plan::check::read_and_check;
 use rutter_core::plan::diff::diff;
 use rutter_core::plan::document::Format;

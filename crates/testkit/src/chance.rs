@@ -9,7 +9,7 @@ impl Chance {
         Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -18,7 +18,7 @@ impl Chance {
     }
 
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
+        self.draw() % bound.max(1)
     }
 
     pub fn percent(&mut self, percent: u64) -> bool {

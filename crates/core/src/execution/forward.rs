@@ -240,12 +240,10 @@ impl Draft<'_> {
         for at in ready {
             let step = at.step();
             if self.execution.steps[step].stage == Stage::Waiting {
-                match self.execution.is_wanted(step) {
-                    Ok(false) => {
-                        self.skip(step)?;
-                        continue;
-                    }
-                    Ok(true) | Err(_) => {}
+                // A condition that cannot be worked out is the agent's to judge.
+                if self.execution.is_wanted(step) == Ok(false) {
+                    self.skip(step)?;
+                    continue;
                 }
                 if self.execution.plan.steps[step].for_each.is_some() {
                     // A list that cannot be worked out is the agent's to deal with.
@@ -255,10 +253,10 @@ impl Draft<'_> {
                     continue;
                 }
             }
-            if self.execution.plan.steps[step].approval.is_some() {
-                if let Ok(prepared) = self.execution.prepare(at, Side::Do) {
-                    self.ask(at, Side::Do, &prepared)?;
-                }
+            if self.execution.plan.steps[step].approval.is_some()
+                && let Ok(prepared) = self.execution.prepare(at, Side::Do)
+            {
+                self.ask(at, Side::Do, &prepared)?;
             }
         }
         Ok(())

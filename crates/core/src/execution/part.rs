@@ -231,11 +231,10 @@ impl Part {
                 self.may_have_happened(*side, !harmless);
                 self.close_series(*then);
             }
-            Event::DoubtSettled { side: Side::Undo, happened, .. } => {
-                if *happened && !Mutation::UndoTwice.is_active() {
-                    self.undone();
-                }
-            }
+            Event::DoubtSettled { side: Side::Undo, happened: true, .. }
+                if Mutation::UndoTwice.is_active() => {}
+            Event::DoubtSettled { side: Side::Undo, happened: true, .. } => self.undone(),
+            Event::DoubtSettled { side: Side::Undo, happened: false, .. } => {}
             Event::DoubtSettled { side, happened, result, then, .. } => {
                 if *happened {
                     self.happened(*side, result.clone(), harmless);

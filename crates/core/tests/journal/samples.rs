@@ -241,6 +241,7 @@ fn attempts(v: &mut Values) -> Vec<Event> {
             side: v.side(),
             attempt: v.small(1),
             answer: v.pick(&answers),
+            cost_micros: v.number(0),
         },
         Event::PreparationFailed { part: v.part(), side: v.side(), failure: v.failure() },
         Event::RetryAbandoned { part: v.part(), side: v.side(), failure: v.failure() },

@@ -61,8 +61,8 @@ impl Disk {
         for record in records {
             let mut salts = || {
                 let mut salt = [0; 16];
-                salt[..8].copy_from_slice(&chance.next().to_be_bytes());
-                salt[8..].copy_from_slice(&chance.next().to_be_bytes());
+                salt[..8].copy_from_slice(&chance.draw().to_be_bytes());
+                salt[8..].copy_from_slice(&chance.draw().to_be_bytes());
                 Salt(salt)
             };
             let (entry, payloads) = self.chain.seal(record, &mut salts).expect("live payloads are present");
