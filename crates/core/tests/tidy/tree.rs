@@ -42,8 +42,8 @@ pub fn parents_of(path: &str) -> Option<(Vec<String>, String)> {
     let name = file.strip_suffix(".rs")?;
     let is_root = is_test_target(path)
         || ["/benches", "/examples", "/src/bin"].iter().any(|roots| folder.ends_with(roots))
-        || (folder.ends_with("/src") && ["lib", "main"].contains(&name))
-        || file == "build.rs";
+        || (folder.ends_with("/src") && name == "lib")
+        || ["main.rs", "build.rs"].contains(&file);
     if is_root {
         return None;
     }
@@ -53,19 +53,24 @@ pub fn parents_of(path: &str) -> Option<(Vec<String>, String)> {
         // A folder of a bench serves several of them, by path.
         let (above, shared) = folder.rsplit_once('/')?;
         let mut parents = vec![format!("{folder}.rs")];
+        if above.ends_with("/tests") {
+            parents.push(format!("{folder}/main.rs"));
+        }
         if above.ends_with("/benches") {
             parents = walk(&root().join(above)).into_iter().map(|file| file.path).collect();
         }
-        parents.retain(|parent| !parent.contains(&format!("/{shared}/")));
+        parents.retain(|parent| !parent.contains(&format!("/benches/{shared}/")));
         parents
     };
     Some((parents, name.to_owned()))
 }
 
-/// Whether a file is a test program of its own.
+/// Whether a file is a test program of its own: `tests/name.rs` or `tests/name/main.rs` of a crate.
 pub fn is_test_target(path: &str) -> bool {
-    path.rsplit_once('/')
-        .is_some_and(|(folder, _)| folder.ends_with("/tests") && folder.matches('/').count() == 2)
+    match path.split('/').collect::<Vec<_>>()[..] {
+        ["crates", _, "tests", _] | ["crates", _, "tests", _, "main.rs"] => true,
+        _ => false,
+    }
 }
 
 /// Whether a file declares a module of this name, or by a path that ends in it.
@@ -108,7 +113,11 @@ fn modules_have_the_parents_that_rust_gives_them() {
         parents("crates/core/src/plan.rs"),
         Some(vec!["crates/core/src/lib.rs".into(), "crates/core/src/main.rs".into()])
     );
-    assert_eq!(parents("crates/core/tests/tidy/tree.rs"), Some(vec!["crates/core/tests/tidy.rs".into()]));
+    assert_eq!(parents("crates/core/tests/tidy/main.rs"), None);
+    assert_eq!(
+        parents("crates/core/tests/tidy/tree.rs"),
+        Some(vec!["crates/core/tests/tidy.rs".into(), "crates/core/tests/tidy/main.rs".into()])
+    );
 }
 
 #[test]
