@@ -5,9 +5,11 @@
 
 pub mod crew;
 pub mod disk;
+mod inspect;
 pub mod monitor;
 pub mod mutation;
 pub mod plans;
+pub mod tally;
 pub mod voyage;
 pub mod world;
 
@@ -15,7 +17,7 @@ use mutation::Mistake;
 use rutter_core::tool::ToolCatalog;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use voyage::Tally;
+use tally::Tally;
 
 /// A seed whose voyage broke a promise.
 #[derive(Clone, Debug)]

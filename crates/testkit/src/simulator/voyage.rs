@@ -5,19 +5,19 @@ use super::disk::Disk;
 use super::monitor::Monitor;
 use super::mutation::{self, DriverMutation};
 use super::plans;
+use super::tally::Tally;
 use super::world::{self, Weather, World};
 use crate::chance::Chance;
 use rutter_core::actor::Actor;
 use rutter_core::execution::input::{Input, Moment, ToolCall};
 use rutter_core::execution::part::PartState;
-use rutter_core::execution::step::Stage;
 use rutter_core::execution::view::Status;
 use rutter_core::execution::{Execution, Identity, Phase, decide};
 use rutter_core::id::{ExecutionId, TenantId};
-use rutter_core::journal::event::{EndedAs, Event, PlanRef, Record, Side};
+use rutter_core::journal::event::{Event, PlanRef, Record};
 use rutter_core::journal::payload::Payload;
 use rutter_core::plan::Driver;
-use rutter_core::time::{Millis, Timestamp};
+use rutter_core::time::Timestamp;
 use rutter_core::tool::{Outcome, Safety, ToolCatalog};
 use serde_json::Value;
 use std::sync::Arc;
@@ -25,63 +25,43 @@ use std::sync::Arc;
 /// More turns than any voyage needs; one that takes them does not end.
 const TURNS_MAX: u32 = 4_000;
 
-/// What the voyages amounted to, so that nobody can pass by doing nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
-    pub voyages: u64,
-    pub entries: u64,
-    pub crashes: u64,
-    pub fenced: u64,
-    pub refusals: u64,
-    pub doubts: u64,
-    pub replans: u64,
-    pub compensations: u64,
-    pub late_answers: u64,
-    pub approvals: u64,
-    pub deviations: u64,
-    pub handovers: u64,
-    pub prefixes: u64,
-    pub steps_begun: u64,
-    pub steps_completed: u64,
-    pub calls: u64,
-    pub ended: [u64; 5],
-    pub waiting: u64,
-}
-
 /// A call on its way: what will be answered, and when.
 #[derive(Clone, Debug)]
-struct Flight {
+pub(super) struct Flight {
     call: ToolCall,
     at: Option<Timestamp>,
     outcome: Option<Outcome>,
 }
 
 /// A process that was thought dead and is not.
-struct Zombie {
+#[derive(Debug)]
+pub(super) struct Zombie {
     execution: Execution,
     epoch: u64,
     head: usize,
 }
 
-struct Voyage<'a> {
-    chance: Chance,
-    catalog: &'a ToolCatalog,
-    document: Value,
-    identity: Identity,
-    disk: Disk,
-    epoch: u64,
-    execution: Execution,
-    monitor: Monitor,
-    world: World,
-    weather: Weather,
-    crash_percent: u64,
+/// A voyage under way.
+#[derive(Debug)]
+pub struct Voyage<'a> {
+    pub(super) chance: Chance,
+    pub(super) catalog: &'a ToolCatalog,
+    pub(super) document: Value,
+    pub(super) identity: Identity,
+    pub(super) disk: Disk,
+    pub(super) epoch: u64,
+    pub(super) execution: Execution,
+    pub(super) monitor: Monitor,
+    pub(super) world: World,
+    pub(super) weather: Weather,
+    pub(super) crash_percent: u64,
     /// How often somebody interferes.
-    unrest_percent: u64,
-    inbox: Vec<Input>,
-    flights: Vec<Flight>,
-    zombie: Option<Zombie>,
-    now: Timestamp,
-    tally: Tally,
+    pub(super) unrest_percent: u64,
+    pub(super) inbox: Vec<Input>,
+    pub(super) flights: Vec<Flight>,
+    pub(super) zombie: Option<Zombie>,
+    pub(super) now: Timestamp,
+    pub(super) tally: Tally,
 }
 
 /// Sails one seed; an error says which promise was broken.
@@ -281,8 +261,8 @@ impl Voyage<'_> {
             Err(decide::Error::Broken(broken)) => return Err(format!("decided an illegal event: {broken}")),
         };
         let early = mutation::is_active(DriverMutation::CallBeforeAppend);
-        if early {
-            self.call(&decision.calls)?;
+        if early && !self.call(&decision.calls)? {
+            return Ok(());
         }
         if self.crashes() {
             return self.crash();
@@ -309,32 +289,12 @@ impl Voyage<'_> {
         for record in records {
             before.apply(record).map_err(|error| error.to_string())?;
             self.monitor.observe(record, before.plan())?;
-            self.count(&record.event);
+            self.tally.count(&record.event);
         }
         if before != self.execution {
             return Err("applying the records does not lead where deciding led".into());
         }
         Ok(())
-    }
-
-    fn count(&mut self, event: &Event) {
-        let tally = &mut self.tally;
-        match event {
-            Event::AttemptFailed { then: rutter_core::journal::event::Then::InDoubt, .. }
-            | Event::AttemptLost { then: rutter_core::journal::event::Then::InDoubt, .. } => {
-                tally.doubts += 1
-            }
-            Event::Replanned { .. } => tally.replans += 1,
-            Event::CompensationStarted { .. } => tally.compensations += 1,
-            Event::LateAnswerArrived { .. } => tally.late_answers += 1,
-            Event::ApprovalGranted { .. } => tally.approvals += 1,
-            Event::DeviationFound { .. } => tally.deviations += 1,
-            Event::HandedOver { .. } => tally.handovers += 1,
-            Event::AttemptStarted { side: Side::Do, attempt: 1, .. } => tally.steps_begun += 1,
-            Event::AttemptSucceeded { side: Side::Do | Side::Fallback, .. } => tally.steps_completed += 1,
-            Event::ExecutionEnded { outcome, .. } => tally.ended[*outcome as usize] += 1,
-            _ => {}
-        }
     }
 
     fn do_deed(&mut self, deed: Deed) {
@@ -443,138 +403,8 @@ impl Voyage<'_> {
             }
         }
     }
-
-    /// Compares what was recorded with what really happened.
-    fn inspect(&mut self) -> Result<(), String> {
-        self.tally.entries = self.disk.records.len() as u64;
-        self.tally.calls = self.world.calls;
-        let read_back = self.disk.read_back()?;
-        let replayed =
-            Execution::replay(self.identity.clone(), &read_back).map_err(|error| error.to_string())?;
-        if replayed != self.execution {
-            return Err("the journal read back does not give the live state".into());
-        }
-        for (part, done) in &self.world.done {
-            let undone = self.monitor.undone.get(part).copied().unwrap_or(0);
-            if *done > 1 + undone {
-                return Err(format!("{part} took effect {done} times, undone {undone} times"));
-            }
-        }
-        for (part, undone) in &self.world.undone {
-            let asked = self.monitor.undo_asked.get(part).copied().unwrap_or(0);
-            if *undone > asked {
-                return Err(format!("{part} was undone {undone} times, asked for {asked} times"));
-            }
-        }
-        for part in &self.world.standing {
-            if self.execution.part(part).is_none_or(|part| part.effect.is_none() && !part.is_active()) {
-                return Err(format!("{part} took effect, and the execution does not know"));
-            }
-        }
-        self.inspect_end()
-    }
-
-    fn inspect_end(&self) -> Result<(), String> {
-        let view = self.execution.view();
-        if self.execution.brief().is_empty() {
-            return Err("an empty brief".into());
-        }
-        let Some(outcome) = self.execution.outcome() else { return Ok(()) };
-        for (part, state) in self.execution.parts() {
-            if state.is_active() && !matches!(state.state, PartState::InDoubt { .. }) {
-                return Err(format!("{part} is {:?} after the end", state.state));
-            }
-        }
-        for (step, stage) in self.execution.stages() {
-            if !stage.is_settled()
-                && !view
-                    .questions
-                    .iter()
-                    .any(|ask| matches!(ask, rutter_core::execution::view::Ask::Doubt { .. }))
-            {
-                return Err(format!("step {step:?} is {stage:?} after the end"));
-            }
-            let done = |part: &PartState| {
-                matches!(
-                    part,
-                    PartState::Completed { .. }
-                        | PartState::Compensated { .. }
-                        | PartState::CompensationFailed { .. }
-                        | PartState::InDoubt { side: Side::Undo, .. }
-                )
-            };
-            let parts = self.execution.parts().filter(|(id, _)| id.step == *step);
-            if stage == Stage::Completed && parts.into_iter().any(|(_, part)| !done(&part.state)) {
-                return Err(format!("step {step:?} is completed and one of its parts is not"));
-            }
-            if outcome == EndedAs::Completed && !matches!(stage, Stage::Completed | Stage::Skipped) {
-                return Err(format!("completed, and step {step:?} is {stage:?}"));
-            }
-        }
-        if outcome == EndedAs::Compensated {
-            for part in &self.world.standing {
-                let undoable = self.execution.undo_scope(None).contains(part);
-                if undoable || !view.remains.contains(part) {
-                    return Err(format!("compensated, and {part} still stands"));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Every prefix of the journal is a place to recover from.
-    fn recover_every_prefix(&mut self) -> Result<(), String> {
-        let records = &self.disk.records;
-        let mut execution =
-            Execution::open(self.identity.clone(), &records[0]).map_err(|error| error.to_string())?;
-        let inputs = match &records[0].event {
-            Event::ExecutionOpened { inputs, .. } => inputs.value().cloned().unwrap_or_default(),
-            _ => Arc::default(),
-        };
-        let mut monitor = Monitor::new(execution.plan().clone(), &inputs);
-        for record in &records[1..] {
-            execution.apply(record).map_err(|error| error.to_string())?;
-            monitor.observe(record, execution.plan())?;
-            self.tally.prefixes += 1;
-            let (mut recovered, mut watch) = (execution.clone(), monitor.clone());
-            let moment = Moment { now: record.at.plus(Millis(1)), room: 2 };
-            let decision = recovered.decide(&Actor::rutter(), Input::Recovered, moment);
-            let decision = decision.map_err(|error| format!("a prefix does not recover: {error}"))?;
-            for record in &decision.records {
-                watch
-                    .observe(record, recovered.plan())
-                    .map_err(|why| format!("recovering a prefix: {why}"))?;
-            }
-        }
-        Ok(())
-    }
 }
 
 fn returned(call: &ToolCall, outcome: Outcome) -> Input {
     Input::Returned { part: call.part.clone(), side: call.side, attempt: call.attempt, outcome }
-}
-
-impl Tally {
-    pub fn add(&mut self, other: &Tally) {
-        self.voyages += other.voyages;
-        self.entries += other.entries;
-        self.crashes += other.crashes;
-        self.fenced += other.fenced;
-        self.refusals += other.refusals;
-        self.doubts += other.doubts;
-        self.replans += other.replans;
-        self.compensations += other.compensations;
-        self.late_answers += other.late_answers;
-        self.approvals += other.approvals;
-        self.deviations += other.deviations;
-        self.handovers += other.handovers;
-        self.prefixes += other.prefixes;
-        self.steps_begun += other.steps_begun;
-        self.steps_completed += other.steps_completed;
-        self.calls += other.calls;
-        for (mine, theirs) in self.ended.iter_mut().zip(other.ended) {
-            *mine += theirs;
-        }
-        self.waiting += other.waiting;
-    }
 }

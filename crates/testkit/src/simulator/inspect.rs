@@ -1,0 +1,116 @@
+//! After a voyage: what was recorded against what really happened, and every prefix of the journal as a place to
+//! recover from.
+
+use super::monitor::Monitor;
+use super::voyage::Voyage;
+use rutter_core::actor::Actor;
+use rutter_core::execution::Execution;
+use rutter_core::execution::input::{Input, Moment};
+use rutter_core::execution::part::PartState;
+use rutter_core::execution::step::Stage;
+use rutter_core::execution::view::Ask;
+use rutter_core::journal::event::{EndedAs, Event, Side};
+use rutter_core::time::Millis;
+use std::sync::Arc;
+
+impl Voyage<'_> {
+    /// Compares what was recorded with what really happened.
+    pub(super) fn inspect(&mut self) -> Result<(), String> {
+        self.tally.entries = self.disk.records.len() as u64;
+        self.tally.calls = self.world.calls;
+        let read_back = self.disk.read_back()?;
+        let replayed =
+            Execution::replay(self.identity.clone(), &read_back).map_err(|error| error.to_string())?;
+        if replayed != self.execution {
+            return Err("the journal read back does not give the live state".into());
+        }
+        for (part, done) in &self.world.done {
+            let undone = self.monitor.undone.get(part).copied().unwrap_or(0);
+            if *done > 1 + undone {
+                return Err(format!("{part} took effect {done} times, undone {undone} times"));
+            }
+        }
+        for (part, undone) in &self.world.undone {
+            let asked = self.monitor.undo_asked.get(part).copied().unwrap_or(0);
+            if *undone > asked {
+                return Err(format!("{part} was undone {undone} times, asked for {asked} times"));
+            }
+        }
+        for part in &self.world.standing {
+            if self.execution.part(part).is_none_or(|part| part.effect.is_none() && !part.is_active()) {
+                return Err(format!("{part} took effect, and the execution does not know"));
+            }
+        }
+        self.inspect_end()
+    }
+
+    fn inspect_end(&self) -> Result<(), String> {
+        let view = self.execution.view();
+        if self.execution.brief().is_empty() {
+            return Err("an empty brief".into());
+        }
+        let Some(outcome) = self.execution.outcome() else { return Ok(()) };
+        for (part, state) in self.execution.parts() {
+            if state.is_active() && !matches!(state.state, PartState::InDoubt { .. }) {
+                return Err(format!("{part} is {:?} after the end", state.state));
+            }
+        }
+        for (step, stage) in self.execution.stages() {
+            if !stage.is_settled() && !view.questions.iter().any(|ask| matches!(ask, Ask::Doubt { .. })) {
+                return Err(format!("step {step:?} is {stage:?} after the end"));
+            }
+            let done = |part: &PartState| {
+                matches!(
+                    part,
+                    PartState::Completed { .. }
+                        | PartState::Compensated { .. }
+                        | PartState::CompensationFailed { .. }
+                        | PartState::InDoubt { side: Side::Undo, .. }
+                )
+            };
+            let parts = self.execution.parts().filter(|(id, _)| id.step == *step);
+            if stage == Stage::Completed && parts.into_iter().any(|(_, part)| !done(&part.state)) {
+                return Err(format!("step {step:?} is completed and one of its parts is not"));
+            }
+            if outcome == EndedAs::Completed && !matches!(stage, Stage::Completed | Stage::Skipped) {
+                return Err(format!("completed, and step {step:?} is {stage:?}"));
+            }
+        }
+        if outcome == EndedAs::Compensated {
+            for part in &self.world.standing {
+                let undoable = self.execution.undo_scope(None).contains(part);
+                if undoable || !view.remains.contains(part) {
+                    return Err(format!("compensated, and {part} still stands"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every prefix of the journal is a place to recover from.
+    pub(super) fn recover_every_prefix(&mut self) -> Result<(), String> {
+        let records = &self.disk.records;
+        let mut execution =
+            Execution::open(self.identity.clone(), &records[0]).map_err(|error| error.to_string())?;
+        let inputs = match &records[0].event {
+            Event::ExecutionOpened { inputs, .. } => inputs.value().cloned().unwrap_or_default(),
+            _ => Arc::default(),
+        };
+        let mut monitor = Monitor::new(execution.plan().clone(), &inputs);
+        for record in &records[1..] {
+            execution.apply(record).map_err(|error| error.to_string())?;
+            monitor.observe(record, execution.plan())?;
+            self.tally.prefixes += 1;
+            let (mut recovered, mut watch) = (execution.clone(), monitor.clone());
+            let moment = Moment { now: record.at.plus(Millis(1)), room: 2 };
+            let decision = recovered.decide(&Actor::rutter(), Input::Recovered, moment);
+            let decision = decision.map_err(|error| format!("a prefix does not recover: {error}"))?;
+            for record in &decision.records {
+                watch
+                    .observe(record, recovered.plan())
+                    .map_err(|why| format!("recovering a prefix: {why}"))?;
+            }
+        }
+        Ok(())
+    }
+}

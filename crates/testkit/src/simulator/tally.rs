@@ -1,0 +1,68 @@
+//! What voyages amounted to, so that nobody can pass by doing nothing.
+
+use rutter_core::journal::event::{Event, Side, Then};
+
+/// Totals of one voyage or of many.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub voyages: u64,
+    pub entries: u64,
+    pub crashes: u64,
+    pub fenced: u64,
+    pub refusals: u64,
+    pub doubts: u64,
+    pub replans: u64,
+    pub compensations: u64,
+    pub late_answers: u64,
+    pub approvals: u64,
+    pub deviations: u64,
+    pub handovers: u64,
+    pub prefixes: u64,
+    pub steps_begun: u64,
+    pub steps_completed: u64,
+    pub calls: u64,
+    pub ended: [u64; 5],
+    pub waiting: u64,
+}
+
+impl Tally {
+    pub fn count(&mut self, event: &Event) {
+        match event {
+            Event::AttemptFailed { then: Then::InDoubt, .. }
+            | Event::AttemptLost { then: Then::InDoubt, .. } => self.doubts += 1,
+            Event::Replanned { .. } => self.replans += 1,
+            Event::CompensationStarted { .. } => self.compensations += 1,
+            Event::LateAnswerArrived { .. } => self.late_answers += 1,
+            Event::ApprovalGranted { .. } => self.approvals += 1,
+            Event::DeviationFound { .. } => self.deviations += 1,
+            Event::HandedOver { .. } => self.handovers += 1,
+            Event::AttemptStarted { side: Side::Do, attempt: 1, .. } => self.steps_begun += 1,
+            Event::AttemptSucceeded { side: Side::Do | Side::Fallback, .. } => self.steps_completed += 1,
+            Event::ExecutionEnded { outcome, .. } => self.ended[*outcome as usize] += 1,
+            _ => {}
+        }
+    }
+
+    pub fn add(&mut self, other: &Tally) {
+        self.voyages += other.voyages;
+        self.entries += other.entries;
+        self.crashes += other.crashes;
+        self.fenced += other.fenced;
+        self.refusals += other.refusals;
+        self.doubts += other.doubts;
+        self.replans += other.replans;
+        self.compensations += other.compensations;
+        self.late_answers += other.late_answers;
+        self.approvals += other.approvals;
+        self.deviations += other.deviations;
+        self.handovers += other.handovers;
+        self.prefixes += other.prefixes;
+        self.steps_begun += other.steps_begun;
+        self.steps_completed += other.steps_completed;
+        self.calls += other.calls;
+        for (mine, theirs) in self.ended.iter_mut().zip(other.ended) {
+            *mine += theirs;
+        }
+        self.waiting += other.waiting;
+    }
+}

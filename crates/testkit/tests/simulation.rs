@@ -1,0 +1,43 @@
+//! A short simulation with every test run: clean voyages keep every promise, and each deliberate mistake is noticed.
+
+use rutter_testkit::simulator::{mutation, simulate};
+
+#[test]
+fn clean_voyages_break_no_promise_and_get_something_done() {
+    let report = simulate(0..1_500, None, 3);
+    assert!(report.violations.is_empty(), "{:#?}", report.violations);
+    let tally = report.tally;
+    assert!(tally.steps_completed * 2 >= tally.steps_begun, "{tally:?}");
+    for (what, count) in [
+        ("crashes", tally.crashes),
+        ("fenced", tally.fenced),
+        ("doubts", tally.doubts),
+        ("replans", tally.replans),
+        ("compensations", tally.compensations),
+        ("late answers", tally.late_answers),
+        ("approvals", tally.approvals),
+        ("deviations", tally.deviations),
+        ("hand-overs", tally.handovers),
+        ("refusals", tally.refusals),
+    ] {
+        assert!(count > 10, "only {count} {what} in {} voyages", tally.voyages);
+    }
+    assert!(tally.ended.iter().all(|ends| *ends > 10), "{:?}", tally.ended);
+}
+
+#[test]
+fn every_deliberate_mistake_is_noticed() {
+    let mistakes = mutation::all();
+    assert!(mistakes.len() >= 15);
+    for (name, mistake) in mistakes {
+        let report = simulate(0..6_000, Some(mistake), 1);
+        assert!(!report.violations.is_empty(), "{name} was not noticed");
+    }
+}
+
+#[test]
+fn the_same_seed_tells_the_same_story() {
+    let catalog = rutter_testkit::simulator::plans::catalog();
+    let story = || rutter_testkit::simulator::voyage::tell(7, &catalog).expect("a plan");
+    assert_eq!(story(), story());
+}
