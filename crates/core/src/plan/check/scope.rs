@@ -3,7 +3,7 @@
 use super::place::Role;
 use super::site::{Purpose, Site};
 use super::sketch::Sketch;
-use crate::plan::schema::{Lookup, schema_at};
+use crate::plan::schema::Lookup;
 use crate::plan::{Call, Step};
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ pub(super) fn lookup(
     let Some((root, rest)) = path.split_first() else { return Lookup::Unknown };
     match (root.as_str(), rest) {
         ("inputs", _) => {
-            sketch.draft.inputs.as_ref().map_or(Lookup::Unknown, |schema| schema_at(schema, rest))
+            sketch.draft.inputs.as_ref().map_or(Lookup::Unknown, |schema| sketch.look_up(schema, rest))
         }
         ("steps", [id, field, rest @ ..]) => match field.as_str() {
             "status" => Lookup::Known(json!({"type": "string"})),
@@ -55,7 +55,7 @@ fn result_of_step(sketch: &Sketch<'_>, id: &str, path: &[String]) -> Lookup {
     let step = &sketch.steps[position];
     // With a fallback the result is one tool's or the other's, and only the step's own schema covers both.
     let of_call = |path: &[String]| match (&step.output, &step.fallback) {
-        (Some(schema), Some(_)) => schema_at(schema, path),
+        (Some(schema), Some(_)) => sketch.look_up(schema, path),
         (None, Some(_)) => Lookup::Unknown,
         (schema, None) => result_of_call(sketch, &step.call, schema.as_deref(), path),
     };
@@ -70,10 +70,10 @@ fn result_of_step(sketch: &Sketch<'_>, id: &str, path: &[String]) -> Lookup {
 
 /// The step's own schema comes first, then what the tool says of itself.
 fn result_of_call(sketch: &Sketch<'_>, call: &Call, own: Option<&Value>, path: &[String]) -> Lookup {
-    let own = own.map_or(Lookup::Unknown, |schema| schema_at(schema, path));
+    let own = own.map_or(Lookup::Unknown, |schema| sketch.look_up(schema, path));
     let output = sketch.tool(call).and_then(|tool| tool.output.as_deref());
     match (own, output) {
-        (Lookup::Unknown | Lookup::Undeclared { .. }, Some(schema)) => schema_at(schema, path),
+        (Lookup::Unknown | Lookup::Undeclared { .. }, Some(schema)) => sketch.look_up(schema, path),
         (own, _) => own,
     }
 }

@@ -14,6 +14,7 @@ use crate::plan::draft::{
 use crate::plan::expression::Expression;
 use crate::plan::graph::Graph;
 use crate::plan::pointer;
+use crate::plan::schema::{Lookup, schema_at};
 use crate::plan::template::Template;
 use crate::plan::wording::{self, Guess, quoted};
 use crate::plan::{
@@ -22,7 +23,7 @@ use crate::plan::{
 };
 use crate::tool::{Safety, Tool};
 use serde_json::Value;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -43,6 +44,8 @@ pub(super) struct Sketch<'a> {
     /// Calls, by pointer, whose parameters did not compile: nothing more can be said about them.
     pub(super) broken: HashSet<String>,
     guesses_left: Cell<u32>,
+    /// What schemas said of paths, by the schema's address: many steps use the same tools.
+    looked_up: RefCell<HashMap<(usize, String), Lookup>>,
     /// `None` while steps need each other in a ring.
     pub(super) graph: Option<Graph>,
     pub(super) diagnostics: Vec<Diagnostic>,
@@ -57,6 +60,7 @@ impl<'a> Sketch<'a> {
             index: HashMap::with_capacity(draft.steps.len()),
             broken: HashSet::new(),
             guesses_left: Cell::new(GUESSES_MAX),
+            looked_up: RefCell::default(),
             graph: None,
             diagnostics: Vec::new(),
         };
@@ -89,10 +93,12 @@ impl<'a> Sketch<'a> {
         let fine = self.diagnostics.iter().all(|found| found.severity != Severity::Error);
         let graph = self.graph.filter(|_| fine)?;
         let draft = self.draft;
-        let named: HashSet<&ToolName> =
-            self.steps.iter().flat_map(Step::calls).map(|call| &call.tool).collect();
-        let tools =
-            named.iter().filter_map(|name| Some(((*name).clone(), self.tools.get(*name)?.clone()))).collect();
+        let mut tools = BTreeMap::new();
+        for call in self.steps.iter().flat_map(Step::calls) {
+            if let Some(tool) = self.tools.get(&call.tool).filter(|_| !tools.contains_key(&call.tool)) {
+                tools.insert(call.tool.clone(), Arc::clone(tool));
+            }
+        }
         Some(Plan {
             hash: Hash::of(&[&draft.source]),
             name: draft.name.clone(),
@@ -133,6 +139,12 @@ impl<'a> Sketch<'a> {
 
     pub(super) fn tool(&self, call: &Call) -> Option<&'a Arc<Tool>> {
         self.tools.get(&call.tool)
+    }
+
+    /// What a schema of this plan or of its tools says of a path.
+    pub(super) fn look_up(&self, schema: &Value, path: &[String]) -> Lookup {
+        let key = (std::ptr::from_ref(schema).addr(), path.join("/"));
+        self.looked_up.borrow_mut().entry(key).or_insert_with(|| schema_at(schema, path)).clone()
     }
 
     /// Guesses what was meant, as long as that stays cheap for the whole plan.

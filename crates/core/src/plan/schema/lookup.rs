@@ -174,6 +174,9 @@ impl<'s> Walk<'s> {
                 .fold(Types::NONE, Types::or),
             _ => Types::ALL,
         };
+        if is_plain(map) {
+            return types;
+        }
         if let Some(Value::Array(options)) = map.get("enum") {
             types = types.and(options.iter().map(Types::of).fold(Types::NONE, Types::or));
         }
@@ -203,6 +206,9 @@ impl<'s> Walk<'s> {
             return Found::Unknown;
         }
         let types = self.types(schema, depth);
+        if types == Types::OBJECT && is_plain(map) {
+            return property(map, segment);
+        }
         if !types.is_empty() && types.and(Types::OBJECT.or(Types::ARRAY)).is_empty() {
             return Found::Missing(Vec::new());
         }
@@ -250,6 +256,22 @@ impl<'s> Walk<'s> {
         }
         schema
     }
+}
+
+/// Whether a schema speaks of nothing but its type and its properties, as most do. Looking at its few keys costs less
+/// than asking for every keyword it might have.
+fn is_plain(map: &Map<String, Value>) -> bool {
+    const PLAIN: [&str; 8] = [
+        "type",
+        "properties",
+        "required",
+        "additionalProperties",
+        "description",
+        "title",
+        "$schema",
+        "default",
+    ];
+    map.keys().all(|key| PLAIN.contains(&key.as_str()))
 }
 
 fn list<'v>(map: &'v Map<String, Value>, key: &str) -> &'v [Value] {
