@@ -79,7 +79,10 @@ fn replay(c: &mut Criterion) {
     let mut group = c.benchmark_group("replay");
     group.throughput(Throughput::Elements(drive.records.len() as u64));
     group.bench_function("10000_events", |b| {
-        b.iter(|| Execution::replay(shape::identity(), black_box(&drive.records)).unwrap());
+        b.iter(|| {
+            Execution::replay(shape::identity(), black_box(&drive.records))
+                .expect("it was carried out like this")
+        });
     });
     group.finish();
 }
@@ -101,7 +104,9 @@ fn look_at(c: &mut Criterion) {
         // A wake that finds nothing to do is the most frequent decision of all.
         group.bench_function(BenchmarkId::new("idle_wake", shape), |b| {
             let mut execution = execution.clone();
-            b.iter(|| execution.decide(&Actor::rutter(), Input::Wake, moment).unwrap());
+            b.iter(|| {
+                execution.decide(&Actor::rutter(), Input::Wake, moment).expect("a wake is always possible")
+            });
         });
     }
     group.finish();

@@ -244,10 +244,9 @@ fn dependencies(manifest: &str) -> Vec<String> {
 fn names(code: &str, name: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(name).any(|(at, _)| {
-        let before = code[..at].chars().next_back().is_some_and(is_word);
-        let after = code[at + name.len()..].chars().next().is_some_and(is_word);
-        let (first, last) = (name.starts_with(is_word), name.ends_with(is_word));
-        !(first && before) && !(last && after)
+        let goes_on_before = name.starts_with(is_word) && code[..at].ends_with(is_word);
+        let goes_on_after = name.ends_with(is_word) && code[at + name.len()..].starts_with(is_word);
+        !goes_on_before && !goes_on_after
     })
 }
 

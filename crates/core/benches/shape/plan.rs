@@ -142,14 +142,17 @@ pub struct Drive {
 impl Drive {
     pub fn open(plan: &Arc<Plan>, items: usize) -> Drive {
         let opening = opening(plan, items);
-        let execution = Execution::open(identity(), &opening).unwrap();
+        let execution = Execution::open(identity(), &opening).expect("the plan was checked");
         Drive { execution, records: vec![opening], waiting: VecDeque::new(), now: Timestamp(0) }
     }
 
     pub fn decide(&mut self, input: Input) {
         self.now.0 += 1;
         let moment = Moment { now: self.now, room: PLACES - self.waiting.len() as u32 };
-        let Decision { records, calls } = self.execution.decide(&Actor::rutter(), input, moment).unwrap();
+        let Decision { records, calls } = self
+            .execution
+            .decide(&Actor::rutter(), input, moment)
+            .expect("everything asked here is possible");
         self.records.extend(records);
         self.waiting.extend(calls);
     }

@@ -67,10 +67,8 @@ pub fn parents_of(path: &str) -> Option<(Vec<String>, String)> {
 
 /// Whether a file is a test program of its own: `tests/name.rs` or `tests/name/main.rs` of a crate.
 pub fn is_test_target(path: &str) -> bool {
-    match path.split('/').collect::<Vec<_>>()[..] {
-        ["crates", _, "tests", _] | ["crates", _, "tests", _, "main.rs"] => true,
-        _ => false,
-    }
+    let names: Vec<&str> = path.split('/').collect();
+    matches!(names[..], ["crates", _, "tests", _] | ["crates", _, "tests", _, "main.rs"])
 }
 
 /// Whether a file declares a module of this name, or by a path that ends in it.
