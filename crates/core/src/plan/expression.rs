@@ -7,7 +7,6 @@
 mod arithmetic;
 mod evaluate;
 mod filter;
-mod nearest;
 mod node;
 mod parse;
 mod test;
@@ -23,7 +22,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) use evaluate::{json_bytes, write_text};
-pub(crate) use nearest::nearest;
 pub(crate) use token::find_close;
 
 /// What an expression can see. Only what it reads is looked up.

@@ -7,8 +7,8 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
-use super::expression::nearest;
 use super::template::Template;
+use super::wording::guess;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
@@ -154,8 +154,8 @@ fn build(schema: &Value) -> Result<Validator, SchemaError> {
 fn unknown_key<'a>(key: &str, expected: impl Iterator<Item = &'a str> + Clone) -> String {
     let mut known: Vec<&str> = expected.clone().take(20).collect();
     known.sort_unstable();
-    match nearest(key, expected) {
-        Some(meant) => format!("unknown key \"{key}\", did you mean \"{meant}\"?"),
+    match guess(key, expected) {
+        Some(meant) => format!("unknown key \"{key}\", did you mean \"{}\"?", meant.word()),
         None if known.is_empty() => format!("unknown key \"{key}\""),
         None => format!("unknown key \"{key}\", expected one of {}", known.join(", ")),
     }

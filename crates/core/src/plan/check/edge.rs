@@ -9,6 +9,7 @@ use crate::plan::draft::{Shape, StepDraft};
 use crate::plan::expression::{Expression, ExpressionError};
 use crate::plan::graph::{Cycle, Need, NeedKind};
 use crate::plan::wording::{Guess, quoted};
+use std::ops::Range;
 
 /// Collects every edge, and reports every name that leads nowhere.
 pub(super) fn collect(sketch: &Sketch<'_>) -> (Vec<(usize, Need)>, Vec<Diagnostic>) {
@@ -151,9 +152,20 @@ fn reason(sketch: &Sketch<'_>, draft: &StepDraft, next: &StepDraft) -> String {
     }
 }
 
-/// What is wrong with the text of an expression.
-pub(super) fn refused(error: &ExpressionError, pointer: String) -> Diagnostic {
-    let found = Diagnostic::error("expression.invalid", pointer, &error.message);
+/// What is wrong with a text that holds an expression, and where in it.
+pub(super) fn refused(
+    error: &ExpressionError,
+    text: &str,
+    range: Option<&Range<usize>>,
+    pointer: String,
+) -> Diagnostic {
+    // People count characters, and a pointer leads to the whole text only.
+    let before = range.and_then(|range| text.get(..range.start));
+    let message = match before {
+        Some(before) => format!("at character {}: {}", before.chars().count() + 1, error.message),
+        None => error.message.clone(),
+    };
+    let found = Diagnostic::error("expression.invalid", pointer, message);
     match &error.hint {
         Some(hint) => found.hint(hint),
         None => found,

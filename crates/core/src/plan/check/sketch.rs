@@ -285,15 +285,26 @@ impl<'a> Sketch<'a> {
     }
 
     fn expression(&mut self, text: &str, pointer: String) -> Option<Expression> {
-        Expression::compile(text).map_err(|error| self.diagnostics.push(edge::refused(&error, pointer))).ok()
+        let error = match Expression::compile(text) {
+            Ok(expression) => return Some(expression),
+            Err(error) => error,
+        };
+        // It may be written in braces, which are not part of it.
+        let written = self.draft.document.pointer(&pointer).and_then(Value::as_str).unwrap_or(text);
+        let start = written.find(text).unwrap_or_default();
+        let range = error.range.clone().map(|range| start + range.start..start + range.end);
+        self.diagnostics.push(edge::refused(&error, written, range.as_ref(), pointer));
+        None
     }
 
     fn template(&mut self, draft: &CallDraft) -> Template {
-        Template::compile(&Value::Object(draft.parameters.clone())).unwrap_or_else(|errors| {
+        let parameters = Value::Object(draft.parameters.clone());
+        Template::compile(&parameters).unwrap_or_else(|errors| {
             self.broken.insert(draft.pointer.clone());
             for error in &errors {
                 let pointer = format!("{}/parameters{}", draft.pointer, error.pointer);
-                let mut found = edge::refused(&error.error, pointer);
+                let text = parameters.pointer(&error.pointer).and_then(Value::as_str).unwrap_or_default();
+                let mut found = edge::refused(&error.error, text, error.range.as_ref(), pointer);
                 if error.pointer.ends_with("/secret") {
                     found.code = "plan.secret";
                 }

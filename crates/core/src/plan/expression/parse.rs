@@ -3,10 +3,11 @@
 mod path;
 mod stage;
 
+use super::ExpressionError;
 use super::node::{Choice, Comparison, Kind, Node, Operator};
 use super::token::{Token, Word, tokenize, wrong};
-use super::{ExpressionError, nearest};
 use crate::limits;
+use crate::plan::wording::guess;
 use serde_json::Value;
 use std::ops::Range;
 
@@ -335,8 +336,8 @@ fn unknown(
     known: impl IntoIterator<Item = &'static str>,
 ) -> ExpressionError {
     let known: Vec<&str> = known.into_iter().collect();
-    let hint = match nearest(name, known.iter().copied()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
+    let hint = match guess(name, known.iter().copied()) {
+        Some(meant) => format!("did you mean `{}`?", meant.word()),
         None if known.is_empty() => "there are none".to_owned(),
         None => format!("there are: {}", known.join(", ")),
     };

@@ -153,18 +153,11 @@ impl Order<'_> {
         let widest = width.into_iter().max().unwrap_or(0);
         if widest > 1 {
             let message = format!("up to {widest} steps do not need each other and still run one by one");
-            let fix = PatchOp::Add {
-                path: format!("{}/max_parallel", self.sketch.root()),
-                value: widest.min(4).into(),
-            };
+            let pointer = format!("{}/steps", self.sketch.root());
+            // No fix: which of the two is meant only the author knows, and a repair must not change what happens.
             self.found.push(
-                Diagnostic::warning(
-                    "lint.parallel_possible",
-                    format!("{}/steps", self.sketch.root()),
-                    message,
-                )
-                .hint("set \"max_parallel\" to let them run at once, or to 1 to keep it so")
-                .fix(vec![fix]),
+                Diagnostic::warning("lint.parallel_possible", pointer, message)
+                    .hint("set \"max_parallel\" to let them run at once, or to 1 to keep it so"),
             );
         }
     }
