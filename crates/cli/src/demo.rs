@@ -11,7 +11,7 @@ mod tools;
 use crate::Exit;
 use crate::args::DemoArgs;
 use crate::report::plural;
-use crate::table::{Paint, listed};
+use crate::table::Paint;
 use crate::terminal::Terminal;
 use anyhow::Context;
 use ending::Ending;
@@ -24,6 +24,8 @@ use teller::Teller;
 
 /// Long enough to follow a line, short enough for a few seconds in all.
 const PAUSE: Duration = Duration::from_millis(60);
+/// More counters than this are told as a sum.
+const COUNTERS_MAX: usize = 6;
 
 pub(crate) fn run(args: &DemoArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     let pause = if args.fast || !terminal.is_interactive { Duration::ZERO } else { PAUSE };
@@ -37,7 +39,7 @@ pub(crate) fn run(args: &DemoArgs, terminal: &Terminal) -> anyhow::Result<Exit> 
     )?;
     let mut endings = Vec::new();
     for ((title, shown, play), number) in SCENES.into_iter().zip(1..) {
-        teller.open(number, title, shown, if number == 5 { 12 } else { 7 })?;
+        teller.open(number, title, shown)?;
         let ending = play(&theatre).with_context(|| format!("scene {number} broke off"))?;
         tell_ending(&teller, &ending)?;
         teller.close(ending.json(number, title))?;
@@ -52,12 +54,19 @@ pub(crate) fn run(args: &DemoArgs, terminal: &Terminal) -> anyhow::Result<Exit> 
 }
 
 fn tell_ending(teller: &Teller, ending: &Ending) -> anyhow::Result<()> {
-    if !ending.effects.is_empty() {
-        let counts: Vec<String> =
-            ending.effects.iter().map(|(tool, effects)| format!("{tool} {effects}")).collect();
-        teller.say(&format!("\nEffects: {}", listed(&counts)))?;
+    let effects: u64 = ending.effects.values().sum();
+    let counted = match ending.effects.len() {
+        0 => String::new(),
+        1..=COUNTERS_MAX => {
+            let counts = ending.effects.iter().map(|(tool, effects)| format!("{tool}={effects}"));
+            format!("Effects: {}", counts.collect::<Vec<_>>().join(", "))
+        }
+        tools => format!("Effects: {effects}, of {tools} tools"),
+    };
+    if !counted.is_empty() {
+        teller.say(&format!("\n{counted}"))?;
     }
-    let gap = if ending.effects.is_empty() { "\n" } else { "" };
+    let gap = if counted.is_empty() { "\n" } else { "" };
     teller.text(&format!("{gap}{}\n", Paint::Green.on(&format!("End: {}", ending.words))))?;
     for promise in ending.broken() {
         teller.text(&format!("{}\n", Paint::Red.on(&format!("Not as told: {promise}"))))?;

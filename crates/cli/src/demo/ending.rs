@@ -35,6 +35,10 @@ impl Ending {
         self.calls += stage.tools.calls();
         self.done_twice += stage.tools.done_twice();
         self.check("nothing was done twice", stage.tools.done_twice() == 0);
+        // What the plan names and never happened is told too.
+        for step in &stage.execution.plan().steps {
+            self.effects.entry(step.call.tool.to_string()).or_default();
+        }
         for (tool, effects) in stage.tools.effects() {
             *self.effects.entry(tool).or_default() += effects;
         }

@@ -1,8 +1,7 @@
 //! The journal of one execution as an export on disk: written entry by entry, read back, verified.
 
 use anyhow::{Context, bail};
-use rutter_core::execution::Execution;
-use rutter_core::execution::Identity;
+use rutter_core::execution::{Execution, Identity};
 use rutter_core::id::{ExecutionId, TenantId};
 use rutter_core::journal::chain::Chain;
 use rutter_core::journal::checkpoint::{Checkpoint, CheckpointGuard};
@@ -23,7 +22,7 @@ const TENANT: &str = "demo";
 
 #[derive(Debug)]
 pub(crate) struct Journal {
-    pub(crate) path: PathBuf,
+    path: PathBuf,
     file: File,
     identity: Identity,
     chain: Chain,
@@ -84,27 +83,35 @@ impl Journal {
         self.write(&[Line::Checkpoint(CheckpointLine { note, consistency: Vec::new() })])
     }
 
-    /// Checks the file as somebody else would who knows the key.
-    pub(crate) fn verify(&self) -> anyhow::Result<Verdict> {
-        verify(&self.path, &self.key)
-    }
-
     /// Rebuilds the execution from what is on the disk and nothing else. The plan is found by its hash.
     pub(crate) fn replay(&self, plan: &Arc<Plan>) -> anyhow::Result<Execution> {
-        let verdict = self.verify()?;
+        Ok(self.load(plan)?.0)
+    }
+
+    /// The same for a process that is to go on writing: what was in memory is forgotten.
+    pub(crate) fn recover(&mut self, plan: &Arc<Plan>) -> anyhow::Result<Execution> {
+        let (execution, chain, frontier) = self.load(plan)?;
+        self.file = OpenOptions::new().append(true).open(&self.path)?;
+        (self.chain, self.frontier) = (chain, frontier);
+        Ok(execution)
+    }
+
+    fn load(&self, plan: &Arc<Plan>) -> anyhow::Result<(Execution, Chain, Frontier)> {
+        let verdict = verify(&self.path, &self.key)?;
         if !verdict.is_clean() {
             bail!("the journal is not as it was written: {verdict}");
         }
         let text = fs::read(&self.path)?;
         let mut chain = Chain::new(self.identity.tenant.clone(), self.identity.execution.clone());
-        let mut records = Vec::new();
+        let (mut frontier, mut records) = (Frontier::default(), Vec::new());
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let Line::Entry(line) = Line::parse(line).map_err(anyhow::Error::msg)? else { continue };
             let mut record = chain.follow(&line.entry())?.open(&|wanted| kept(&line, wanted))?;
             record.event.supply_plan(&|hash| (hash == plan.hash).then(|| plan.clone()));
+            frontier.append(merkle::leaf(line.hash), &mut |_, _| {});
             records.push(record);
         }
-        Ok(Execution::replay(self.identity.clone(), &records)?)
+        Ok((Execution::replay(self.identity.clone(), &records)?, chain, frontier))
     }
 
     fn origin(&self) -> String {

@@ -39,7 +39,7 @@ impl Narrator {
                     Then::RetryAt(when) => format!("; again in {}", when.since(record.at)),
                     Then::InDoubt => "; in doubt".to_owned(),
                     Then::FallBack => "; falls back".to_owned(),
-                    Then::GiveUp => "; for good".to_owned(),
+                    Then::GiveUp => String::new(),
                 };
                 (Sign::Failed, part.to_string(), format!("{}: {failure}{then}", self.call(part, *side)))
             }
@@ -61,8 +61,9 @@ impl Narrator {
                 let sign = if *happened { Sign::Done } else { Sign::Failed };
                 (sign, part.to_string(), format!("{what}, says {who}"))
             }
-            Event::ApprovalRequested { part, tool, .. } => {
-                (Sign::Doubt, part.to_string(), format!("{tool} needs a person's yes"))
+            Event::ApprovalRequested { part, tool, parameters, .. } => {
+                let words = format!("{tool}({}) needs a person's yes", first(parameters));
+                (Sign::Doubt, part.to_string(), words)
             }
             Event::ApprovalGranted { part, call, .. } => {
                 (Sign::Done, part.to_string(), format!("{} approves call {}", record.actor, call.short()))
@@ -72,15 +73,17 @@ impl Narrator {
                     "" => String::new(),
                     names => format!(": {names} cancelled"),
                 };
-                (Sign::Note, step.to_string(), format!("policy {}{cancelled}", word(action)))
+                (
+                    Sign::Note,
+                    step.to_string(),
+                    format!("failed for good; its policy: {}{cancelled}", word(action)),
+                )
             }
             Event::DeviationFound { kind, step, description } => {
                 let who = step.as_ref().map(ToString::to_string).unwrap_or_default();
                 (Sign::Failed, who, format!("not as planned, {}: {description}", word(kind)))
             }
-            Event::HandedOver { to, reason } => {
-                (Sign::Note, String::new(), format!("handed over to the {}: {reason}", word(to)))
-            }
+            Event::HandedOver { to, reason } => (Sign::Note, word(to), format!("takes over: {reason}")),
             _ => return None,
         };
         Some(Progress { sign, who, words })

@@ -3,16 +3,16 @@
 use super::ending::Ending;
 use super::journal::{Journal, verify};
 use super::stage::{Played, Stage, agent, person};
-use super::teller::{Teller, WIDTH};
+use super::teller::{Progress, Sign, Teller, WIDTH};
 use super::tools::{Fault, Tools};
 use crate::plan::preview::guarantee;
 use crate::plan::undo_sign;
 use crate::report::{Subject, count};
 use crate::table::{Cell, Paint, columns, wrapped_to};
 use crate::terminal::Terminal;
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use rutter_core::actor::Actor;
-use rutter_core::execution::input::Input;
+use rutter_core::execution::input::{Input, Refusal};
 use rutter_core::execution::view::{Ask, Status};
 use rutter_core::id::{PartId, StepId, ToolName};
 use rutter_core::journal::note::SigningKey;
@@ -57,12 +57,14 @@ pub(crate) const SCENES: [(&str, &str, Scene); 6] = [
     ),
     (
         "A lost answer and a dead process",
-        "A charge that may have happened is never repeated blindly: somebody finds out.",
+        "This payment service does not promise to drop repeats. A charge that may have happened \
+         is not repeated blindly: somebody finds out first.",
         doubt,
     ),
     (
         "A yes to one exact call",
-        "An approval comes from a person and holds for the very call they saw.",
+        "Two orders wait for a yes to their charge, one of 129 EUR and this one of 1290 EUR. An \
+         approval comes from a person and holds for the very call they saw.",
         approval,
     ),
     (
@@ -83,7 +85,6 @@ fn mistakes(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     let document = Document::read(broken.as_bytes(), Format::Yaml).map_err(|_| anyhow!("not a document"))?;
     let checked = read_and_check(broken.as_bytes(), Format::Yaml, &catalog, Driver::Server, None);
     let subject = Subject::new("order.yaml", &broken, Some(&document.spans));
-    teller.text("\n")?;
     for found in &checked.diagnostics {
         teller.text(&subject.render_to(found, WIDTH))?;
     }
@@ -92,10 +93,11 @@ fn mistakes(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
 
     let plan = compile(ORDER, &catalog)?;
     let preview = preview(&plan);
-    let mut rows = Vec::new();
+    let heading = ["", "STEP", "EFFECT", "", "UNDO"].map(|name| Cell::new(name, Paint::Dim));
+    let mut rows = vec![heading.to_vec()];
     for step in &preview.steps {
         rows.push(vec![
-            Cell::from("").indented(1),
+            Cell::from(" "),
             Cell::new(step.step.as_str(), Paint::Bold),
             guarantee(step.guarantee.kind).into(),
             undo_sign(step.undo.coverage, theatre.terminal.signs),
@@ -104,7 +106,11 @@ fn mistakes(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     }
     teller.text(&columns(&rows).iter().map(|line| format!("{line}\n")).collect::<String>())?;
     let no_return = preview.point_of_no_return.as_ref().map(|point| point.step.as_str());
-    teller.say(&format!("\nPoint of no return: {}.", no_return.unwrap_or("none")))?;
+    teller.say(&format!("\nPoint of no return: {}", no_return.unwrap_or("none")))?;
+    if let Some(step) = preview.steps.first() {
+        let sentence = format!("If nobody knows whether {} happened: {}", step.step, step.guarantee.in_doubt);
+        teller.say(&sentence)?;
+    }
 
     let mut ending = Ending::new("3 mistakes told, nothing started; the plan without them is accepted");
     ending.check("three errors were found", checked.plan.is_none() && checked.diagnostics.len() == 3);
@@ -127,15 +133,13 @@ fn undoing(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
 
     let mut ending = Ending::new("the execution ended compensated: money back, then goods; no mail");
     ending.check("it ended compensated", stage.execution.status() == Status::Compensated);
-    for (tool, effects) in [
-        ("payments.charge", 1),
-        ("payments.refund", 1),
-        ("inventory.release", 1),
-        ("shipping.book", 0),
-        ("mail.send", 0),
-    ] {
-        ending.check(&format!("{tool} took effect {effects} times"), stage.tools.effects_of(tool) == effects);
-    }
+    let made: Vec<&str> = stage.tools.made().map(|(tool, _)| tool).collect();
+    let expected = ["inventory.reserve", "payments.charge", "payments.refund", "inventory.release"];
+    ending.check("refund first, then release, and nothing else", made == expected);
+    let refund = stage.tools.made().find(|(tool, _)| *tool == "payments.refund");
+    let refunded = refund.map(|(_, parameters)| &parameters["charge"]);
+    ending.check("the refund is of the charge that was made", refunded == Some(&json!("charge-1")));
+    ending.check("no mail was sent", stage.tools.effects_of("mail.send") == 0);
     ending.close(&mut stage)?;
     Ok(ending)
 }
@@ -143,7 +147,6 @@ fn undoing(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
 fn doubt(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     let teller = theatre.teller;
     let catalog = catalog_without_keys()?;
-    teller.say("This payment service does not promise to drop repeats.\n")?;
     let plan = compile(ORDER, &catalog)?;
     let mut stage = theatre.lose_the_charge("3-with-probe", &plan, &catalog)?;
     stage.crash_and_recover()?;
@@ -176,6 +179,7 @@ fn doubt(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
         evidence: Arc::new(json!({ "statement": "line 12" })),
     };
     let refusal = stage.offer(&agent(), settle.clone())?;
+    theatre.tell_refusal(&agent(), "says that it happened", refusal.as_ref())?;
     stage.give(&person(), settle)?;
     stage.play()?;
     ending.check("without a probe it waited", waits);
@@ -189,7 +193,7 @@ fn doubt(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
 fn approval(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     let catalog = catalog()?;
     let plan = compile(ORDER, &catalog)?;
-    // What Ada saw: the same order for less money. Its call has another hash.
+    // The cheaper order, which Ada looks at by mistake. Its call has another hash.
     let silent = Teller::silent(*theatre.terminal);
     let beside = Theatre { teller: &silent, key: theatre.key.clone(), ..*theatre };
     let tools = Tools::new(catalog.clone());
@@ -205,8 +209,8 @@ fn approval(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     let yes = |call| Input::Approve { part: part.clone(), call, reason: "fine".to_owned() };
     let mut ending = Ending::new("two wrong approvals refused, the right one used once; completed");
     for (actor, call, code, told) in [
-        (agent(), asked, "execution.not_a_person", "approves its own call of 1290 EUR"),
-        (person(), seen, "execution.other_call", "approves a call of 129 EUR, seen elsewhere"),
+        (agent(), asked, "execution.not_a_person", "approves its own call"),
+        (person(), seen, "execution.other_call", "approves the call of the other order"),
     ] {
         let refusal = stage.offer(&actor, yes(call))?;
         theatre.tell_refusal(&actor, told, refusal.as_ref())?;
@@ -229,7 +233,8 @@ fn handing_over(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     let inputs = json!({ "user": "kim", "successor": "lou" });
     let mut stage = theatre.stage("5-off-boarding", (&plan, Driver::Agent), inputs, Tools::new(catalog))?;
     stage.agent_does("login", "identity.disable_login", json!({ "user": "kim" }))?;
-    stage.agent_does("login", "identity.disable_login", json!({ "user": "kim" }))?;
+    stage.agent_calls("login", "identity.disable_login", &json!({ "user": "kim" }))?;
+    teller.note("login", "was called again all the same; this tool drops repeats")?;
     stage.agent_does("licence_chat", "licences.release", json!({ "user": "kim", "product": "chat" }))?;
     teller.say("\nThe agent is gone. All that whoever takes over has to read:\n")?;
     for line in stage.execution.brief().lines() {
@@ -305,7 +310,7 @@ impl<'a> Theatre<'a> {
         stage.play()?;
         stage.approve("the amount is right")?;
         if stage.play()? != Played::AnswerLost {
-            return Err(anyhow!("the charge was answered"));
+            bail!("the charge was answered");
         }
         let entries = stage.journal.entries();
         let words = format!("the process dies; a new one has only the file with its {entries} entries");
@@ -313,13 +318,7 @@ impl<'a> Theatre<'a> {
         Ok(stage)
     }
 
-    fn tell_refusal(
-        &self,
-        actor: &Actor,
-        told: &str,
-        refusal: Option<&rutter_core::execution::input::Refusal>,
-    ) -> anyhow::Result<()> {
-        use super::teller::{Progress, Sign};
+    fn tell_refusal(&self, actor: &Actor, told: &str, refusal: Option<&Refusal>) -> anyhow::Result<()> {
         let words = match refusal {
             Some(refusal) => format!("{actor} {told}; refused: {refusal} ({})", refusal.code),
             None => format!("{actor} {told}; it was let through"),
@@ -330,26 +329,25 @@ impl<'a> Theatre<'a> {
 }
 
 impl Stage<'_> {
-    /// The agent says that it begins, calls the tool itself, and says how it ended.
+    /// The agent calls the tool itself, and says how that ended.
     fn agent_does(&mut self, step: &str, tool: &str, parameters: Value) -> anyhow::Result<()> {
-        let (part, tool) = (PartId::whole(StepId::new(step)), ToolName::new(tool));
+        let Some(Outcome::Done { result, .. }) = self.agent_calls(step, tool, &parameters)? else {
+            bail!("{tool} did not answer the agent");
+        };
+        let part = PartId::whole(StepId::new(step));
+        self.give(&agent(), Input::RecordFinished { part, result })
+    }
+
+    /// The agent says what it begins, and calls the tool.
+    fn agent_calls(&mut self, step: &str, tool: &str, parameters: &Value) -> anyhow::Result<Option<Outcome>> {
+        let tool = ToolName::new(tool);
         let started = Input::RecordStarted {
-            part: part.clone(),
+            part: PartId::whole(StepId::new(step)),
             tool: Some(tool.clone()),
             parameters: Some(Arc::new(parameters.clone())),
         };
-        let begun_before = self.execution.deviations().len();
         self.give(&agent(), started)?;
-        let outcome = self.tools.call(&tool, &parameters);
-        let is_repeat = self.execution.deviations()[begun_before..]
-            .iter()
-            .any(|(kind, ..)| *kind == rutter_core::journal::event::Deviation::Duplicate);
-        match outcome {
-            Some(Outcome::Done { result, .. }) if !is_repeat => {
-                self.give(&agent(), Input::RecordFinished { part, result })
-            }
-            _ => Ok(()),
-        }
+        Ok(self.tools.call(&tool, parameters))
     }
 }
 

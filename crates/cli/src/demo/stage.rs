@@ -47,6 +47,7 @@ impl<'a> Stage<'a> {
     ) -> anyhow::Result<Stage<'a>> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let now = Timestamp(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
+        teller.set_names(plan.steps.iter().map(|step| step.id.as_str().len()).max().unwrap_or(0));
         let identity = journal.identity().clone();
         let opened = opening(plan, driver, Arc::new(inputs), &identity.execution, person(), now)?;
         journal.append(std::slice::from_ref(&opened))?;
@@ -105,7 +106,7 @@ impl<'a> Stage<'a> {
     /// The process dies and another takes over: all it has is the file.
     pub(crate) fn crash_and_recover(&mut self) -> anyhow::Result<()> {
         self.calls.clear();
-        self.execution = self.journal.replay(&self.plan)?;
+        self.execution = self.journal.recover(&self.plan)?;
         self.give(&Actor::rutter(), Input::Recovered)
     }
 

@@ -41,7 +41,7 @@ pub(crate) enum Sign {
 
 impl Teller {
     pub(crate) fn new(terminal: Terminal, is_json: bool, pause: Duration) -> Teller {
-        Teller { terminal, is_json, pause, names: Cell::new(8), progress: RefCell::default() }
+        Teller { terminal, is_json, pause, names: Cell::new(0), progress: RefCell::default() }
     }
 
     /// Tells nobody: for what has to happen beside the story.
@@ -49,13 +49,17 @@ impl Teller {
         Teller::new(terminal, true, Duration::ZERO)
     }
 
-    pub(crate) fn open(&self, number: u32, title: &str, shown: &str, names: usize) -> io::Result<()> {
-        self.names.set(names);
+    pub(crate) fn open(&self, number: u32, title: &str, shown: &str) -> io::Result<()> {
         let rule = self.terminal.signs.rule;
         let rest = WIDTH.saturating_sub(title.chars().count() + 7);
         let heading = format!("{} {number}. {title} {}", rule.repeat(2), rule.repeat(rest));
         self.text(&format!("\n{}\n", Paint::Bold.on(&heading)))?;
-        self.say(shown)
+        self.say(&format!("{shown}\n"))
+    }
+
+    /// Makes room for names of this length.
+    pub(crate) fn set_names(&self, width: usize) {
+        self.names.set(width);
     }
 
     /// A sentence of the story.

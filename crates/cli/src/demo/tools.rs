@@ -72,6 +72,11 @@ impl Tools {
         self.effects().get(tool).copied().unwrap_or(0)
     }
 
+    /// The calls that took effect, in their order, by what tells them from others.
+    pub(crate) fn made(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.made.iter().map(|made| (made.tool.as_str(), &made.identity))
+    }
+
     /// Calls that took effect more than once.
     pub(crate) fn done_twice(&self) -> u64 {
         self.made.iter().filter(|made| made.effects > 1).count() as u64
