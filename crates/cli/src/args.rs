@@ -21,7 +21,7 @@ Exit codes:
   0  done; warnings are allowed
   1  `plan diff`: the plans differ
   2  wrong usage, a file that cannot be read, a plan with errors (with --strict also warnings)
-  4  internal error, or the output could not be written
+  4  internal error, a demo that did not end as told, or the output could not be written
 
 Answers go to stdout, remarks to stderr. `-` as a file is stdin.";
 
@@ -34,12 +34,28 @@ pub(crate) enum Colour {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// See what Rutter does, in six scenes and a few seconds; nothing outside is called
+    #[command(after_help = EXIT_CODES)]
+    Demo(DemoArgs),
     /// Look at plans without carrying them out
     #[command(subcommand)]
     Plan(PlanCommand),
     /// Print the completion script of a shell
     #[command(after_help = "For bash, put this into ~/.bashrc:  source <(rutter completions bash)")]
     Completions { shell: Shell },
+}
+
+#[derive(Debug, Options)]
+pub(crate) struct DemoArgs {
+    /// Do not pause between lines
+    #[arg(long)]
+    pub(crate) fast: bool,
+    /// Keep the journals, and say where they are
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Print one JSON object per scene
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

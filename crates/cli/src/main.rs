@@ -2,6 +2,7 @@
 
 mod args;
 mod completions;
+mod demo;
 mod graph;
 mod plan;
 mod report;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, terminal: &Terminal) -> anyhow::Result<Exit> {
     match command {
+        Command::Demo(args) => demo::run(&args, terminal),
         Command::Plan(PlanCommand::Check(args)) => plan::check::run(&args, terminal),
         Command::Plan(PlanCommand::Preview(args)) => plan::preview::run(&args, terminal),
         Command::Plan(PlanCommand::Graph(args)) => plan::graph::run(&args, terminal),

@@ -201,7 +201,7 @@ fn heading(plan: &Plan) -> String {
 }
 
 /// The sign for what undoing can achieve.
-fn undo_sign(coverage: Coverage, signs: Signs) -> Cell {
+pub(crate) fn undo_sign(coverage: Coverage, signs: Signs) -> Cell {
     match coverage {
         Coverage::Undoable => Cell::new(signs.undoable, Paint::Green),
         Coverage::Partly => Cell::new(signs.partly, Paint::Yellow),

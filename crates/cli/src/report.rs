@@ -1,6 +1,6 @@
 //! Findings as people and programs read them, pointing into the text they are about.
 
-use crate::table::{COLUMNS, wrapped};
+use crate::table::{COLUMNS, wrapped_to};
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet, normalize_untrusted_str};
 use rutter_core::plan::diagnostic::{Diagnostic, Severity};
 use rutter_core::plan::document::Spans;
@@ -30,6 +30,11 @@ impl<'a> Subject<'a> {
 
     /// Renders a finding the way compilers do, coloured.
     pub(crate) fn render(&self, found: &Diagnostic) -> String {
+        self.render_to(found, COLUMNS)
+    }
+
+    /// The same with a width of its own.
+    pub(crate) fn render_to(&self, found: &Diagnostic, width: usize) -> String {
         let level = match found.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
@@ -55,9 +60,9 @@ impl<'a> Subject<'a> {
             };
         }
         if let Some(hint) = &found.hint {
-            group = group.element(Level::HELP.message(wrapped(&normalize_untrusted_str(hint), 0)));
+            group = group.element(Level::HELP.message(wrapped_to(&normalize_untrusted_str(hint), 0, width)));
         }
-        let mut text = Renderer::styled().term_width(COLUMNS).render(&[group]);
+        let mut text = Renderer::styled().term_width(width).render(&[group]);
         text.push_str("\n\n");
         text
     }

@@ -79,11 +79,16 @@ fn line(row: &[Cell], widths: &[usize]) -> String {
 
 /// Breaks a text into lines of at most `COLUMNS`, all but the first indented.
 pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+    wrapped_to(text, indent, COLUMNS)
+}
+
+/// The same with a width of its own.
+pub(crate) fn wrapped_to(text: &str, indent: usize, width_max: usize) -> String {
     let mut wrapped = String::new();
     let mut used = 0;
     for (at, word) in text.split(' ').enumerate() {
         let width = chars(word);
-        if used > indent && used + 1 + width > COLUMNS {
+        if used > indent && used + 1 + width > width_max {
             wrapped.push('\n');
             wrapped.push_str(&" ".repeat(indent));
             used = indent;

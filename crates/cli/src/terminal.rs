@@ -3,12 +3,14 @@
 use crate::args::Colour;
 use crate::graph::Pen;
 use anstream::{AutoStream, ColorChoice};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terminal {
     colour: ColorChoice,
     pub(crate) signs: Signs,
+    /// A person watches, so that a pause has a sense.
+    pub(crate) is_interactive: bool,
 }
 
 impl Terminal {
@@ -22,7 +24,7 @@ impl Terminal {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
         let is_dumb = variable("TERM").is_some_and(|term| term == "dumb");
         let signs = if !is_dumb && is_utf8(locale.as_deref()) { Signs::UNICODE } else { Signs::ASCII };
-        Terminal { colour, signs }
+        Terminal { colour, signs, is_interactive: io::stdout().is_terminal() }
     }
 
     /// Writes an answer to stdout.
@@ -39,7 +41,7 @@ impl Terminal {
     }
 }
 
-/// The signs for what undoing can achieve, and the pen for graphs.
+/// The signs for what undoing can achieve and for what became of an attempt, and the pen for graphs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Signs {
     pub(crate) undoable: &'static str,
@@ -47,16 +49,35 @@ pub(crate) struct Signs {
     pub(crate) not_undoable: &'static str,
     pub(crate) nothing: &'static str,
     pub(crate) rule: &'static str,
+    pub(crate) done: &'static str,
+    pub(crate) failed: &'static str,
+    pub(crate) undone: &'static str,
     pub(crate) pen: Pen,
 }
 
 impl Signs {
-    pub(crate) const UNICODE: Signs =
-        Signs {
-            undoable: "✓", partly: "±", not_undoable: "✗", nothing: "·", rule: "─", pen: Pen::UNICODE
-        };
-    pub(crate) const ASCII: Signs =
-        Signs { undoable: "+", partly: "~", not_undoable: "x", nothing: ".", rule: "-", pen: Pen::ASCII };
+    pub(crate) const UNICODE: Signs = Signs {
+        undoable: "✓",
+        partly: "±",
+        not_undoable: "✗",
+        nothing: "·",
+        rule: "─",
+        done: "✓",
+        failed: "✗",
+        undone: "↩",
+        pen: Pen::UNICODE,
+    };
+    pub(crate) const ASCII: Signs = Signs {
+        undoable: "+",
+        partly: "~",
+        not_undoable: "x",
+        nothing: ".",
+        rule: "-",
+        done: "+",
+        failed: "x",
+        undone: "<",
+        pen: Pen::ASCII,
+    };
 }
 
 /// Makes a text from a plan safe to print: no control characters, so no escape sequences.

@@ -118,7 +118,7 @@ fn rule(words: &str, signs: Signs) -> String {
 }
 
 /// How often the effect can happen, in words.
-fn guarantee(kind: GuaranteeKind) -> &'static str {
+pub(crate) fn guarantee(kind: GuaranteeKind) -> &'static str {
     match kind {
         GuaranteeKind::NoEffect => "none, reads only",
         GuaranteeKind::AtLeastOnce => "repeatable",
