@@ -58,7 +58,7 @@ pub fn maybe(category: Category) -> Outcome {
 }
 
 pub fn person() -> Actor {
-    Actor::person("ada")
+    Actor::person("operator")
 }
 
 pub fn agent() -> Actor {

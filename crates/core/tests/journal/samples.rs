@@ -144,7 +144,7 @@ impl Values {
     }
 
     fn actor(&mut self) -> Actor {
-        let name = self.text("ada");
+        let name = self.text("operator");
         self.pick(&[Actor::rutter(), Actor::agent(&name), Actor::person(&name)])
     }
 

@@ -36,7 +36,7 @@ pub enum Deed {
 }
 
 fn person(input: Input) -> Move {
-    Move { actor: Actor::person("ada"), input, deed: Deed::None }
+    Move { actor: Actor::person("operator"), input, deed: Deed::None }
 }
 
 fn agent(input: Input) -> Move {

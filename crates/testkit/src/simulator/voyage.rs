@@ -156,7 +156,7 @@ impl Voyage<'_> {
                         vec![plan.steps[self.chance.index(plan.steps.len())].id.clone()]
                     });
                     let input = Input::Compensate { steps, reason: "changed our mind".into() };
-                    self.turn(Move { actor: Actor::person("ada"), input, deed: Deed::None })?;
+                    self.turn(Move { actor: Actor::person("operator"), input, deed: Deed::None })?;
                     continue;
                 }
                 return Ok(());
@@ -211,7 +211,7 @@ impl Voyage<'_> {
 
     /// Nothing moves by itself: somebody must, or it is a defect that nothing says so.
     fn get_going(&mut self) -> Result<Option<Move>, String> {
-        let person = |input| Move { actor: Actor::person("ada"), input, deed: Deed::None };
+        let person = |input| Move { actor: Actor::person("operator"), input, deed: Deed::None };
         let reason = || "go on".to_owned();
         match self.execution.status() {
             Status::Paused => Ok(Some(person(Input::Resume { reason: reason() }))),

@@ -110,5 +110,5 @@ fn who_asked_is_recorded_and_what_follows_is_ours() {
     let mut scene = Scene::started("steps: [{id: a, tool: t.once, approval: true}]");
     scene.approve("a");
     let actors: Vec<String> = scene.last.records.iter().map(|record| record.actor.to_string()).collect();
-    assert_eq!(actors, ["ada", "rutter"]);
+    assert_eq!(actors, ["operator", "rutter"]);
 }
