@@ -126,10 +126,17 @@ pub struct CallDraft {
     /// Where the object that holds `tool` and `parameters` stands.
     pub pointer: String,
     pub tool: String,
-    pub parameters: Map<String, Value>,
+    /// Always an object; shared with the template that is made of it.
+    pub parameters: Arc<Value>,
     pub safety: Option<Safety>,
     pub timeout: Option<Millis>,
     pub retry: Option<RetryDraft>,
+}
+
+impl CallDraft {
+    pub fn fields(&self) -> &Map<String, Value> {
+        self.parameters.as_object().expect("parameters are read as an object")
+    }
 }
 
 #[derive(Clone, Debug, Default)]

@@ -54,21 +54,17 @@ pub struct RenderError {
 
 impl Template {
     /// Compiles every expression in it, or lists every mistake.
-    pub fn compile(value: &Value) -> Result<Template, Vec<TemplateError>> {
+    pub fn compile(value: Arc<Value>) -> Result<Template, Vec<TemplateError>> {
         let mut compiler = Compiler::default();
-        compiler.value(value, &mut String::new(), 0);
-        if json_bytes(value, limits::VALUE_BYTES_MAX).is_none() {
+        compiler.value(&value, &mut String::new(), 0);
+        if json_bytes(&value, limits::VALUE_BYTES_MAX).is_none() {
             let message = format!("the value has more than {} bytes", limits::VALUE_BYTES_MAX);
             compiler.errors.push(TemplateError::new("", message, None));
         }
         if !compiler.errors.is_empty() {
             return Err(compiler.errors);
         }
-        Ok(Template {
-            value: Arc::new(value.clone()),
-            holes: compiler.holes.into(),
-            secrets: compiler.secrets.into(),
-        })
+        Ok(Template { value, holes: compiler.holes.into(), secrets: compiler.secrets.into() })
     }
 
     /// The value with every hole filled. Without holes nothing is copied.
@@ -350,7 +346,8 @@ mod tests {
     }
 
     fn render(value: Value) -> Result<Value, RenderError> {
-        let template = Template::compile(&value).unwrap_or_else(|errors| panic!("{value}: {errors:?}"));
+        let template =
+            Template::compile(Arc::new(value.clone())).unwrap_or_else(|errors| panic!("{value}: {errors:?}"));
         template.render(&inputs()).map(|rendered| Value::clone(&rendered))
     }
 
@@ -389,7 +386,7 @@ mod tests {
             "e": {"secret": "{{ inputs.x }}"},
             "f": "fine {{ inputs.x }}",
         });
-        let errors = Template::compile(&value).unwrap_err();
+        let errors = Template::compile(Arc::new(value.clone())).unwrap_err();
         let found: Vec<(&str, &str)> = errors
             .iter()
             .map(|error| {
@@ -437,7 +434,7 @@ mod tests {
             "flag": {"secret": true},
             "data": "{{ inputs.s }}",
         });
-        let template = Template::compile(&value).unwrap();
+        let template = Template::compile(Arc::new(value.clone())).unwrap();
         let secrets =
             [("/token".to_owned(), "payments_token".to_owned()), ("/list/0".to_owned(), "a.b-c".to_owned())];
         assert_eq!(template.secrets(), secrets);
@@ -450,7 +447,7 @@ mod tests {
     fn a_template_knows_what_it_reads() {
         let value =
             json!({"a": "{{ inputs.x ~ key }}", "b": "{{ steps.s.result.y }} {{ inputs.x }}", "c": 1});
-        let template = Template::compile(&value).unwrap();
+        let template = Template::compile(Arc::new(value.clone())).unwrap();
         let reads: Vec<(&str, String)> =
             template.reads().map(|(pointer, path)| (pointer, path.join("."))).collect();
         let expected = [("/a", "inputs.x"), ("/a", "key"), ("/b", "steps.s.result.y"), ("/b", "inputs.x")];
@@ -464,7 +461,7 @@ mod tests {
 
     #[test]
     fn without_holes_nothing_is_copied() {
-        let template = Template::compile(&json!({"a": [1, "x"]})).unwrap();
+        let template = Template::compile(Arc::new(json!({"a": [1, "x"]}))).unwrap();
         let first = template.render(&inputs()).unwrap();
         assert!(Arc::ptr_eq(&first, &template.render(&inputs()).unwrap()));
         assert_eq!(template.constant(), Some(&*first));
@@ -475,22 +472,22 @@ mod tests {
     fn parameters_do_not_grow_beyond_the_limit() {
         let scope = Inputs(json!({"s": "x".repeat(limits::VALUE_BYTES_MAX / 2)}));
         let limit = |value: Value| {
-            let template = Template::compile(&value).unwrap();
+            let template = Template::compile(Arc::new(value.clone())).unwrap();
             matches!(template.render(&scope), Err(RenderError { error: EvaluationError::Limit { .. }, .. }))
         };
         assert!(!limit(json!("{{ inputs.s }}")));
         assert!(limit(json!("{{ inputs.s }}{{ inputs.s }}{{ inputs.s }}")));
         assert!(limit(json!(vec!["{{ inputs.s }}"; 10_000])));
         assert!(limit(json!(["{{ inputs.s }}", "{{ inputs.s }}"])));
-        assert!(Template::compile(&json!("x".repeat(limits::VALUE_BYTES_MAX))).is_err());
+        assert!(Template::compile(Arc::new(json!("x".repeat(limits::VALUE_BYTES_MAX)))).is_err());
         let deep = (0..limits::DEPTH_MAX + 2).fold(json!(1), |inner, _| json!([inner]));
-        assert!(Template::compile(&deep).is_err());
+        assert!(Template::compile(Arc::new(deep.clone())).is_err());
     }
 
     proptest! {
         #[test]
         fn any_text_is_compiled_or_refused(text in "[{}%#' a-z0-9.|\"\\\\é-]{0,40}") {
-            match Template::compile(&json!({ "a": text })) {
+            match Template::compile(Arc::new(json!({ "a": text }))) {
                 Ok(template) => { let _ = template.render(&inputs()); }
                 Err(errors) => for error in errors {
                     if let Some(range) = error.range {

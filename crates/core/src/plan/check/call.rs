@@ -109,7 +109,7 @@ fn parameters(
         _ => None,
     };
     for violation in schema.validate_template(&site.call.parameters, &known) {
-        let given = &site.draft.parameters;
+        let given = site.draft.fields();
         let top = pointer::names(&violation.pointer).unwrap_or_default();
         let missing = violation.message.strip_suffix(" is required").map(|name| name.trim_matches('"'));
         let declared = tool.input.get("properties").and_then(Value::as_object);
@@ -157,9 +157,8 @@ fn unknown_parameter(
     let path = pointer::field(&site.parameters_pointer(), name);
     let message = format!("{} has no parameter {}", tool.name, quoted(name));
     let found = Diagnostic::error("plan.unknown_parameter", path.as_str(), message);
-    let free =
-        declared.keys().map(String::as_str).filter(|known| !site.draft.parameters.contains_key(*known));
-    let value = site.draft.parameters.get(name).cloned().unwrap_or_default();
+    let free = declared.keys().map(String::as_str).filter(|known| !site.draft.fields().contains_key(*known));
+    let value = site.draft.fields().get(name).cloned().unwrap_or_default();
     match sketch.guess(name, free) {
         Some(Guess::Clear(near)) => found
             .hint(format!("did you mean {near:?}?"))

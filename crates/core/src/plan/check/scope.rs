@@ -28,7 +28,7 @@ pub(super) fn lookup(
             Role::Verdict => result_of_call(sketch, site.call, None, rest),
             _ => result_of_call(sketch, site.effect, step.output.as_deref(), rest),
         },
-        ("parameters", _) => parameter(&site.effect_draft.parameters, rest),
+        ("parameters", _) => parameter(site.effect_draft.fields(), rest),
         ("item", _) => item(sketch, step, role, site, rest),
         ("index", []) => Lookup::Known(json!({"type": "integer", "minimum": 0})),
         ("key", []) => Lookup::Known(json!({"type": "string"})),

@@ -45,7 +45,7 @@ impl Site<'_> {
     /// The change that gives a parameter this value, also where there are no parameters yet.
     pub(super) fn set_parameter(&self, name: &str, value: Value) -> PatchOp {
         let all = self.parameters_pointer();
-        match self.draft.parameters.is_empty() {
+        match self.draft.fields().is_empty() {
             true => PatchOp::Add { path: all, value: json!({ name: value }) },
             false => PatchOp::Add { path: pointer::field(&all, name), value },
         }
@@ -59,7 +59,7 @@ impl Site<'_> {
         visit: &mut dyn FnMut(&str, &str, &Value),
     ) {
         let mut open: Vec<(&str, &Value)> =
-            self.draft.parameters.iter().map(|(name, value)| (name.as_str(), value)).collect();
+            self.draft.fields().iter().map(|(name, value)| (name.as_str(), value)).collect();
         let mut any = false;
         while let Some((name, value)) = open.pop().filter(|_| !any) {
             any = interesting(name, value);
@@ -77,7 +77,7 @@ impl Site<'_> {
         let base = self.parameters_pointer();
         let mut open: Vec<(String, &str, &Value)> = self
             .draft
-            .parameters
+            .fields()
             .iter()
             .map(|(name, value)| (pointer::field(&base, name), name.as_str(), value))
             .collect();

@@ -298,19 +298,19 @@ impl<'a> Sketch<'a> {
     }
 
     fn template(&mut self, draft: &CallDraft) -> Template {
-        let parameters = Value::Object(draft.parameters.clone());
-        Template::compile(&parameters).unwrap_or_else(|errors| {
+        Template::compile(Arc::clone(&draft.parameters)).unwrap_or_else(|errors| {
             self.broken.insert(draft.pointer.clone());
             for error in &errors {
                 let pointer = format!("{}/parameters{}", draft.pointer, error.pointer);
-                let text = parameters.pointer(&error.pointer).and_then(Value::as_str).unwrap_or_default();
+                let text =
+                    draft.parameters.pointer(&error.pointer).and_then(Value::as_str).unwrap_or_default();
                 let mut found = edge::refused(&error.error, text, error.range.as_ref(), pointer);
                 if error.pointer.ends_with("/secret") {
                     found.code = "plan.secret";
                 }
                 self.diagnostics.push(found);
             }
-            Template::compile(&Value::Object(serde_json::Map::new()))
+            Template::compile(Arc::new(Value::Object(serde_json::Map::new())))
                 .expect("an empty object holds no expression")
         })
     }

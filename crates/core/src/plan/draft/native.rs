@@ -177,7 +177,7 @@ fn call(reader: &mut Reader<'_, '_>, tool_key: &'static str) -> CallDraft {
     CallDraft {
         pointer,
         tool,
-        parameters: reader.object("parameters").cloned().unwrap_or_default(),
+        parameters: Arc::new(Value::Object(reader.object("parameters").cloned().unwrap_or_default())),
         safety: reader.one_of("safety", SAFETY),
         timeout: reader.duration("timeout", MILLISECOND..=TIMEOUT_MAX),
         retry: retry(reader),

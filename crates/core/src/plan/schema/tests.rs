@@ -192,7 +192,7 @@ fn a_template_is_refused_only_for_what_no_value_can_mend() {
         (json!({"amount": 1, "note": {"secret": "long_name"}, "any": {"secret": "s"}}), vec![]),
         (json!({"amount": {"secret": "s"}}), vec![("/amount", "expected number, but a secret is string")]),
     ] {
-        let compiled = Template::compile(&template).unwrap();
+        let compiled = Template::compile(Arc::new(template.clone())).unwrap();
         assert_eq!(found(schema.validate_template(&compiled, &known)), expected(&violations), "{template}");
     }
 }
@@ -468,7 +468,7 @@ proptest! {
         let _ = schema_at(&schema, &["a".to_owned(), "0".to_owned()]);
         if let Ok(compiled) = Schema::compile(&schema) {
             let _ = compiled.validate(&value);
-            if let Ok(template) = Template::compile(&json!({"a": "{{ inputs.a }}", "b": value})) {
+            if let Ok(template) = Template::compile(Arc::new(json!({"a": "{{ inputs.a }}", "b": value}))) {
                 let _ = compiled.validate_template(&template, &|_| Some(schema.clone()));
             }
         }

@@ -45,7 +45,7 @@ fn key(tool: &Tool, site: &Site<'_>) -> Option<Diagnostic> {
         Some(name) if site.call.safety != Safety::ReadOnly && !passes_key(parameters, name) => {
             let message =
                 format!("{} drops repeats of the key in {}, which is not passed", tool.name, quoted(name));
-            let given = site.draft.parameters.contains_key(name);
+            let given = site.draft.fields().contains_key(name);
             let at = pointer::field(&site.parameters_pointer(), name);
             Some(
                 Diagnostic::warning(
