@@ -53,9 +53,10 @@ pub fn read_and_check(
     let (draft, mut diagnostics) = PlanDraft::read(&document, now);
     let Some(draft) = draft else { return Checked { plan: None, diagnostics } };
     let checked = check(&draft, catalog, driver);
-    let readable = diagnostics.iter().all(|found| found.severity != Severity::Error);
-    // What could not be read has been said; what follows from that need not be.
-    let said: HashSet<String> = diagnostics.iter().map(|found| found.pointer.clone()).collect();
+    // What could not be read has been said; what follows from that need not be. A mere warning hides nothing.
+    let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
+    let said: HashSet<String> = errors.map(|found| found.pointer.clone()).collect();
+    let readable = said.is_empty();
     diagnostics.extend(checked.diagnostics.into_iter().filter(|found| !said.contains(&found.pointer)));
     Checked { plan: checked.plan.filter(|_| readable), diagnostics: sorted(diagnostics) }
 }
