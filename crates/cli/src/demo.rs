@@ -85,7 +85,7 @@ fn sum_up(teller: &Teller, endings: &[Ending]) -> anyhow::Result<()> {
         "\nTry next:\n  \
          rutter plan check examples/order.yaml --tools examples/tools.json\n  \
          rutter plan preview examples/order.yaml --tools examples/tools.json\n  \
-         rutter demo --keep    keeps the journals of these scenes\n",
+         rutter demo --keep    and python3 tools/verify_journal.py on what it keeps\n",
     )?;
     Ok(())
 }

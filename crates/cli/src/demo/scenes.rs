@@ -230,12 +230,12 @@ fn handing_over(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     let teller = theatre.teller;
     let catalog = catalog()?;
     let plan = compile(OFF_BOARDING, &catalog)?;
-    let inputs = json!({ "user": "kim", "successor": "lou" });
+    let inputs = json!({ "user": "u-1042", "successor": "u-2077" });
     let mut stage = theatre.stage("5-off-boarding", (&plan, Driver::Agent), inputs, Tools::new(catalog))?;
-    stage.agent_does("login", "identity.disable_login", json!({ "user": "kim" }))?;
-    stage.agent_calls("login", "identity.disable_login", &json!({ "user": "kim" }))?;
+    stage.agent_does("login", "identity.disable_login", json!({ "user": "u-1042" }))?;
+    stage.agent_calls("login", "identity.disable_login", &json!({ "user": "u-1042" }))?;
     teller.note("login", "was called again all the same; this tool drops repeats")?;
-    stage.agent_does("licence_chat", "licences.release", json!({ "user": "kim", "product": "chat" }))?;
+    stage.agent_does("licence_chat", "licences.release", json!({ "user": "u-1042", "product": "chat" }))?;
     teller.say("\nThe agent is gone. All that whoever takes over has to read:\n")?;
     for line in stage.execution.brief().lines() {
         let line = wrapped_to(&format!("  | {line}"), 6, WIDTH).replace("\n    ", "\n  | ");
@@ -352,7 +352,7 @@ impl Stage<'_> {
 }
 
 fn order(amount: u32) -> Value {
-    json!({ "order": "4711", "sku": "compass", "amount": amount, "email": "kim@example.com" })
+    json!({ "order": "4711", "sku": "compass", "amount": amount, "email": "customer@example.com" })
 }
 
 fn compile(text: &str, catalog: &ToolCatalog) -> anyhow::Result<Arc<Plan>> {

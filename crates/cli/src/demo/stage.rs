@@ -149,7 +149,7 @@ pub(crate) enum Played {
 }
 
 pub(crate) fn person() -> Actor {
-    Actor::person("ada")
+    Actor::person("the operator")
 }
 
 pub(crate) fn agent() -> Actor {

@@ -245,7 +245,7 @@ impl Scope for PartScope<'_> {
     }
 
     fn step_result(&self, step: &str) -> Option<&Value> {
-        StepScope { execution: self.execution }.execution.steps[self.execution.plan.find(step)?].result()
+        self.execution.steps[self.execution.plan.find(step)?].result()
     }
 
     fn step_status(&self, step: &str) -> Option<&'static str> {

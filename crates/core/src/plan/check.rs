@@ -1,6 +1,6 @@
 //! The plan compiler: every mistake and every doubt at once, and the plan if there is no mistake.
 //!
-//! [`sketch`] builds what can be built and names what cannot; [`reference`], [`call`], [`limit`] and [`statement`] look
+//! [`sketch`] builds what can be built and names what cannot; [`mod@reference`], [`call`], [`limit`] and [`statement`] look
 //! at the sketch, each for one kind of mistake, [`lint`] for what is allowed and probably not meant. Nothing stops at
 //! the first finding.
 

@@ -2,7 +2,7 @@
 //!
 //! The language is the expression part of Jinja, without functions and statements. [`token`] reads words,
 //! [`parse`] builds a [`node`] tree of bounded depth and notes every path it reads, [`evaluate`] walks the tree over
-//! borrowed JSON while counting steps and bytes. [`filter`] and [`test`] list all names there are.
+//! borrowed JSON while counting steps and bytes. [`filter`] and [`mod@test`] list all names there are.
 
 mod arithmetic;
 mod evaluate;

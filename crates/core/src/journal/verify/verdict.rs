@@ -99,7 +99,12 @@ impl fmt::Display for Verdict {
             return write!(f, "{fault}");
         }
         let Verdict { entries, executions, checkpoints, erased, .. } = self;
-        write!(f, "{entries} entries of {executions} executions and {checkpoints} checkpoints are intact")?;
+        let count =
+            |n: u64, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
+        let entries = count(*entries, "entry", "entries");
+        let executions = count(*executions, "execution", "executions");
+        let checkpoints = count(*checkpoints, "checkpoint", "checkpoints");
+        write!(f, "{entries} of {executions} and {checkpoints} are intact")?;
         if *erased > 0 {
             write!(f, ", {erased} payloads erased")?;
         }
