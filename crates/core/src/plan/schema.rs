@@ -86,10 +86,6 @@ impl Schema {
         }
     }
 
-    pub fn value(&self) -> &Value {
-        &self.value
-    }
-
     /// Whether all errors can be listed quickly: each level of the value may multiply the ways to look at it.
     fn can_explain(&self, value: &Value) -> bool {
         const WAYS_MAX: usize = 100_000;

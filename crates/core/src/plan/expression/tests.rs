@@ -226,6 +226,9 @@ fn what_is_missing_is_named_and_never_null() {
         ("inputs.words | join(inputs.gone) | default('x')", "inputs.gone"),
         ("inputs.people | map(attribute='ok')", "\"ok\" of an item"),
         ("[] | first", "first"),
+        ("item.gone", "item.gone"),
+        ("key.gone", "key.gone"),
+        ("index.gone", "index.gone"),
     ] {
         match failure(source) {
             EvaluationError::Missing { path: found, range } => {
@@ -262,6 +265,10 @@ fn what_does_not_fit_is_told_by_type_and_not_by_content() {
         ("-inputs.name", "expected a number after `-`, found text"),
         ("inputs.price is odd", "expected an integer, found a number"),
         ("1 in 2", "a number cannot be in a number"),
+        ("[1] ** 2", "`**` does not work on a list and a number"),
+        ("1 is startingwith('a')", "expected text, found a number"),
+        ("'a' is endingwith(1)", "expected text, found a number"),
+        ("'a' | split(1)", "expected text as its argument, found a number"),
     ] {
         match failure(source) {
             EvaluationError::Unfit { message: found, range } => {
@@ -323,6 +330,34 @@ fn a_plain_path_is_told_apart() {
         let found = expression.path().map(|path| path.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(found, path, "{source}");
     }
+}
+
+#[test]
+fn types_are_known_where_they_are_plain_from_the_writing() {
+    for (source, types) in [
+        ("[inputs.a]", Some(Types::ARRAY)),
+        ("{'a': inputs.a}", Some(Types::OBJECT)),
+        ("-inputs.a", Some(Types::NUMBER)),
+        ("inputs.a * 2", Some(Types::NUMBER)),
+        ("inputs.a ~ 2", Some(Types::STRING)),
+        ("inputs.a + 2", None),
+        ("not inputs.a", Some(Types::BOOLEAN)),
+        ("inputs.a is defined", Some(Types::BOOLEAN)),
+        ("inputs.a | upper", Some(Types::STRING)),
+        ("'a' if inputs.a else [1]", Some(Types::STRING.or(Types::ARRAY))),
+        ("'a' if inputs.a else inputs.b", None),
+        ("inputs.a", None),
+    ] {
+        assert_eq!(Expression::compile(source).unwrap().types(), types, "{source}");
+    }
+}
+
+#[test]
+fn expressions_are_compared_and_shown_by_their_source() {
+    let expression = |source: &str| Expression::compile(source).unwrap();
+    assert_eq!(expression("inputs.a"), expression("inputs.a"));
+    assert_ne!(expression("inputs.a"), expression("inputs.b"));
+    assert_eq!(format!("{:?}", expression("inputs.a")), "Expression(\"inputs.a\")");
 }
 
 #[test]

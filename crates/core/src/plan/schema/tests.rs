@@ -21,6 +21,49 @@ fn expected(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
+fn every_keyword_has_words_of_its_own() {
+    for (keyword, value, message) in [
+        (json!({"maximum": 2}), json!(3), "expected at most 2"),
+        (json!({"exclusiveMinimum": 2}), json!(2), "expected more than 2"),
+        (json!({"exclusiveMaximum": 2}), json!(2), "expected less than 2"),
+        (json!({"multipleOf": 2}), json!(3), "expected a multiple of 2"),
+        (json!({"maxLength": 1}), json!("ab"), "expected at most 1 characters"),
+        (json!({"minItems": 1}), json!([]), "expected at least 1 items"),
+        (json!({"minProperties": 1}), json!({}), "expected at least 1 keys"),
+        (json!({"maxProperties": 0}), json!({"a": 1}), "expected at most 0 keys"),
+        (json!({"contains": {"type": "null"}}), json!([1]), "expected an item of another kind among these"),
+        (json!({"prefixItems": [true], "unevaluatedItems": false}), json!([1, 2]), "expected fewer items"),
+        (json!({"const": "a"}), json!("b"), "expected \"a\", found string"),
+        (json!({"not": {"type": "string"}}), json!("a"), "this string is excluded"),
+        (json!(false), json!(1), "nothing is allowed here"),
+        (
+            json!({"oneOf": [{"type": "integer"}, {"type": "number"}]}),
+            json!(1),
+            "expected to fit one alternative, fits several",
+        ),
+        (json!({"anyOf": [{"anyOf": [{"type": "null"}]}]}), json!(1), "this integer fits no alternative"),
+        (
+            json!({"propertyNames": {"maxLength": 1}}),
+            json!({"ab": 1}),
+            "a key does not fit: expected at most 1 characters",
+        ),
+        (
+            json!({"anyOf": [{"properties": {"a": true}, "additionalProperties": false}]}),
+            json!({"b": 1}),
+            "fits no alternative: unknown key \"b\"",
+        ),
+        (
+            json!({"properties": {"amount": true}, "unevaluatedProperties": false}),
+            json!({"amout": 1}),
+            "unknown key \"amout\", did you mean \"amount\"?",
+        ),
+    ] {
+        let found = found(schema(keyword.clone()).validate(&value));
+        assert_eq!(found.iter().map(|(_, message)| message).collect::<Vec<_>>(), [message], "{keyword}");
+    }
+}
+
+#[test]
 fn violations_say_what_was_expected() {
     let schema = schema(json!({
         "type": "object",
