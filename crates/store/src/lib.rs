@@ -1,0 +1,1 @@
+//! Journals, plans and ledgers on disk.
