@@ -18,6 +18,7 @@ pub mod part;
 mod prepare;
 mod record;
 mod retire;
+pub mod row;
 mod settle;
 pub mod step;
 mod stop;

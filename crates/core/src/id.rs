@@ -60,6 +60,10 @@ text_id! {
     PlanId
 }
 text_id! {
+    /// A process that drives executions.
+    WorkerId
+}
+text_id! {
     /// Who owns plans, executions and journals.
     TenantId
 }

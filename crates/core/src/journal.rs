@@ -10,6 +10,7 @@ pub mod checkpoint;
 pub mod codec;
 pub mod event;
 pub mod export;
+pub mod label;
 pub mod merkle;
 pub mod note;
 pub mod payload;

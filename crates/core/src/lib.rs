@@ -17,3 +17,5 @@ pub mod plan;
 pub mod journal;
 
 pub mod execution;
+
+pub mod port;

@@ -17,6 +17,7 @@ pub mod patch;
 pub mod pointer;
 pub mod preview;
 pub mod schema;
+pub mod stored;
 pub mod template;
 pub mod wording;
 
@@ -25,6 +26,7 @@ use crate::id::{StepId, ToolName};
 use crate::limits;
 use crate::time::Millis;
 use crate::tool::{Category, Safety, Tool};
+use document::Format;
 use expression::Expression;
 use graph::Graph;
 use serde::{Deserialize, Serialize};
@@ -36,8 +38,10 @@ use template::Template;
 /// A checked plan. Shared by reference, never changed; a change is a new revision.
 #[derive(Debug)]
 pub struct Plan {
-    /// SHA-256 of the exact bytes the author sent.
+    /// Over the exact bytes the author sent and the tools it pins: what was agreed to, and nothing else.
     pub hash: Hash,
+    pub source: Arc<[u8]>,
+    pub format: Format,
     pub name: String,
     pub goal: String,
     pub about: About,

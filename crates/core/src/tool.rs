@@ -33,8 +33,9 @@ impl Safety {
     }
 }
 
-/// One tool as the registry knows it when a plan is checked.
-#[derive(Clone, Debug, PartialEq)]
+/// One tool as the registry knows it when a plan is checked. A saved plan keeps the ones it calls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tool {
     pub name: ToolName,
     pub description: String,

@@ -72,7 +72,11 @@ impl Execution {
     fn apply_event(&mut self, at: Timestamp, event: &Event) -> Applied {
         self.may_follow(event)?;
         match event {
-            Event::ExecutionOpened { .. } => return Err("it is open already".into()),
+            Event::ExecutionOpened { .. }
+            | Event::PlanSaved { .. }
+            | Event::PayloadsErased { .. }
+            | Event::ExecutionsRemoved { .. }
+            | Event::LedgerRestored { .. } => return Err("it never follows in an execution".into()),
             Event::ExecutionStarted {} => {
                 self.phase = Phase::Forward;
                 self.started_at = Some(at);

@@ -13,7 +13,11 @@ impl Execution {
         let ended = matches!(self.phase, Phase::Ended { .. });
         let live = matches!(self.phase, Phase::Forward | Phase::Draining { .. } | Phase::Undoing);
         let may = match event {
-            Event::ExecutionOpened { .. } => false,
+            Event::ExecutionOpened { .. }
+            | Event::PlanSaved { .. }
+            | Event::PayloadsErased { .. }
+            | Event::ExecutionsRemoved { .. }
+            | Event::LedgerRestored { .. } => false,
             Event::ExecutionStarted {} => pending,
             Event::FanOutOpened { .. }
             | Event::StepsSkipped { .. }

@@ -194,6 +194,8 @@ fn merge(new: &Plan, old: &Plan, retired: &[usize]) -> Result<Plan, String> {
     }
     let mut merged = Plan {
         hash: new.hash,
+        source: Arc::clone(&new.source),
+        format: new.format,
         name: new.name.clone(),
         goal: new.goal.clone(),
         about: new.about.clone(),

@@ -32,6 +32,40 @@ pub enum Status {
 }
 
 impl Status {
+    pub const ALL: [Status; 11] = [
+        Status::Pending,
+        Status::Running,
+        Status::Paused,
+        Status::Waiting,
+        Status::Replanning,
+        Status::Compensating,
+        Status::Completed,
+        Status::Partial,
+        Status::Failed,
+        Status::Cancelled,
+        Status::Compensated,
+    ];
+
+    pub fn parse(text: &str) -> Option<Status> {
+        Status::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
+    pub fn has_ended(self) -> bool {
+        match self {
+            Status::Completed
+            | Status::Partial
+            | Status::Failed
+            | Status::Cancelled
+            | Status::Compensated => true,
+            Status::Pending
+            | Status::Running
+            | Status::Paused
+            | Status::Waiting
+            | Status::Replanning
+            | Status::Compensating => false,
+        }
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Pending => "pending",

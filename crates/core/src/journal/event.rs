@@ -7,7 +7,7 @@
 use super::payload::Payload;
 use crate::actor::Actor;
 use crate::hash::Hash;
-use crate::id::{PartId, StepId, ToolName};
+use crate::id::{ExecutionId, PartId, PlanId, StepId, ToolName};
 use crate::plan::{Driver, Plan, PolicyAction};
 use crate::time::Timestamp;
 use crate::tool::Failure;
@@ -254,6 +254,31 @@ pub enum Event<P = Payload> {
         reason: String,
         remains: Vec<PartId>,
     },
+
+    // What follows happens to a ledger as a whole and stands in the ledger's own journal, never in an execution's.
+    PlanSaved {
+        id: PlanId,
+        revision: u32,
+        plan: Hash,
+        name: String,
+    },
+    /// Bytes and salts are gone; the commitments stay.
+    PayloadsErased {
+        execution: ExecutionId,
+        payloads: u64,
+        reason: String,
+    },
+    /// Entries and payloads are gone; the hashes stay.
+    ExecutionsRemoved {
+        executions: Vec<Removed>,
+        reason: String,
+    },
+    /// The ledger goes on from a backup, under another name; what came after the backup is unknown.
+    LedgerRestored {
+        origin: String,
+        size: u64,
+        reason: String,
+    },
 }
 
 impl<P> Event<P> {
@@ -385,6 +410,15 @@ pub enum EndedAs {
     Failed,
     Cancelled,
     Compensated,
+}
+
+/// An execution that was cleaned up, and where its journal ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Removed {
+    pub execution: ExecutionId,
+    pub entries: u64,
+    pub head: Hash,
 }
 
 /// A plan by its hash; in memory with the plan itself.

@@ -15,6 +15,7 @@ use super::diagnostic::{Diagnostic, Place};
 use super::findings::Findings;
 use crate::limits::PLAN_BYTES_MAX;
 use builder::Builder;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,12 +25,14 @@ use std::sync::Arc;
 pub struct Document {
     /// The exact bytes.
     pub source: Arc<[u8]>,
+    pub format: Format,
     pub value: Arc<Value>,
     /// Where in the source each part of the value stands.
     pub spans: Spans,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Format {
     Json,
     Yaml,
@@ -58,7 +61,7 @@ impl Document {
         };
         let (value, nodes) = builder.finish().map_err(Findings::into_list)?;
         let value = Arc::new(value);
-        Ok(Document { source: bytes.into(), spans: Spans::new(Arc::clone(&value), nodes), value })
+        Ok(Document { source: bytes.into(), format, spans: Spans::new(Arc::clone(&value), nodes), value })
     }
 }
 

@@ -7,7 +7,7 @@ mod reader;
 mod shape;
 
 use super::diagnostic::Diagnostic;
-use super::document::Document;
+use super::document::{Document, Format};
 use super::findings::Findings;
 use super::{Backoff, Cancellable, PolicyAction};
 use crate::time::{Millis, Timestamp};
@@ -19,8 +19,9 @@ use std::sync::Arc;
 /// What was typed, in whichever of the accepted shapes.
 #[derive(Clone, Debug)]
 pub struct PlanDraft {
-    /// The exact bytes; the plan's hash is over these.
+    /// The exact bytes; the plan's hash is over these and the tools it pins.
     pub source: Arc<[u8]>,
+    pub format: Format,
     /// The same as a JSON value; pointers and fixes refer to it.
     pub document: Arc<Value>,
     pub shape: Shape,

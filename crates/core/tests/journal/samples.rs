@@ -4,10 +4,10 @@
 
 use rutter_core::actor::Actor;
 use rutter_core::hash::Hash;
-use rutter_core::id::{PartId, StepId, ToolName};
+use rutter_core::id::{ExecutionId, PartId, PlanId, StepId, ToolName};
 use rutter_core::journal::event::{
-    Answer, Deviation, DoubtSource, EndedAs, Event, LateAnswer, Limit, PlanRef, Question, Record, Side,
-    SkipReason, Then,
+    Answer, Deviation, DoubtSource, EndedAs, Event, LateAnswer, Limit, PlanRef, Question, Record, Removed,
+    Side, SkipReason, Then,
 };
 use rutter_core::journal::payload::{Payload, Salt};
 use rutter_core::plan::{Driver, PolicyAction};
@@ -329,5 +329,25 @@ fn records(v: &mut Values) -> Vec<Event> {
             description: v.text("twice"),
         },
         Event::ExecutionEnded { outcome: v.pick(&ends), reason: v.reason(), remains: vec![v.part()] },
+        Event::PlanSaved {
+            id: PlanId::new(&v.text("plan_1")),
+            revision: v.number(2) as u32,
+            plan: v.hash(9),
+            name: v.text("order"),
+        },
+        Event::PayloadsErased {
+            execution: ExecutionId::new(&v.text("exec_2")),
+            payloads: v.number(3),
+            reason: v.reason(),
+        },
+        Event::ExecutionsRemoved {
+            executions: vec![Removed {
+                execution: ExecutionId::new(&v.text("exec_2")),
+                entries: v.number(12),
+                head: v.hash(10),
+            }],
+            reason: v.reason(),
+        },
+        Event::LedgerRestored { origin: v.text("rutter/1"), size: v.number(100), reason: v.reason() },
     ]
 }

@@ -269,7 +269,11 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
         | E::ActionRecorded { .. }
         | E::ContextSaved { .. }
         | E::DeviationFound { .. }
-        | E::ExecutionEnded { .. } => return Err("is not what this event is about"),
+        | E::ExecutionEnded { .. }
+        | E::PlanSaved { .. }
+        | E::PayloadsErased { .. }
+        | E::ExecutionsRemoved { .. }
+        | E::LedgerRestored { .. } => return Err("is not what this event is about"),
     };
     Ok(next)
 }

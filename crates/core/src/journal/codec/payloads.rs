@@ -120,6 +120,14 @@ impl<P> Event<P> {
             Event::ExecutionEnded { outcome, reason, remains } => {
                 Event::ExecutionEnded { outcome, reason, remains }
             }
+            Event::PlanSaved { id, revision, plan, name } => Event::PlanSaved { id, revision, plan, name },
+            Event::PayloadsErased { execution, payloads, reason } => {
+                Event::PayloadsErased { execution, payloads, reason }
+            }
+            Event::ExecutionsRemoved { executions, reason } => {
+                Event::ExecutionsRemoved { executions, reason }
+            }
+            Event::LedgerRestored { origin, size, reason } => Event::LedgerRestored { origin, size, reason },
         })
     }
 }

@@ -4,7 +4,6 @@
 //! other checks can still look at everything else; a sketch with an error never becomes a plan.
 
 use super::edge;
-use crate::hash::Hash;
 use crate::id::{StepId, ToolName};
 use crate::limits;
 use crate::plan::diagnostic::{Diagnostic, Severity};
@@ -15,6 +14,7 @@ use crate::plan::expression::Expression;
 use crate::plan::graph::Graph;
 use crate::plan::pointer;
 use crate::plan::schema::{Lookup, schema_at};
+use crate::plan::stored;
 use crate::plan::template::Template;
 use crate::plan::wording::{self, Guess, quoted};
 use crate::plan::{
@@ -100,7 +100,9 @@ impl<'a> Sketch<'a> {
             }
         }
         Some(Plan {
-            hash: Hash::of(&[&draft.source]),
+            hash: stored::hash(&draft.source, &tools),
+            source: Arc::clone(&draft.source),
+            format: draft.format,
             name: draft.name.clone(),
             goal: draft.goal.clone(),
             about: About {

@@ -4,6 +4,7 @@ use super::*;
 use crate::hash::Hash;
 use crate::limits;
 use crate::plan::graph::NeedKind;
+use crate::plan::stored;
 use crate::plan::{Cancellable, PolicyAction};
 use crate::time::Millis;
 use crate::tool::{Safety, SafetySource};
@@ -190,7 +191,11 @@ fn an_accepted_plan_is_built_again_where_a_check_would_now_refuse_it() {
     let draft = PlanDraft::read(&document, None).0.unwrap();
     assert!(check(&draft, &catalog(), Driver::Server).plan.is_none());
     let plan = assemble(&draft, &catalog().tools).unwrap();
-    assert_eq!(plan.hash, Hash::of(&[text.to_string().as_bytes()]));
+    let pinned = stored::pinned(&plan.tools);
+    let rebuilt = stored::rebuild(plan.hash, &plan.source, plan.format, &pinned).unwrap();
+    assert_eq!(rebuilt.tools, plan.tools);
+    let other = stored::rebuild(plan.hash, &plan.source, plan.format, b"{}").unwrap_err();
+    assert!(matches!(other, stored::Error::OtherPlan { .. }), "{other}");
     assert_eq!((plan.find("b"), plan.find("c")), (Some(1), None));
 }
 

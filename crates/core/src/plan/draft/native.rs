@@ -42,6 +42,7 @@ pub(super) fn read(mut reader: Reader<'_, '_>, document: &Document, now: Option<
     reader.require(if shape == Shape::Numbered { "request" } else { "name" });
     let mut draft = PlanDraft {
         source: Arc::clone(&document.source),
+        format: document.format,
         document: Arc::clone(&document.value),
         shape,
         name: owned(reader.name("name")),

@@ -1,0 +1,112 @@
+//! What an event is called, and the words in it that people search for.
+
+use super::event::{DoubtSource, Event, LateAnswer};
+
+impl<P> Event<P> {
+    /// The name of the variant as it stands in stored bytes.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Event::ExecutionOpened { .. } => "execution_opened",
+            Event::ExecutionStarted {} => "execution_started",
+            Event::FanOutOpened { .. } => "fan_out_opened",
+            Event::StepsSkipped { .. } => "steps_skipped",
+            Event::ApprovalRequested { .. } => "approval_requested",
+            Event::ApprovalGranted { .. } => "approval_granted",
+            Event::ApprovalDenied { .. } => "approval_denied",
+            Event::ApprovalExpired { .. } => "approval_expired",
+            Event::ApprovalVoided { .. } => "approval_voided",
+            Event::AttemptStarted { .. } => "attempt_started",
+            Event::AttemptSucceeded { .. } => "attempt_succeeded",
+            Event::AttemptFailed { .. } => "attempt_failed",
+            Event::AttemptLost { .. } => "attempt_lost",
+            Event::LateAnswerArrived { .. } => "late_answer_arrived",
+            Event::PreparationFailed { .. } => "preparation_failed",
+            Event::RetryAbandoned { .. } => "retry_abandoned",
+            Event::ProbeInconclusive { .. } => "probe_inconclusive",
+            Event::DoubtSettled { .. } => "doubt_settled",
+            Event::FailureHandled { .. } => "failure_handled",
+            Event::QuestionAnswered { .. } => "question_answered",
+            Event::LimitReached { .. } => "limit_reached",
+            Event::Paused { .. } => "paused",
+            Event::Resumed { .. } => "resumed",
+            Event::CancelRequested { .. } => "cancel_requested",
+            Event::Killed { .. } => "killed",
+            Event::CompensationStarted { .. } => "compensation_started",
+            Event::CompensationRecorded { .. } => "compensation_recorded",
+            Event::ReplanBegun { .. } => "replan_begun",
+            Event::ReplanAbandoned { .. } => "replan_abandoned",
+            Event::Replanned { .. } => "replanned",
+            Event::HandedOver { .. } => "handed_over",
+            Event::ToolDrifted { .. } => "tool_drifted",
+            Event::ToolAccepted { .. } => "tool_accepted",
+            Event::DecisionRecorded { .. } => "decision_recorded",
+            Event::ActionRecorded { .. } => "action_recorded",
+            Event::ContextSaved { .. } => "context_saved",
+            Event::DeviationFound { .. } => "deviation_found",
+            Event::ExecutionEnded { .. } => "execution_ended",
+            Event::PlanSaved { .. } => "plan_saved",
+            Event::PayloadsErased { .. } => "payloads_erased",
+            Event::ExecutionsRemoved { .. } => "executions_removed",
+            Event::LedgerRestored { .. } => "ledger_restored",
+        }
+    }
+
+    /// What somebody said, or what went wrong: the text a search finds the event by. Most events have none.
+    pub fn words(&self) -> Option<String> {
+        let mut words: Vec<&str> = Vec::new();
+        match self {
+            Event::ApprovalGranted { reason, .. }
+            | Event::ApprovalDenied { reason, .. }
+            | Event::ApprovalVoided { reason, .. }
+            | Event::ProbeInconclusive { reason, .. }
+            | Event::FailureHandled { reason, .. }
+            | Event::QuestionAnswered { reason, .. }
+            | Event::Paused { reason }
+            | Event::Resumed { reason }
+            | Event::CancelRequested { reason, .. }
+            | Event::Killed { reason }
+            | Event::CompensationStarted { reason, .. }
+            | Event::ReplanBegun { reason }
+            | Event::ReplanAbandoned { reason }
+            | Event::Replanned { reason, .. }
+            | Event::HandedOver { reason, .. }
+            | Event::ToolAccepted { reason, .. }
+            | Event::ExecutionEnded { reason, .. }
+            | Event::PayloadsErased { reason, .. }
+            | Event::ExecutionsRemoved { reason, .. }
+            | Event::LedgerRestored { reason, .. } => words.push(reason),
+            Event::DoubtSettled { reason, source: DoubtSource::Person | DoubtSource::Probe, .. } => {
+                words.push(reason);
+            }
+            Event::AttemptFailed { failure, .. }
+            | Event::PreparationFailed { failure, .. }
+            | Event::RetryAbandoned { failure, .. }
+            | Event::LateAnswerArrived {
+                answer: LateAnswer::NotDone(failure) | LateAnswer::Maybe(failure),
+                ..
+            } => words.extend([failure.category.as_str(), &failure.message]),
+            Event::CompensationRecorded { description, .. } | Event::DeviationFound { description, .. } => {
+                words.push(description);
+            }
+            Event::DecisionRecorded { decision, reason, .. } => words.extend([decision.as_str(), reason]),
+            Event::ActionRecorded { kind, description, .. } => words.extend([kind.as_str(), description]),
+            Event::PlanSaved { name, .. } => words.push(name),
+            Event::ExecutionOpened { .. }
+            | Event::ExecutionStarted {}
+            | Event::FanOutOpened { .. }
+            | Event::StepsSkipped { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::ApprovalExpired { .. }
+            | Event::AttemptStarted { .. }
+            | Event::AttemptSucceeded { .. }
+            | Event::AttemptLost { .. }
+            | Event::LateAnswerArrived { answer: LateAnswer::Done(_), .. }
+            | Event::DoubtSettled { source: DoubtSource::LateAnswer, .. }
+            | Event::LimitReached { .. }
+            | Event::ToolDrifted { .. }
+            | Event::ContextSaved { .. } => {}
+        }
+        words.retain(|word| !word.is_empty());
+        (!words.is_empty()).then(|| words.join("\n"))
+    }
+}

@@ -1,0 +1,123 @@
+//! Why a store could not do what it was asked for, and what to do about it.
+
+use crate::id::ExecutionId;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("another worker holds execution {execution}, at epoch {epoch}")]
+    Fenced { execution: ExecutionId, epoch: u64 },
+    #[error("{what} has moved on to {found}, {expected} was expected")]
+    Conflict { what: String, expected: u64, found: u64 },
+    #[error("there is no {what} {id:?}")]
+    NotFound { what: &'static str, id: String },
+    #[error("the request key {key:?} was used before for something else")]
+    KeyReused { key: String },
+    #[error("{limit} is {max}, this has {found}")]
+    Limit { limit: &'static str, max: u64, found: u64 },
+    #[error("{0}")]
+    Invalid(String),
+
+    #[error("the queue for writing is full")]
+    Overloaded,
+    #[error("the disk is full: {0}")]
+    DiskFull(String),
+    #[error("nothing can be written: {0}")]
+    ReadOnly(String),
+    /// A commit failed in a way that leaves open whether it happened.
+    #[error("it is not known whether this was written: {0}")]
+    Unknown(String),
+    #[error("what is stored is damaged: {0}")]
+    Corrupt(String),
+    #[error("the store failed: {0}")]
+    Io(String),
+    #[error("the store is closed")]
+    Closed,
+
+    #[error("process {pid} has {path} open")]
+    Locked { path: String, pid: String },
+    #[error("the database has schema {found}, this program knows {known}")]
+    Schema { found: u64, known: u64 },
+    #[error("SQLite {found} is older than {oldest} and can damage a database")]
+    Engine { found: String, oldest: &'static str },
+    #[error("the query looks at too much: {0}")]
+    TooBroad(String),
+}
+
+/// Who has to react, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum React {
+    /// The caller asked for something that cannot be.
+    Refuse,
+    /// The same request may succeed a little later.
+    Retry,
+    /// Read the head, then decide: it may have been written.
+    Reload,
+    /// Somebody must look after the store first.
+    Stop,
+}
+
+/// Every code there is, for the documentation to be compared with.
+pub const CODES: &[&str] = &[
+    "store.fenced",
+    "store.conflict",
+    "store.not_found",
+    "store.key_reused",
+    "store.limit",
+    "store.invalid",
+    "store.overloaded",
+    "store.disk_full",
+    "store.read_only",
+    "store.unknown",
+    "store.corrupt",
+    "store.io",
+    "store.closed",
+    "store.locked",
+    "store.schema",
+    "store.engine",
+    "store.too_broad",
+];
+
+impl Error {
+    /// Stable and documented in docs/errors.md.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Fenced { .. } => "store.fenced",
+            Error::Conflict { .. } => "store.conflict",
+            Error::NotFound { .. } => "store.not_found",
+            Error::KeyReused { .. } => "store.key_reused",
+            Error::Limit { .. } => "store.limit",
+            Error::Invalid(_) => "store.invalid",
+            Error::Overloaded => "store.overloaded",
+            Error::DiskFull(_) => "store.disk_full",
+            Error::ReadOnly(_) => "store.read_only",
+            Error::Unknown(_) => "store.unknown",
+            Error::Corrupt(_) => "store.corrupt",
+            Error::Io(_) => "store.io",
+            Error::Closed => "store.closed",
+            Error::Locked { .. } => "store.locked",
+            Error::Schema { .. } => "store.schema",
+            Error::Engine { .. } => "store.engine",
+            Error::TooBroad(_) => "store.too_broad",
+        }
+    }
+
+    pub fn react(&self) -> React {
+        match self {
+            Error::Conflict { .. }
+            | Error::NotFound { .. }
+            | Error::KeyReused { .. }
+            | Error::Limit { .. }
+            | Error::Invalid(_)
+            | Error::TooBroad(_) => React::Refuse,
+            Error::Overloaded | Error::DiskFull(_) => React::Retry,
+            Error::Fenced { .. } | Error::Unknown(_) => React::Reload,
+            Error::ReadOnly(_)
+            | Error::Corrupt(_)
+            | Error::Io(_)
+            | Error::Closed
+            | Error::Locked { .. }
+            | Error::Schema { .. }
+            | Error::Engine { .. } => React::Stop,
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Finding what was kept. Lists are newest first and go on by cursor, so that nothing is skipped or doubled
+//! while more is written.
+
+use super::Answer;
+use crate::actor::Actor;
+use crate::execution::Identity;
+use crate::execution::row::Row;
+use crate::execution::view::Status;
+use crate::hash::Hash;
+use crate::id::{ExecutionId, PlanId, TenantId};
+use crate::journal::event::Record;
+use crate::plan::Plan;
+use crate::time::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub trait Query: Send + Sync {
+    fn execution(&self, identity: &Identity) -> Answer<'_, Option<ExecutionSummary>>;
+
+    fn executions(
+        &self,
+        tenant: &TenantId,
+        filter: ExecutionFilter,
+        page: Page,
+    ) -> Answer<'_, Listing<ExecutionSummary>>;
+
+    /// Entries of one execution oldest first, of all executions newest first.
+    fn entries(
+        &self,
+        tenant: &TenantId,
+        filter: EntryFilter,
+        page: Page,
+    ) -> Answer<'_, Listing<EntrySummary>>;
+
+    /// One revision of a plan, the newest if none is named.
+    fn plan(&self, tenant: &TenantId, id: &PlanId, revision: Option<u32>) -> Answer<'_, Option<SavedPlan>>;
+
+    /// The newest revision of each plan.
+    fn plans(&self, tenant: &TenantId, filter: PlanFilter, page: Page) -> Answer<'_, Listing<PlanSummary>>;
+
+    fn totals(&self, tenant: &TenantId) -> Answer<'_, Totals>;
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExecutionSummary {
+    pub id: ExecutionId,
+    pub plan: PlanId,
+    pub name: String,
+    pub row: Row,
+    pub entries: u64,
+    /// Letters nobody has answered yet.
+    pub letters: u64,
+}
+
+/// Each field that is set must hold. `statuses` empty means any.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExecutionFilter {
+    pub plan: Option<PlanId>,
+    pub tag: Option<String>,
+    pub statuses: Vec<Status>,
+    /// Only those that wait for somebody.
+    pub asking: bool,
+    pub opened: Between,
+    /// Words in the plan, or in decisions, reasons and errors of the execution.
+    pub text: Option<String>,
+}
+
+/// From the first on, up to but not including the second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Between {
+    pub from: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntrySummary {
+    pub execution: ExecutionId,
+    pub seq: u64,
+    pub hash: Hash,
+    /// `None` when the execution was cleaned up: only the hash is left.
+    pub record: Option<Record>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EntryFilter {
+    pub execution: Option<ExecutionId>,
+    /// Names of event types, such as `attempt_failed`; empty means any.
+    pub kinds: Vec<String>,
+    pub actor: Option<Actor>,
+    pub at: Between,
+    pub text: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct SavedPlan {
+    pub summary: PlanSummary,
+    pub plan: Arc<Plan>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanSummary {
+    pub id: PlanId,
+    pub revision: u32,
+    pub hash: Hash,
+    pub name: String,
+    pub goal: String,
+    pub tags: Vec<String>,
+    pub steps: u32,
+    pub actor: Actor,
+    pub saved_at: Timestamp,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanFilter {
+    pub name: Option<String>,
+    pub tag: Option<String>,
+    pub text: Option<String>,
+}
+
+/// Where to go on, and how far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    pub limit: u32,
+    pub after: Option<Cursor>,
+}
+
+impl Page {
+    pub fn first(limit: u32) -> Page {
+        Page { limit, after: None }
+    }
+}
+
+/// A place in a list. What it says is the store's business; callers hand it back as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cursor(pub String);
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listing<T> {
+    pub items: Vec<T>,
+    /// `None` at the end of the list.
+    pub next: Option<Cursor>,
+}
+
+/// Counts that are kept, not counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub executions: BTreeMap<&'static str, u64>,
+    pub entries: u64,
+    pub plans: u64,
+}
