@@ -302,7 +302,11 @@ impl Monitor {
             | Event::DecisionRecorded { .. }
             | Event::ActionRecorded { .. }
             | Event::ContextSaved { .. }
-            | Event::DeviationFound { .. } => {}
+            | Event::DeviationFound { .. }
+            | Event::PlanSaved { .. }
+            | Event::PayloadsErased { .. }
+            | Event::ExecutionsRemoved { .. }
+            | Event::LedgerRestored { .. } => {}
         }
     }
 
