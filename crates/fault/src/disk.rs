@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// A disk under one directory. Files elsewhere never fail.
+/// A disk under one directory. Files elsewhere never fail. Its files are to be changed through SQLite only.
 #[derive(Debug)]
 pub struct Disk {
     shared: Arc<Shared>,
@@ -59,6 +59,7 @@ pub enum Action {
     Open {
         new: bool,
     },
+    /// Reads bytes; memory-mapped pages are not counted and do not fail.
     Read,
     Write,
     Truncate,
@@ -134,12 +135,13 @@ impl Disk {
 
     fn lose(&self, loss: Loss) -> io::Result<()> {
         let mut state = self.shared.state();
+        let Some(cache) = &mut state.cache else {
+            return Err(io::Error::other("expected a disk with a volatile cache"));
+        };
+        cache.lose(loss)?;
         state.boot += 1;
         state.powered = false;
-        match &mut state.cache {
-            Some(cache) => cache.lose(loss),
-            None => Err(io::Error::other("expected a disk with a volatile cache")),
-        }
+        Ok(())
     }
 }
 

@@ -62,7 +62,9 @@ fn whatever_fails_no_committed_row_is_lost() {
 
 #[test]
 fn wherever_the_power_is_cut_no_committed_row_is_lost() {
-    for at in 1..=operations_of_the_story() {
+    let operations = operations_of_the_story();
+    let mut committed = 0;
+    for at in 1..=operations {
         for torn in [None, Some(at), Some(at + 1_000_000)] {
             let directory = directory();
             let disk = Disk::with_volatile_cache(directory.path());
@@ -74,8 +76,10 @@ fn wherever_the_power_is_cut_no_committed_row_is_lost() {
             }
             disk.heal();
             assert_kept(&told, &rows(directory.path()), &format!("cut at {at}, torn by {torn:?}"));
+            committed += told.committed.len() as u64;
         }
     }
+    assert!(committed > operations, "hardly anything was committed before the cuts: {committed} rows");
 }
 
 #[test]
@@ -127,10 +131,13 @@ fn a_full_disk_stays_full_until_it_is_healed() {
     let directory = directory();
     let disk = Disk::new(directory.path());
     let db = open(directory.path(), VFS, "full").unwrap();
+    let log_bytes = || std::fs::metadata(directory.path().join("db-wal")).unwrap().len();
+    let before = log_bytes();
     disk.fail(Fault { at: 1, kind: Kind::FullShortWrite });
     for row in [1, 2] {
         let error = insert(&db, row).unwrap_err();
         assert_eq!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::DiskFull));
+        assert_eq!(log_bytes() - before, 12, "half of a frame's header was written, and nothing more");
     }
     disk.heal();
     insert(&db, 3).unwrap();
@@ -230,7 +237,7 @@ fn open(directory: &Path, vfs: &str, synchronous: &str) -> rusqlite::Result<Conn
 
 /// Several pages to a row, so that a commit can be torn.
 fn insert(db: &Connection, row: i64) -> rusqlite::Result<()> {
-    db.execute("insert into number (value, text) values (?1, ?2)", (row, "x".repeat(9_000))).map(|_| ())
+    db.execute("insert into number (value, text) values (?1, ?2)", (row, "x".repeat(5_000))).map(|_| ())
 }
 
 /// The rows of a database that must be sound.

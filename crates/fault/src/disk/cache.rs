@@ -31,6 +31,8 @@ struct Cached {
     current: Vec<u8>,
     /// Sectors that the next sync will make durable.
     dirty: BTreeSet<usize>,
+    /// Sectors whose sync failed: no later sync will make them durable, unless they are written again.
+    forgotten: BTreeSet<usize>,
 }
 
 impl Cache {
@@ -46,20 +48,19 @@ impl Cache {
 
     pub(super) fn wrote(&mut self, file: &Path, offset: usize, bytes: &[u8]) {
         let Some(cached) = self.files.get_mut(file) else { return };
-        if bytes.is_empty() {
-            return;
-        }
         let end = offset + bytes.len();
         if cached.current.len() < end {
             cached.current.resize(end, 0);
         }
         cached.current[offset..end].copy_from_slice(bytes);
-        cached.dirty.extend(offset / SECTOR_BYTES..=(end - 1) / SECTOR_BYTES);
+        cached.touch(offset, end);
     }
 
     pub(super) fn truncated(&mut self, file: &Path, length: usize) {
         if let Some(cached) = self.files.get_mut(file) {
+            let end = cached.current.len();
             cached.current.resize(length, 0);
+            cached.touch(length, end);
         }
     }
 
@@ -76,7 +77,7 @@ impl Cache {
 
     pub(super) fn sync_failed(&mut self, file: &Path) {
         if let Some(cached) = self.files.get_mut(file) {
-            cached.dirty.clear();
+            cached.forgotten.append(&mut cached.dirty);
         }
     }
 
@@ -110,7 +111,15 @@ impl Cache {
 
 impl Cached {
     fn synced(content: Vec<u8>) -> Cached {
-        Cached { durable: Some(content.clone()), current: content, dirty: BTreeSet::new() }
+        let durable = Some(content.clone());
+        Cached { durable, current: content, dirty: BTreeSet::new(), forgotten: BTreeSet::new() }
+    }
+
+    fn touch(&mut self, offset: usize, end: usize) {
+        for sector in offset / SECTOR_BYTES..end.div_ceil(SECTOR_BYTES) {
+            self.dirty.insert(sector);
+            self.forgotten.remove(&sector);
+        }
     }
 
     fn torn(self, chance: &mut Chance) -> Option<Vec<u8>> {
@@ -122,9 +131,9 @@ impl Cached {
         if chance.flip() {
             torn.resize(self.current.len(), 0);
         }
-        for sector in self.dirty {
+        for sector in self.dirty.union(&self.forgotten) {
             if chance.flip() {
-                copy_sector(&self.current, &mut torn, sector);
+                copy_sector(&self.current, &mut torn, *sector);
             }
         }
         Some(torn)
@@ -166,5 +175,61 @@ impl Chance {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) & 1 == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECTORS: usize = 64;
+
+    #[test]
+    fn a_torn_file_is_a_mixture_that_its_seed_decides() {
+        let torn = |seed| written_over().torn(&mut Chance(seed)).unwrap();
+        assert_eq!(torn(1), torn(1));
+        assert_ne!(torn(1), torn(2));
+        for content in [torn(1), torn(2)] {
+            let kept =
+                content.chunks(SECTOR_BYTES).filter(|sector| sector.iter().all(|byte| *byte == b'b')).count();
+            let old =
+                content.chunks(SECTOR_BYTES).filter(|sector| sector.iter().all(|byte| *byte == b'a')).count();
+            assert!(kept > 0 && old > 0 && kept + old == SECTORS, "{kept} new and {old} old sectors");
+        }
+    }
+
+    #[test]
+    fn a_failed_sync_forgets_what_it_should_have_saved() {
+        let (mut cache, file) = (Cache::default(), Path::new("db"));
+        cache.opened(file, false, || vec![b'a'; SECTOR_BYTES * 2]);
+        cache.wrote(file, 0, b"bb");
+        cache.sync_failed(file);
+        cache.wrote(file, SECTOR_BYTES, b"cc");
+        cache.synced(file);
+        let durable = cache.files[file].durable.as_ref().unwrap();
+        assert_eq!([durable[0], durable[SECTOR_BYTES]], [b'a', b'c']);
+        cache.wrote(file, 0, b"dd");
+        cache.synced(file);
+        assert_eq!(cache.files[file].durable.as_ref().unwrap()[..3], *b"dda");
+    }
+
+    #[test]
+    fn what_was_cut_off_does_not_come_back() {
+        let (mut cache, file) = (Cache::default(), Path::new("db"));
+        cache.opened(file, false, || vec![b'a'; SECTOR_BYTES * 3]);
+        cache.truncated(file, 10);
+        cache.wrote(file, SECTOR_BYTES * 3, b"b");
+        cache.synced(file);
+        let cached = &cache.files[file];
+        assert_eq!(cached.durable.as_ref(), Some(&cached.current));
+        assert_eq!(cached.current.iter().filter(|byte| **byte == b'a').count(), 10);
+    }
+
+    /// A file of a, all of it written over with b, and not synced.
+    fn written_over() -> Cached {
+        let mut cached = Cached::synced(vec![b'a'; SECTOR_BYTES * SECTORS]);
+        cached.current.fill(b'b');
+        cached.touch(0, SECTOR_BYTES * SECTORS);
+        cached
     }
 }
