@@ -3,12 +3,14 @@
 mod cache;
 
 use crate::vfs;
-use cache::{Cache, Loss};
+use cache::Loss;
 use rusqlite::ffi;
 use std::ffi::c_int;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+pub(crate) use cache::Cache;
 
 /// A disk under one directory. Files elsewhere never fail. Its files are to be changed through SQLite only.
 #[derive(Debug)]
@@ -147,7 +149,8 @@ impl Disk {
 
 static DISKS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
-/// A file name as one of the disks knows it. What was opened before a power cut has an older boot than the disk.
+/// A file name as one of the disks knows it. What was opened before a power cut has an older boot than
+/// the disk.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     disk: Arc<Shared>,
@@ -188,10 +191,6 @@ impl Place {
         &self.file
     }
 
-    pub(crate) fn is_dead(&self) -> bool {
-        self.disk.state().is_dead(self.boot)
-    }
-
     pub(crate) fn begin(&self, action: Action) -> Turn<'_> {
         let mut state = self.disk.state();
         let verdict = if state.is_dead(self.boot) {
@@ -203,36 +202,11 @@ impl Place {
     }
 }
 
-/// What the cache has to know, told after the real disk has obeyed.
 impl Turn<'_> {
-    /// A file was opened; `content` reads what is in it, should the cache not know it yet.
-    pub(crate) fn opened(&mut self, is_new: bool, content: impl FnOnce() -> Vec<u8>) {
+    /// Tells the cache what the real disk has done, if there is a cache.
+    pub(crate) fn tell(&mut self, news: impl FnOnce(&mut Cache, &Path)) {
         if let Some(cache) = &mut self.state.cache {
-            cache.opened(self.file, is_new, content);
-        }
-    }
-
-    pub(crate) fn wrote(&mut self, offset: usize, bytes: &[u8]) {
-        if let Some(cache) = &mut self.state.cache {
-            cache.wrote(self.file, offset, bytes);
-        }
-    }
-
-    pub(crate) fn truncated(&mut self, length: usize) {
-        if let Some(cache) = &mut self.state.cache {
-            cache.truncated(self.file, length);
-        }
-    }
-
-    pub(crate) fn synced(&mut self) {
-        if let Some(cache) = &mut self.state.cache {
-            cache.synced(self.file);
-        }
-    }
-
-    pub(crate) fn deleted(&mut self) {
-        if let Some(cache) = &mut self.state.cache {
-            cache.deleted(self.file);
+            news(cache, self.file);
         }
     }
 }
@@ -251,7 +225,7 @@ impl Shared {
 
 #[derive(Debug)]
 struct State {
-    /// Grows with every power cut.
+    /// Grows with every power cut and every kill.
     boot: u64,
     powered: bool,
     history: Vec<Operation>,

@@ -2,7 +2,7 @@
 
 mod file;
 
-use crate::disk::{Action, Place, Verdict};
+use crate::disk::{Action, Cache, Place, Verdict};
 use file::File;
 use rusqlite::ffi::{
     SQLITE_IOERR, SQLITE_OK, SQLITE_OPEN_CREATE, SQLITE_OPEN_READWRITE, sqlite3_file, sqlite3_vfs,
@@ -78,7 +78,7 @@ unsafe extern "C" fn open(
         }
         let code = open_real(name, file, flags, flags_out, Some(place));
         if code == SQLITE_OK {
-            turn.opened(is_new, || file::content(file));
+            turn.tell(|cache, path| cache.opened(path, is_new, || file::content(file)));
         }
         code
     }
@@ -119,7 +119,7 @@ unsafe extern "C" fn delete(_: *mut sqlite3_vfs, name: *const c_char, sync_direc
         }
         let code = delete(real(), name, sync_directory);
         if code == SQLITE_OK {
-            turn.deleted();
+            turn.tell(Cache::deleted);
         }
         code
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const SECTOR_BYTES: usize = 512;
 
 #[derive(Debug, Default)]
-pub(super) struct Cache {
+pub(crate) struct Cache {
     files: BTreeMap<PathBuf, Cached>,
 }
 
@@ -36,7 +36,7 @@ struct Cached {
 }
 
 impl Cache {
-    pub(super) fn opened(&mut self, file: &Path, is_new: bool, content: impl FnOnce() -> Vec<u8>) {
+    pub(crate) fn opened(&mut self, file: &Path, is_new: bool, content: impl FnOnce() -> Vec<u8>) {
         if !self.files.contains_key(file) || is_new {
             let mut cached = Cached::synced(content());
             if is_new {
@@ -46,7 +46,7 @@ impl Cache {
         }
     }
 
-    pub(super) fn wrote(&mut self, file: &Path, offset: usize, bytes: &[u8]) {
+    pub(crate) fn wrote(&mut self, file: &Path, offset: usize, bytes: &[u8]) {
         let Some(cached) = self.files.get_mut(file) else { return };
         let end = offset + bytes.len();
         if cached.current.len() < end {
@@ -56,7 +56,7 @@ impl Cache {
         cached.touch(offset, end);
     }
 
-    pub(super) fn truncated(&mut self, file: &Path, length: usize) {
+    pub(crate) fn truncated(&mut self, file: &Path, length: usize) {
         if let Some(cached) = self.files.get_mut(file) {
             let end = cached.current.len();
             cached.current.resize(length, 0);
@@ -64,7 +64,7 @@ impl Cache {
         }
     }
 
-    pub(super) fn synced(&mut self, file: &Path) {
+    pub(crate) fn synced(&mut self, file: &Path) {
         if let Some(cached) = self.files.get_mut(file) {
             let mut durable = cached.durable.take().unwrap_or_default();
             durable.resize(cached.current.len(), 0);
@@ -81,18 +81,19 @@ impl Cache {
         }
     }
 
-    pub(super) fn deleted(&mut self, file: &Path) {
+    pub(crate) fn deleted(&mut self, file: &Path) {
         self.files.remove(file);
     }
 
-    /// Puts on the real disk what is left after a power cut.
+    /// Puts on the real disk what is left after a power cut or a kill.
     pub(super) fn lose(&mut self, loss: Loss) -> io::Result<()> {
         let mut chance = match loss {
             Loss::Some { seed } => Chance(seed),
             Loss::Nothing | Loss::All => Chance(0),
         };
         for (path, cached) in std::mem::take(&mut self.files) {
-            // A new file in the old one's place: whoever still has the old one open cannot touch what is left.
+            // A new file in the old one's place: whoever still has the old one open cannot touch what is left, and SQLite
+            // does not tidy up when it closes a database that is no longer where it was.
             remove_if_there(&path)?;
             remove_if_there(&beside(&path, "-shm"))?;
             let left = match loss {

@@ -1,10 +1,9 @@
 //! An open file: SQLite's calls go to the real file behind it, if the disk lets them.
 
-use crate::disk::{Action, Place, Turn, Verdict};
-use rusqlite::ffi::{
-    SQLITE_FULL, SQLITE_IOERR, SQLITE_IOERR_LOCK, SQLITE_OK, sqlite3_file, sqlite3_int64, sqlite3_io_methods,
-};
+use crate::disk::{Action, Cache, Place, Verdict};
+use rusqlite::ffi::{SQLITE_FULL, SQLITE_IOERR, SQLITE_OK, sqlite3_file, sqlite3_int64, sqlite3_io_methods};
 use std::ffi::{c_int, c_void};
+use std::path::Path;
 
 /// What SQLite holds. The real file follows it in the same piece of memory.
 #[repr(C)]
@@ -106,6 +105,7 @@ macro_rules! pass {
 }
 
 pass!(file_size, xFileSize(size: *mut sqlite3_int64));
+pass!(lock, xLock(level: c_int));
 pass!(unlock, xUnlock(level: c_int));
 pass!(check_reserved_lock, xCheckReservedLock(is_reserved: *mut c_int));
 pass!(file_control, xFileControl(code: c_int, argument: *mut c_void));
@@ -133,23 +133,13 @@ unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
     }
 }
 
-/// Only fails after a power cut: then nobody may believe to be alone and tidy up.
-unsafe extern "C" fn lock(file: *mut sqlite3_file, level: c_int) -> c_int {
-    unsafe {
-        match place(file) {
-            Some(place) if place.is_dead() => SQLITE_IOERR_LOCK,
-            _ => real!(xLock(file, level)),
-        }
-    }
-}
-
 unsafe extern "C" fn read(
     file: *mut sqlite3_file,
     bytes: *mut c_void,
     length: c_int,
     offset: sqlite3_int64,
 ) -> c_int {
-    unsafe { judged(file, Action::Read, || real!(xRead(file, bytes, length, offset)), |_| ()) }
+    unsafe { judged(file, Action::Read, || real!(xRead(file, bytes, length, offset)), |_, _| ()) }
 }
 
 unsafe extern "C" fn write(
@@ -170,18 +160,19 @@ unsafe extern "C" fn write(
         if code != SQLITE_OK {
             return code;
         }
-        turn.wrote(offset as usize, std::slice::from_raw_parts(bytes.cast(), length as usize));
+        let bytes = std::slice::from_raw_parts(bytes.cast(), length as usize);
+        turn.tell(|cache, path| cache.wrote(path, offset as usize, bytes));
         answer
     }
 }
 
 unsafe extern "C" fn truncate(file: *mut sqlite3_file, length: sqlite3_int64) -> c_int {
-    let then = |turn: &mut Turn<'_>| turn.truncated(length as usize);
-    unsafe { judged(file, Action::Truncate, || real!(xTruncate(file, length)), then) }
+    let news = |cache: &mut Cache, path: &Path| cache.truncated(path, length as usize);
+    unsafe { judged(file, Action::Truncate, || real!(xTruncate(file, length)), news) }
 }
 
 unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
-    unsafe { judged(file, Action::Sync, || real!(xSync(file, flags)), |turn| turn.synced()) }
+    unsafe { judged(file, Action::Sync, || real!(xSync(file, flags)), Cache::synced) }
 }
 
 unsafe extern "C" fn shm_map(
@@ -194,16 +185,16 @@ unsafe extern "C" fn shm_map(
     unsafe {
         *memory = std::ptr::null_mut();
         let map = || real!(xShmMap(file, region, size, extend, memory));
-        judged(file, Action::MapSharedMemory, map, |_| ())
+        judged(file, Action::MapSharedMemory, map, |_, _| ())
     }
 }
 
-/// Does something if the disk lets it, and tells the disk when it is done.
+/// Does something if the disk lets it, and tells the cache when it is done.
 unsafe fn judged(
     file: *mut sqlite3_file,
     action: Action,
     act: impl FnOnce() -> c_int,
-    then: impl FnOnce(&mut Turn<'_>),
+    news: impl FnOnce(&mut Cache, &Path),
 ) -> c_int {
     let Some(place) = (unsafe { place(file) }) else { return act() };
     let mut turn = place.begin(action);
@@ -212,7 +203,7 @@ unsafe fn judged(
     }
     let code = act();
     if code == SQLITE_OK {
-        then(&mut turn);
+        turn.tell(news);
     }
     code
 }
