@@ -21,7 +21,8 @@ pub struct Disk {
 /// What goes wrong, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// The n-th operation from now; 1 is the next. A kind that does not fit that operation waits for one it fits.
+    /// The n-th operation from now; 1 is the next. A kind that does not fit that operation waits for one it
+    /// fits.
     pub at: u64,
     pub kind: Kind,
 }
@@ -34,10 +35,11 @@ pub enum Kind {
     IoForEver,
     /// One operation that needs room finds none.
     FullOnce,
-    /// One write stores half of its bytes; from then on nothing that needs room succeeds, until the disk is healed.
+    /// One write stores half of its bytes; from then on nothing that needs room succeeds, until the disk is
+    /// healed.
     FullShortWrite,
-    /// One sync fails. As on Linux, what it should have made durable is then forgotten by the cache: it can still be
-    /// read, and a later sync that succeeds does not save it.
+    /// One sync fails. As on Linux, what it should have made durable is then forgotten by the cache: it can
+    /// still be read, and a later sync that succeeds does not save it.
     SyncError,
 }
 
@@ -76,7 +78,8 @@ impl Disk {
         Disk::with_cache(directory, None)
     }
 
-    /// Takes over the files under a directory, and remembers what was not synced, so that the power can be cut.
+    /// Takes over the files under a directory, and remembers what was not synced, so that the power can be
+    /// cut.
     pub fn with_volatile_cache(directory: &Path) -> Disk {
         Disk::with_cache(directory, Some(Cache::default()))
     }
@@ -117,20 +120,22 @@ impl Disk {
         state.powered = true;
     }
 
-    /// Kills whoever uses the disk: all that was written is there, synced or not, and nothing open is ever closed.
+    /// Kills whoever uses the disk: all that was written is there, synced or not, and nothing open is ever
+    /// closed.
     pub fn kill(&self) -> io::Result<()> {
         self.lose(Loss::Nothing)
     }
 
     /// Takes the power away: every file becomes what it was when it was last synced.
     ///
-    /// What is open stays dead for ever; after `heal`, files can be opened anew. A file that was made and never synced
-    /// is gone. A deletion counts as durable at once, which is kinder than a real disk.
+    /// What is open stays dead for ever; after `heal`, files can be opened anew. A file that was made and
+    /// never synced is gone. A deletion counts as durable at once, which is kinder than a real disk.
     pub fn cut_power(&self) -> io::Result<()> {
         self.lose(Loss::All)
     }
 
-    /// Takes the power away in the middle of writing: of the 512-byte sectors not yet synced, some were written.
+    /// Takes the power away in the middle of writing: of the 512-byte sectors not yet synced, some were
+    /// written.
     pub fn cut_power_torn(&self, seed: u64) -> io::Result<()> {
         self.lose(Loss::Some { seed })
     }

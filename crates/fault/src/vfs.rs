@@ -61,7 +61,8 @@ unsafe extern "C" fn open(
     flags: c_int,
     flags_out: *mut c_int,
 ) -> c_int {
-    // SAFETY: SQLite gives a name that is null or lives as long as the file, and `szOsFile` bytes for the file.
+    // SAFETY: SQLite gives a name that is null or lives as long as the file, and `szOsFile` bytes for the
+    // file.
     unsafe {
         // SQLite closes what has methods, even if opening it failed.
         (*file).pMethods = ptr::null();

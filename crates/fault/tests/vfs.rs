@@ -131,6 +131,20 @@ fn disks_do_not_know_of_each_other() {
 }
 
 #[test]
+fn readers_and_a_writer_share_a_disk() {
+    let directory = directory();
+    let disk = Disk::with_volatile_cache(directory.path());
+    let db = open(directory.path(), VFS, "full").unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| (0..COMMITS).for_each(|_| drop(rows(directory.path()))));
+        }
+        (1..=COMMITS).for_each(|row| insert(&db, row).unwrap());
+    });
+    assert_eq!(cut_and_read(&disk, directory.path(), db), (1..=COMMITS).collect());
+}
+
+#[test]
 fn a_full_disk_stays_full_until_it_is_healed() {
     let directory = directory();
     let disk = Disk::new(directory.path());
@@ -201,7 +215,8 @@ fn rows_after_power_cut(synchronous: &str, commits: i64) -> BTreeSet<i64> {
     cut_and_read(&disk, directory.path(), db)
 }
 
-/// The process is killed between writing and syncing row 2; the next one finds it, and does something before the cut.
+/// The process is killed between writing and syncing row 2; the next one finds it, and does something
+/// before the cut.
 fn rows_after_kill_and_power_cut(at_start: &str) -> BTreeSet<i64> {
     let directory = directory();
     let disk = Disk::with_volatile_cache(directory.path());
@@ -215,8 +230,8 @@ fn rows_after_kill_and_power_cut(at_start: &str) -> BTreeSet<i64> {
     cut_and_read(&disk, directory.path(), next)
 }
 
-/// Row 2 fails to sync and the process is killed; the next one finds it, does something, and commits row 3 before the
-/// cut.
+/// Row 2 fails to sync and the process is killed; the next one finds it, does something, and commits row 3
+/// before the cut.
 fn rows_after_failed_sync_kill_and_power_cut(at_start: &str) -> BTreeSet<i64> {
     let directory = directory();
     let disk = Disk::with_volatile_cache(directory.path());

@@ -92,8 +92,8 @@ impl Cache {
             Loss::Nothing | Loss::All => Chance(0),
         };
         for (path, cached) in std::mem::take(&mut self.files) {
-            // A new file in the old one's place: whoever still has the old one open cannot touch what is left, and SQLite
-            // does not tidy up when it closes a database that is no longer where it was.
+            // A new file in the old one's place: whoever still has the old one open cannot touch what is
+            // left, and SQLite does not tidy up when it closes a database that is no longer where it was.
             remove_if_there(&path)?;
             remove_if_there(&beside(&path, "-shm"))?;
             let left = match loss {

@@ -53,7 +53,8 @@ pub(super) unsafe fn content(file: *mut sqlite3_file) -> Vec<u8> {
 }
 
 fn methods(real: &sqlite3_io_methods) -> sqlite3_io_methods {
-    // SQLite looks at the version and for missing methods to know what a file can do, so both must be the real ones.
+    // SQLite looks at the version and for missing methods to know what a file can do: both must be the real
+    // ones.
     sqlite3_io_methods {
         iVersion: real.iVersion,
         xClose: Some(close),
