@@ -2,13 +2,13 @@
 //!
 //! Three ways to notice one: its value is known, it is written like a key, or the name beside it tells. What was
 //! found becomes a marker, `[redacted:payments_token]`; markers are never looked into again, so redacting twice is
-//! redacting once. A secret cut into pieces that stand in several strings is not noticed.
+//! redacting once. docs/guarantees.md says what is not noticed.
 
 mod known;
+mod layers;
 mod marker;
 mod name;
 mod shape;
-mod view;
 
 use crate::tool::{Failure, Outcome};
 use known::Known;
@@ -23,8 +23,8 @@ use std::sync::Arc;
 /// Shorter values are not looked for: they would shred ordinary text.
 pub const SECRET_CHARS_MIN: usize = 6;
 
-/// What was cut out can make the rest read differently, as when half an escape goes. Each pass cuts less than the
-/// one before.
+/// What is cut out can make the rest read differently, as when half an escape goes with it. A pass that finds nothing
+/// is the last one, mostly the second.
 const PASSES_MAX: usize = 4;
 
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! Secrets known by their value, found in every way they are likely to be written.
 
+use super::layers::Layers;
 use super::marker::{KEY_NAME, Labels, SECRET, is_label};
-use super::view::Layers;
 use super::{Found, SECRET_CHARS_MIN, shape};
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
@@ -15,6 +15,7 @@ const HEAD: usize = 4;
 pub(super) struct Known {
     /// Name and value.
     secrets: Vec<(String, String)>,
+    /// What markers can say.
     labels: Labels,
     /// By their first bytes, the longest first.
     needles: BTreeMap<[u8; HEAD], Vec<Needle>>,
@@ -26,7 +27,7 @@ pub(super) struct Known {
 struct Needle {
     bytes: Vec<u8>,
     label: String,
-    /// Whether the characters beside it hold some bits of the secret and some of its neighbours.
+    /// Whether the base64 digit beside it holds bits of the secret and of its neighbour.
     shares_before: bool,
     shares_after: bool,
 }
@@ -79,10 +80,9 @@ impl Known {
         let mut found = self.search(text);
         for layers in [Layers::without_percents(text), Layers::without_backslashes(text)] {
             for (number, bytes) in layers.iter() {
-                let here = self.search(bytes).into_iter();
-                found.extend(
-                    here.map(|Found { range, label }| Found { range: layers.origin(number, range), label }),
-                );
+                for Found { range, label } in self.search(bytes) {
+                    found.push(Found { range: layers.origin(number, range), label });
+                }
             }
         }
         found.sort_by_key(|found| (found.range.start, Reverse(found.range.end)));
@@ -97,8 +97,8 @@ impl Known {
             if !self.begins[pair(head)] {
                 continue;
             }
-            let needles = self.needles.get(head).into_iter().flatten();
-            if let Some(needle) = needles.into_iter().find(|needle| bytes[at..].starts_with(&needle.bytes)) {
+            let mut needles = self.needles.get(head).into_iter().flatten();
+            if let Some(needle) = needles.find(|needle| bytes[at..].starts_with(&needle.bytes)) {
                 found = with(found, Found { range: needle.range(bytes, at), label: &needle.label });
             }
         }
