@@ -1,8 +1,8 @@
 //! Takes secrets out of texts and values, before they are hashed, stored, logged or streamed.
 //!
-//! Three ways to notice one: its value is known, it is written like a key, or the name beside it tells. What was
-//! found becomes a marker, `[redacted:payments_token]`; markers are never looked into again, so redacting twice is
-//! redacting once. docs/guarantees.md says what is not noticed.
+//! Three ways to notice one: its value is known, it is written like a key, or the name beside it tells.
+//! What was found becomes a marker, `[redacted:payments_token]`; markers are never looked into again, so
+//! redacting twice is redacting once. docs/guarantees.md says what is not noticed.
 
 mod known;
 mod layers;
@@ -23,8 +23,8 @@ use std::sync::Arc;
 /// Shorter values are not looked for: they would shred ordinary text.
 pub const SECRET_CHARS_MIN: usize = 6;
 
-/// What is cut out can make the rest read differently, as when half an escape goes with it. A pass that finds nothing
-/// is the last one, mostly the second.
+/// What is cut out can make the rest read differently, as when half an escape goes with it. A pass that
+/// finds nothing is the last one, mostly the second.
 const PASSES_MAX: usize = 4;
 
 #[derive(Clone)]

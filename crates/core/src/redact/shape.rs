@@ -1,7 +1,7 @@
 //! Keys known by how they are written.
 //!
-//! One look from left to right: a byte that can begin a key, a check what follows, then on behind it. What fails a
-//! check was either short or is not looked at again, so the whole takes time in proportion to the text.
+//! One look from left to right: a byte that can begin a key, a check of what follows, then on behind it.
+//! What fails a check was short or is not looked at again, so all takes time in proportion to the text.
 
 use super::Found;
 use base64::Engine;
@@ -29,14 +29,11 @@ pub(super) const LABELS: [&str; 13] =
 pub(super) fn find(text: &str) -> Vec<Found<'static>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
-    let mut start = 0;
     let mut at = 0;
     while at < bytes.len() {
-        // What was found before is gone: it is no longer in front of what comes next.
-        match key_at(&bytes[start..], at - start) {
+        match key_at(bytes, at) {
             Some((range, label)) => {
-                let range = start + range.start..start + range.end;
-                (start, at) = (range.end, range.end);
+                at = range.end;
                 found.push(Found { range, label });
             }
             None => at += 1,

@@ -5,6 +5,7 @@ use crate::tool::Category;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD};
 use proptest::prelude::*;
+use proptest::sample::Index;
 use serde_json::json;
 
 const CANARY: &str = "correct>horse?42";
@@ -120,6 +121,12 @@ fn secrets_within_each_other_go_as_one() {
     ] {
         assert_eq!(redactor.text(text), expected);
     }
+}
+
+#[test]
+fn what_only_reads_as_a_secret_once_another_is_gone_is_found_too() {
+    let redactor = redactor(&[("one", "abcdef%2"), ("two", "5xyzé!")]);
+    assert_eq!(redactor.text("abcdef%25xyz%C3%A9!"), "[redacted:one][redacted:two]");
 }
 
 #[test]
@@ -281,7 +288,7 @@ fn ordinary_text_stays() {
         "npm_config_registry_and_other_settings_of_it",
         "AKIA is a prefix, ASIA a continent",
         "AKIAQ7Q7Q7Q7Q7Q7Q7Q7Q",
-        "AKIAQ7Q7Q7Q7Q7Q7Q7q7",
+        "AKIAQ7Q7Q7Q7Q7Q7Q7Q7q",
         "AKIAQ7Q7Q7Q7Q7Q7Q",
         "eyJhbGciOiJIUzI1NiJ9",
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0",
@@ -292,7 +299,7 @@ fn ordinary_text_stays() {
         "https://user@example.com/",
         "https://user:@example.com/",
         "mail operator@example.com: hello",
-        "at 12://30:15@noon/".trim_start_matches("at 12"),
+        "://30:15@noon/",
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
         "123e4567-e89b-12d3-a456-426614174000",
         "exec_01JC0000000000000000000000",
@@ -515,7 +522,7 @@ proptest! {
     #[test]
     fn no_known_secret_survives_in_any_writing(
         secrets in strategy_of_secrets(),
-        texts in prop::collection::vec((strategy_of_text(), any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..5),
+        texts in prop::collection::vec((strategy_of_text(), any::<Index>(), any::<Index>()), 1..5),
     ) {
         let named = secrets.iter().enumerate().map(|(number, value)| (format!("s{number}"), value.clone()));
         let redactor = Redactor::standard().with_secrets(named);
@@ -536,7 +543,7 @@ proptest! {
             for secret in &secrets {
                 prop_assert!(!is_in_base64(&piece, secret), "{secret:?} in {redacted:?} from {text:?}");
                 for writing in writings(secret) {
-                    prop_assert!(!piece.contains(&writing), "{writing:?} of {secret:?} in {redacted:?} from {text:?}");
+                    prop_assert!(!piece.contains(&writing), "{writing:?} in {redacted:?} from {text:?}");
                 }
             }
         }
@@ -545,11 +552,12 @@ proptest! {
 
     #[test]
     fn redacting_values_twice_is_redacting_once(
-        parts in prop::collection::vec((strategy_of_text(), any::<prop::sample::Index>()), 1..6),
+        parts in prop::collection::vec((strategy_of_text(), any::<Index>()), 1..6),
     ) {
         let mut pieces: Vec<String> = keys().into_iter().map(|(_, key)| key).chain(writings(CANARY)).collect();
         pieces.extend(["Bearer ", "Basic ", "://a:", "@", ".", "[redacted:", "]"].map(str::to_owned));
-        let text: String = parts.iter().map(|(before, piece)| format!("{before}{}", piece.get(&pieces))).collect();
+        let part = |(before, piece): &(String, Index)| format!("{before}{}", piece.get(&pieces));
+        let text: String = parts.iter().map(part).collect();
         let redactor = canary_redactor();
         let value = Arc::new(json!({"password": text, text.clone(): [text], "n": 1}));
         let once = redactor.value(&value);
@@ -557,7 +565,9 @@ proptest! {
     }
 
     #[test]
-    fn text_without_secrets_comes_back_as_it_was(words in prop::collection::vec("[a-z]{1,5}|[0-9]{1,9}|[-.,:;()é\n]", 0..40)) {
+    fn text_without_secrets_comes_back_as_it_was(
+        words in prop::collection::vec("[a-z]{1,5}|[0-9]{1,9}|[-.,:;()é\n]", 0..40),
+    ) {
         let text = words.join(" ");
         prop_assert!(matches!(canary_redactor().text(&text), Cow::Borrowed(same) if same == text));
     }
