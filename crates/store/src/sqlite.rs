@@ -5,6 +5,7 @@
 //! the [`readers`].
 
 pub mod archive;
+pub mod backup;
 mod connection;
 pub mod disk;
 mod entries;
@@ -113,6 +114,7 @@ impl Store {
         std::fs::create_dir_all(directory)
             .map_err(|error| Error::Io(format!("{}: {error}", directory.display())))?;
         let lock = OwnerLock::take(&directory.join(LOCK))?;
+        backup::check_not_interrupted(directory)?;
         let file = File { path: directory.join(DATABASE), vfs: options.vfs };
         let mut connection = file.writer()?;
         connection::check_application(&connection, &file.path)?;

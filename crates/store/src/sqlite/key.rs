@@ -114,7 +114,7 @@ fn parse(text: &str) -> Option<SigningKey> {
     SigningKey::new(name, Hash::parse(seed)?.0).ok()
 }
 
-fn random<const N: usize>() -> Result<[u8; N], Error> {
+pub(super) fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| Error::Io(format!("no randomness: {error}")))?;
     Ok(bytes)
