@@ -64,15 +64,16 @@ pub const REASON_BYTES_MAX: usize = 4 << 10;
 /// Entries of one execution; above it only ending and undoing go on.
 pub const ENTRIES_MAX: u64 = 50_000;
 
-/// One payload in a store.
+/// What one call may send or bring back, as bytes of JSON.
 pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
-/// Payloads above this are kept apart from the entries; to callers it makes no difference.
+/// Larger payloads are kept apart, each content once.
 pub const PAYLOAD_INLINE_MAX: usize = 64 << 10;
+/// An entry without its payloads.
+pub const ENTRY_BYTES_MAX: usize = 4 << 20;
+pub const APPEND_ENTRIES_MAX: usize = 50_000;
 pub const LETTER_BYTES_MAX: usize = 1 << 20;
-/// Letters that wait at one execution.
+/// Letters that wait for one execution.
 pub const LETTERS_MAX: usize = 1_000;
 pub const REQUEST_KEY_BYTES_MAX: usize = 255;
-/// Items of one page of a list.
+/// Items on one page of a list.
 pub const PAGE_MAX: u32 = 1_000;
-/// Entries of one append.
-pub const APPEND_ENTRIES_MAX: usize = 50_000;

@@ -1,1 +1,8 @@
-//! Journals, plans and ledgers on disk.
+//! Journals, plans and ledgers on disk, behind the ports of the core.
+//!
+//! [`sqlite`] is the embedded store: one file, one process, one thread that writes.
+
+pub mod compress;
+pub mod sqlite;
+
+pub use sqlite::{Options, Store};

@@ -19,6 +19,13 @@ pub struct Entry {
     pub hash: Hash,
 }
 
+impl Entry {
+    /// Whether the hash is that of the bytes and of what they follow.
+    pub fn is_linked(&self) -> bool {
+        link(self.prev, &self.bytes) == self.hash
+    }
+}
+
 /// Where a chain ends: its last entry, or 0 and the hash the first will follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
@@ -107,7 +114,7 @@ impl Chain {
 
     /// Checks that `entry` is the next one and goes on behind it.
     pub fn follow(&mut self, entry: &Entry) -> Result<Stored, Why> {
-        if link(entry.prev, &entry.bytes) != entry.hash {
+        if !entry.is_linked() {
             return Err(Why::Altered);
         }
         let stored = codec::decode(&entry.bytes).map_err(Why::Undecodable)?;

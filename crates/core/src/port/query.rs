@@ -15,8 +15,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub trait Query: Send + Sync {
+    /// One execution; `None` when there is none, or it was cleaned up.
     fn execution(&self, identity: &Identity) -> Answer<'_, Option<ExecutionSummary>>;
 
+    /// By when they were opened, newest first.
     fn executions(
         &self,
         tenant: &TenantId,
@@ -24,7 +26,8 @@ pub trait Query: Send + Sync {
         page: Page,
     ) -> Answer<'_, Listing<ExecutionSummary>>;
 
-    /// Entries of one execution oldest first, of all executions newest first.
+    /// Of one execution oldest first, of all executions and the ledger's own journal newest first. What was
+    /// cleaned up is not listed.
     fn entries(
         &self,
         tenant: &TenantId,
@@ -77,8 +80,7 @@ pub struct EntrySummary {
     pub execution: ExecutionId,
     pub seq: u64,
     pub hash: Hash,
-    /// `None` when the execution was cleaned up: only the hash is left.
-    pub record: Option<Record>,
+    pub record: Record,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

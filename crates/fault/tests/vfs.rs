@@ -1,0 +1,300 @@
+//! The failing disk itself: harmless while healthy, and able to show what SQLite does when it is not.
+
+use rusqlite::{Connection, OpenFlags};
+use rutter_fault::{Action, Disk, Fault, Kind, VFS};
+use std::collections::BTreeSet;
+use std::path::Path;
+use tempfile::TempDir;
+
+const COMMITS: i64 = 30;
+/// Pages in the write-ahead log before a checkpoint: few, so that the story has several of them.
+const CHECKPOINT_PAGES: u32 = 20;
+
+/// What one playing of the story was told by SQLite.
+#[derive(Debug, Default, PartialEq)]
+struct Told {
+    committed: BTreeSet<i64>,
+    failed: BTreeSet<i64>,
+}
+
+#[test]
+fn a_healthy_disk_is_the_real_one() {
+    let [plain, ours] = [directory(), directory()];
+    let disk = Disk::new(ours.path());
+    let committed = Told { committed: (1..=COMMITS).collect(), failed: BTreeSet::new() };
+    assert_eq!(story(plain.path(), "unix", "full"), committed);
+    assert_eq!(story(ours.path(), VFS, "full"), committed);
+    assert_eq!(rows(ours.path()), committed.committed);
+    let [plain, ours] = [&plain, &ours].map(|directory| std::fs::read(directory.path().join("db")).unwrap());
+    assert_eq!(plain, ours);
+    let history = disk.history();
+    assert_eq!(history.len() as u64, disk.operations());
+    assert!(history.iter().all(|operation| !operation.failed));
+    for action in [Action::Open { new: true }, Action::Read, Action::Write, Action::Sync, Action::Delete] {
+        assert!(history.iter().any(|operation| operation.action == action), "{action:?} never happened");
+    }
+    assert!(history.iter().any(|operation| operation.action == Action::MapSharedMemory));
+}
+
+#[test]
+fn whatever_fails_no_committed_row_is_lost() {
+    let operations = operations_of_the_story();
+    for kind in Kind::ALL {
+        let (mut hits, mut unknown) = (0, 0);
+        for at in 1..=operations {
+            let directory = directory();
+            let disk = Disk::new(directory.path());
+            disk.fail(Fault { at, kind });
+            let told = story(directory.path(), VFS, "full");
+            hits += usize::from(disk.history().iter().any(|operation| operation.failed));
+            disk.heal();
+            let rows = rows(directory.path());
+            assert_kept(&told, &rows, &format!("{kind:?} at {at}"));
+            unknown += told.failed.intersection(&rows).count();
+        }
+        println!("{kind:?}: {operations} stories, {hits} hit, {unknown} rows reported as failed are there");
+        // Only the last operations of a story may find nothing more to fail.
+        assert!(hits as u64 > operations / 2, "{kind:?} hit only {hits} of {operations} stories");
+        // This is why an error at commit means that nobody knows.
+        assert!(unknown > 0 || !matches!(kind, Kind::IoForEver), "{kind:?} never left a row behind");
+    }
+}
+
+#[test]
+fn wherever_the_power_is_cut_no_committed_row_is_lost() {
+    let operations = operations_of_the_story();
+    let mut committed = 0;
+    for at in 1..=operations {
+        for torn in [None, Some(at), Some(at + 1_000_000)] {
+            let directory = directory();
+            let disk = Disk::with_volatile_cache(directory.path());
+            disk.fail(Fault { at, kind: Kind::IoForEver });
+            let told = story(directory.path(), VFS, "full");
+            match torn {
+                None => disk.cut_power().unwrap(),
+                Some(seed) => disk.cut_power_torn(seed).unwrap(),
+            }
+            disk.heal();
+            assert_kept(&told, &rows(directory.path()), &format!("cut at {at}, torn by {torn:?}"));
+            committed += told.committed.len() as u64;
+        }
+    }
+    assert!(committed > operations, "hardly anything was committed before the cuts: {committed} rows");
+}
+
+#[test]
+fn full_synchronization_survives_a_power_cut_after_every_commit() {
+    for commits in 1..=COMMITS {
+        assert_eq!(rows_after_power_cut("full", commits), (1..=commits).collect(), "after {commits} commits");
+    }
+}
+
+#[test]
+fn normal_synchronization_loses_committed_rows() {
+    let mut lost = 0;
+    for commits in 1..=COMMITS {
+        let rows = rows_after_power_cut("normal", commits);
+        assert_eq!(rows, (1..=rows.len() as i64).collect(), "after {commits} commits");
+        lost += usize::from((rows.len() as i64) < commits);
+    }
+    println!("{lost} of {COMMITS} power cuts lost committed rows");
+    assert!(lost > 0, "the disk does not lose what was not synced");
+}
+
+/// What a restart has to do before it may believe what it reads.
+const CHECKPOINT: &str = "pragma wal_checkpoint(truncate)";
+
+#[test]
+fn a_row_found_after_a_kill_can_still_be_lost() {
+    assert_eq!(rows_after_kill_and_power_cut(""), BTreeSet::from([1]));
+    assert_eq!(rows_after_kill_and_power_cut(CHECKPOINT), BTreeSet::from([1, 2]));
+}
+
+#[test]
+fn a_row_found_after_a_failed_sync_and_a_kill_takes_later_rows_with_it() {
+    assert_eq!(rows_after_failed_sync_kill_and_power_cut(""), BTreeSet::from([1]));
+    assert_eq!(rows_after_failed_sync_kill_and_power_cut(CHECKPOINT), BTreeSet::from([1, 2, 3]));
+}
+
+#[test]
+fn disks_do_not_know_of_each_other() {
+    let [first, second] = [directory(), directory()];
+    let [broken, whole] = [&first, &second].map(|directory| Disk::new(directory.path()));
+    broken.fail(Fault { at: 1, kind: Kind::IoForEver });
+    assert!(open(first.path(), VFS, "full").is_err());
+    assert_eq!(story(second.path(), VFS, "full").failed, BTreeSet::new());
+    assert_eq!(
+        broken.operations(),
+        broken.history().iter().filter(|operation| operation.failed).count() as u64
+    );
+    assert!(whole.history().iter().all(|operation| operation.file.starts_with(second.path())));
+}
+
+#[test]
+fn readers_and_a_writer_share_a_disk() {
+    let directory = directory();
+    let disk = Disk::with_volatile_cache(directory.path());
+    let db = open(directory.path(), VFS, "full").unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| (0..COMMITS).for_each(|_| drop(rows(directory.path()))));
+        }
+        (1..=COMMITS).for_each(|row| insert(&db, row).unwrap());
+    });
+    assert_eq!(cut_and_read(&disk, directory.path(), db), (1..=COMMITS).collect());
+}
+
+#[test]
+fn a_full_disk_stays_full_until_it_is_healed() {
+    let directory = directory();
+    let disk = Disk::new(directory.path());
+    let db = open(directory.path(), VFS, "full").unwrap();
+    let log_bytes = || std::fs::metadata(directory.path().join("db-wal")).unwrap().len();
+    let before = log_bytes();
+    disk.fail(Fault { at: 1, kind: Kind::FullShortWrite });
+    for row in [1, 2] {
+        let error = insert(&db, row).unwrap_err();
+        assert_eq!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::DiskFull));
+        assert_eq!(log_bytes() - before, 12, "half of a frame's header was written, and nothing more");
+    }
+    disk.heal();
+    insert(&db, 3).unwrap();
+    assert_eq!(rows_of(&db), BTreeSet::from([3]));
+}
+
+#[test]
+fn what_was_open_at_a_power_cut_stays_dead() {
+    let directory = directory();
+    let disk = Disk::with_volatile_cache(directory.path());
+    let before = open(directory.path(), VFS, "full").unwrap();
+    insert(&before, 1).unwrap();
+    before.execute_batch("pragma wal_checkpoint(full)").unwrap();
+    disk.cut_power().unwrap();
+    assert!(open(directory.path(), VFS, "full").is_err());
+    disk.heal();
+    let after = open(directory.path(), VFS, "full").unwrap();
+    assert!(insert(&before, 2).is_err());
+    insert(&after, 3).unwrap();
+    drop(before);
+    assert!(directory.path().join("db-wal").exists(), "the dead connection took away the log of the living");
+    assert_eq!(rows_of(&after), BTreeSet::from([1, 3]));
+}
+
+#[test]
+fn only_a_disk_with_a_volatile_cache_can_lose_power() {
+    let directory = directory();
+    assert!(Disk::new(directory.path()).cut_power().is_err());
+}
+
+/// Opens, commits row by row, and closes, whatever SQLite answers on the way.
+fn story(directory: &Path, vfs: &str, synchronous: &str) -> Told {
+    let mut told = Told::default();
+    if let Ok(db) = open(directory, vfs, synchronous) {
+        for row in 1..=COMMITS {
+            match insert(&db, row) {
+                Ok(()) => told.committed.insert(row),
+                Err(_) => told.failed.insert(row),
+            };
+        }
+    }
+    told
+}
+
+fn operations_of_the_story() -> u64 {
+    let directory = directory();
+    let disk = Disk::new(directory.path());
+    story(directory.path(), VFS, "full");
+    disk.operations()
+}
+
+fn rows_after_power_cut(synchronous: &str, commits: i64) -> BTreeSet<i64> {
+    let directory = directory();
+    let disk = Disk::with_volatile_cache(directory.path());
+    let db = open(directory.path(), VFS, synchronous).unwrap();
+    (1..=commits).for_each(|row| insert(&db, row).unwrap());
+    cut_and_read(&disk, directory.path(), db)
+}
+
+/// The process is killed between writing and syncing row 2; the next one finds it, and does something
+/// before the cut.
+fn rows_after_kill_and_power_cut(at_start: &str) -> BTreeSet<i64> {
+    let directory = directory();
+    let disk = Disk::with_volatile_cache(directory.path());
+    let killed = open(directory.path(), VFS, "full").unwrap();
+    insert(&killed, 1).unwrap();
+    // A commit that does not sync stands for one that has not come to it yet.
+    killed.pragma_update(None, "synchronous", "normal").unwrap();
+    insert(&killed, 2).unwrap();
+    let next = kill_and_open(&disk, directory.path(), killed);
+    next.execute_batch(at_start).unwrap();
+    cut_and_read(&disk, directory.path(), next)
+}
+
+/// Row 2 fails to sync and the process is killed; the next one finds it, does something, and commits row 3
+/// before the cut.
+fn rows_after_failed_sync_kill_and_power_cut(at_start: &str) -> BTreeSet<i64> {
+    let directory = directory();
+    let disk = Disk::with_volatile_cache(directory.path());
+    let killed = open(directory.path(), VFS, "full").unwrap();
+    insert(&killed, 1).unwrap();
+    disk.fail(Fault { at: 1, kind: Kind::SyncError });
+    insert(&killed, 2).unwrap_err();
+    let next = kill_and_open(&disk, directory.path(), killed);
+    next.execute_batch(at_start).unwrap();
+    insert(&next, 3).unwrap();
+    cut_and_read(&disk, directory.path(), next)
+}
+
+fn kill_and_open(disk: &Disk, directory: &Path, killed: Connection) -> Connection {
+    disk.kill().unwrap();
+    drop(killed);
+    disk.heal();
+    let next = open(directory, VFS, "full").unwrap();
+    assert_eq!(rows_of(&next), BTreeSet::from([1, 2]));
+    next
+}
+
+fn cut_and_read(disk: &Disk, directory: &Path, db: Connection) -> BTreeSet<i64> {
+    disk.cut_power().unwrap();
+    drop(db);
+    disk.heal();
+    rows(directory)
+}
+
+fn assert_kept(told: &Told, rows: &BTreeSet<i64>, when: &str) {
+    assert!(told.committed.is_subset(rows), "{when}: {told:?}, but there are {rows:?}");
+    let known: BTreeSet<i64> = told.committed.union(&told.failed).copied().collect();
+    assert!(rows.is_subset(&known), "{when}: {told:?}, but there are {rows:?}");
+}
+
+fn open(directory: &Path, vfs: &str, synchronous: &str) -> rusqlite::Result<Connection> {
+    let db = Connection::open_with_flags_and_vfs(directory.join("db"), OpenFlags::default(), vfs)?;
+    db.pragma_update(None, "journal_mode", "wal")?;
+    db.pragma_update(None, "synchronous", synchronous)?;
+    db.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    db.execute_batch("create table if not exists number (value integer primary key, text text) strict")?;
+    Ok(db)
+}
+
+/// Several pages to a row, so that a commit can be torn.
+fn insert(db: &Connection, row: i64) -> rusqlite::Result<()> {
+    db.execute("insert into number (value, text) values (?1, ?2)", (row, "x".repeat(5_000))).map(|_| ())
+}
+
+/// The rows of a database that must be sound.
+fn rows(directory: &Path) -> BTreeSet<i64> {
+    rows_of(&open(directory, VFS, "full").unwrap())
+}
+
+fn rows_of(db: &Connection) -> BTreeSet<i64> {
+    let verdict: String = db.query_row("pragma integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(verdict, "ok");
+    let mut statement = db.prepare("select value from number").unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+/// In memory where there is a place for it: thousands of syncs would keep a real disk busy.
+fn directory() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    tempfile::Builder::new().tempdir_in(memory).or_else(|_| tempfile::tempdir()).unwrap()
+}

@@ -1,0 +1,107 @@
+//! Opening the database file: every connection has the same careful settings.
+
+use super::fault;
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, OpenFlags};
+use rutter_core::port::Error;
+use std::path::Path;
+
+/// Older ones can damage a database that has two connections (the WAL-reset defect).
+const OLDEST: i32 = 3_051_003;
+const OLDEST_NAME: &str = "3.51.3";
+
+/// "RUTR": says what kind of file this is.
+const APPLICATION: i32 = 0x5255_5452;
+
+const STATEMENTS_MAX: usize = 128;
+/// The longest thing stored is a large payload; nothing that arrives may be longer than this.
+const LENGTH_MAX: i32 = 64 << 20;
+
+/// What the file is opened with.
+#[derive(Clone, Debug)]
+pub(super) struct File {
+    pub path: std::path::PathBuf,
+    /// A file system of SQLite's by name; tests bring one that fails.
+    pub vfs: Option<&'static str>,
+}
+
+impl File {
+    /// The one connection that writes. Acknowledged must mean synced, so `synchronous` is FULL and stays so.
+    pub fn writer(&self) -> Result<Connection, Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let connection = self.open(flags)?;
+        let careful = || -> rusqlite::Result<String> {
+            let mode: String =
+                connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+            connection.pragma_update(None, "synchronous", "full")?;
+            connection.pragma_update(None, "wal_autocheckpoint", 1_000)?;
+            connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
+            // What is erased is overwritten, not only forgotten.
+            connection.pragma_update(None, "secure_delete", true)?;
+            connection.pragma_update(None, "foreign_keys", true)?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+            Ok(mode)
+        };
+        match careful().map_err(fault::of)?.as_str() {
+            "wal" => {}
+            mode => {
+                return Err(Error::Io(format!(
+                    "the database is in {mode} mode and cannot be put into WAL mode"
+                )));
+            }
+        }
+        let synchronous: i64 =
+            connection.pragma_query_value(None, "synchronous", |row| row.get(0)).map_err(fault::of)?;
+        assert!(synchronous >= 2, "synchronous is part of the promise, it must be FULL");
+        Ok(connection)
+    }
+
+    pub fn reader(&self) -> Result<Connection, Error> {
+        let connection = self.open(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        connection.pragma_update(None, "query_only", true).map_err(fault::of)?;
+        Ok(connection)
+    }
+
+    fn open(&self, flags: OpenFlags) -> Result<Connection, Error> {
+        check_engine()?;
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let opened = match self.vfs {
+            Some(vfs) => Connection::open_with_flags_and_vfs(&self.path, flags, vfs),
+            None => Connection::open_with_flags(&self.path, flags),
+        };
+        let connection = opened.map_err(fault::of)?;
+        let careful = || -> rusqlite::Result<()> {
+            connection.busy_timeout(std::time::Duration::from_secs(5))?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+            connection.pragma_update(None, "cell_size_check", true)?;
+            connection.pragma_update(None, "mmap_size", 0)?;
+            connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LENGTH_MAX)?;
+            connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+            connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+            Ok(())
+        };
+        careful().map_err(fault::of)?;
+        Ok(connection)
+    }
+}
+
+pub(super) fn check_engine() -> Result<(), Error> {
+    match rusqlite::version_number() {
+        found if found >= OLDEST => Ok(()),
+        _ => Err(Error::Engine { found: rusqlite::version().to_owned(), oldest: OLDEST_NAME }),
+    }
+}
+
+/// Marks a new file as ours, and refuses one that is something else's.
+pub(super) fn check_application(connection: &Connection, path: &Path) -> Result<(), Error> {
+    let read = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let tables =
+        || connection.query_row("select count(*) from sqlite_schema", [], |row| row.get::<_, i64>(0));
+    match (read("application_id").map_err(fault::of)?, tables().map_err(fault::of)?) {
+        (found, _) if found == i64::from(APPLICATION) => Ok(()),
+        (0, 0) => connection.pragma_update(None, "application_id", APPLICATION).map_err(fault::of),
+        _ => Err(Error::Invalid(format!("{} is a database of another program", path.display()))),
+    }
+}

@@ -1,0 +1,289 @@
+//! Opening executions and appending to them: the fence, the head, the entries and the row in one transaction.
+
+use super::entries::{self, Packed};
+use super::fault;
+use super::request;
+use super::session::{Session, hash_of};
+use rusqlite::{OptionalExtension, params};
+use rutter_core::execution::Identity;
+use rutter_core::execution::row::Row;
+use rutter_core::execution::view::Status;
+use rutter_core::id::{PlanId, WorkerId};
+use rutter_core::journal::chain::{Chain, Head};
+use rutter_core::plan::Driver;
+use rutter_core::port::Error;
+use rutter_core::port::journal::{Append, Appended, Lease, Opened, Opening, Request};
+use rutter_core::time::Timestamp;
+
+/// What is looked at before anything is written.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub number: i64,
+    pub tenant: i64,
+    pub head: Head,
+    pub epoch: u64,
+    pub is_owned: bool,
+    status: String,
+}
+
+const FIND: &str = "
+    select number, seq, head, epoch, owner is not null, status
+    from execution
+    where tenant = ?1 and id = ?2";
+
+/// Finds an execution; one of another tenant looks like one that does not exist.
+pub(super) fn find(session: &mut Session, identity: &Identity) -> Result<Found, Error> {
+    let unknown = || Error::NotFound { what: "execution", id: identity.execution.to_string() };
+    let tenant = session.find_tenant(&identity.tenant)?.ok_or_else(unknown)?;
+    let mut statement = session.connection.prepare_cached(FIND).map_err(fault::of)?;
+    let found = statement
+        .query_row(params![tenant, identity.execution.as_str()], |row| {
+            let hash: Vec<u8> = row.get(2)?;
+            Ok((row.get(0)?, row.get(1)?, hash, row.get(3)?, row.get(4)?, row.get(5)?))
+        })
+        .optional()
+        .map_err(fault::of)?;
+    let (number, seq, hash, epoch, is_owned, status) = found.ok_or_else(unknown)?;
+    Ok(Found { number, tenant, head: Head { seq, hash: hash_of(&hash)? }, epoch, is_owned, status })
+}
+
+/// Refuses a lease that is not the newest, or was given back.
+pub(super) fn check_lease(found: &Found, lease: &Lease) -> Result<(), Error> {
+    match found.is_owned && found.epoch == lease.epoch {
+        true => Ok(()),
+        false => Err(Error::Fenced { execution: lease.identity.execution.clone(), epoch: found.epoch }),
+    }
+}
+
+/// An opening with its entries packed.
+#[derive(Debug)]
+pub(super) struct NewExecution {
+    identity: Identity,
+    plan: PlanId,
+    request: Option<Request>,
+    worker: Option<WorkerId>,
+    entries: Vec<Packed>,
+    row: Row,
+}
+
+impl NewExecution {
+    pub fn prepare(opening: Opening) -> Result<NewExecution, Error> {
+        let Opening { identity, plan, request, worker, entries, row } = opening;
+        let head = Chain::new(identity.tenant.clone(), identity.execution.clone()).head();
+        let entries = entries::pack(head, entries)?;
+        if entries.first().is_none_or(|first| first.sealed.kind != "execution_opened") {
+            return Err(Error::Invalid("a journal begins with execution_opened".to_owned()));
+        }
+        request.as_ref().map_or(Ok(()), request::check)?;
+        Ok(NewExecution { identity, plan, request, worker, entries, row })
+    }
+}
+
+const PLAN: &str = "
+    select plan.number
+    from plan
+    join revision on revision.plan = plan.number
+    where plan.tenant = ?1 and plan.id = ?2 and revision.hash = ?3";
+const OPEN: &str = "
+    insert into execution (tenant, id, plan, status, driver, hash, revision, settled, total, questions, opened_at,
+        started_at, last_at, due_at, seq, head, epoch, owner)
+    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+    returning number";
+const TAG: &str = "
+    insert into execution_tag (tenant, tag, opened_at, execution)
+    select tenant, tag, ?2, ?3 from plan_tag where tenant = ?1 and plan = ?4";
+
+pub(super) fn open(session: &mut Session, new: &NewExecution) -> Result<Opened, Error> {
+    let NewExecution { identity, plan, request, worker, entries, row } = new;
+    let no_plan = || Error::NotFound { what: "plan", id: plan.to_string() };
+    let tenant = session.find_tenant(&identity.tenant)?.ok_or_else(no_plan)?;
+    if let Some(request) = request
+        && let Some(execution) = request::find(session, tenant, request)?
+    {
+        return Ok(Opened::Already { execution });
+    }
+    match find(session, identity) {
+        Ok(found) if entries::are_there(session, found.number, entries)? => {
+            return Ok(Opened::Already { execution: identity.execution.clone() });
+        }
+        Ok(found) => {
+            let what = format!("execution {}", identity.execution);
+            return Err(Error::Conflict { what, expected: 0, found: found.head.seq });
+        }
+        Err(Error::NotFound { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let plan: i64 = session.one(PLAN, params![tenant, plan.as_str(), row.plan.0])?.ok_or_else(no_plan)?;
+    let owner = worker.as_ref().map(|worker| super::lease::worker(session, worker)).transpose()?;
+    let last = entries.last().expect("a journal begins with execution_opened");
+    let epoch = u64::from(owner.is_some());
+    let number: i64 = session
+        .one(
+            OPEN,
+            params![
+                tenant,
+                identity.execution.as_str(),
+                plan,
+                row.status.as_str(),
+                driver(row.driver),
+                row.plan.0,
+                row.revision,
+                row.settled,
+                row.total,
+                row.questions,
+                row.opened_at.0,
+                row.started_at.map(|at| at.0),
+                row.last_at.0,
+                row.due_at.map(|at| at.0),
+                last.sealed.entry.seq,
+                last.sealed.entry.hash.0,
+                epoch,
+                owner,
+            ],
+        )?
+        .ok_or_else(|| Error::Io("the execution's number did not come back".to_owned()))?;
+    session.execute(TAG, params![tenant, row.opened_at.0, number, plan])?;
+    entries::write(session, tenant, number, entries)?;
+    count(session, tenant, row.status.as_str(), 1)?;
+    if let Some(request) = request {
+        request::keep(session, tenant, request, &identity.execution, row.opened_at)?;
+    }
+    let lease = worker.clone().map(|worker| Lease { identity: identity.clone(), worker, epoch });
+    Ok(Opened::New { lease })
+}
+
+/// An append with its entries packed.
+#[derive(Debug)]
+pub(super) struct More {
+    lease: Lease,
+    expected: Head,
+    entries: Vec<Packed>,
+    row: Row,
+    consumed: Vec<u64>,
+}
+
+impl More {
+    pub fn prepare(append: Append) -> Result<More, Error> {
+        let Append { lease, expected, entries, row, consumed } = append;
+        let entries = entries::pack(expected, entries)?;
+        Ok(More { lease, expected, entries, row, consumed })
+    }
+}
+
+const MOVE_ON: &str = "
+    update execution
+    set status = ?2, driver = ?3, hash = ?4, revision = ?5, settled = ?6, total = ?7, questions = ?8,
+        started_at = ?9, last_at = ?10, due_at = ?11, seq = ?12, head = ?13
+    where number = ?1";
+const CONSUME: &str = "delete from letter where number = ?1 and execution = ?2";
+const RECOUNT: &str = "
+    update execution
+    set letters = (select count(*) from letter where execution = ?1),
+        due_at = (select min(at) from (
+            select at from letter where execution = ?1 union all select ?2 where ?2 is not null))
+    where number = ?1";
+const LETTERS: &str = "select letters from execution where number = ?1";
+
+pub(super) fn append(session: &mut Session, more: &More) -> Result<Appended, Error> {
+    let More { lease, expected, entries, row, consumed } = more;
+    let found = find(session, &lease.identity)?;
+    check_lease(&found, lease)?;
+    if found.head != *expected {
+        if entries::are_there(session, found.number, entries)? {
+            return Ok(Appended::Already);
+        }
+        let what = format!("the journal of {}", lease.identity.execution);
+        return Err(Error::Conflict { what, expected: expected.seq, found: found.head.seq });
+    }
+    entries::write(session, found.tenant, found.number, entries)?;
+    let head = entries
+        .last()
+        .map_or(found.head, |last| Head { seq: last.sealed.entry.seq, hash: last.sealed.entry.hash });
+    let due_at = row.due_at.map(|at| at.0);
+    session.execute(
+        MOVE_ON,
+        params![
+            found.number,
+            row.status.as_str(),
+            driver(row.driver),
+            row.plan.0,
+            row.revision,
+            row.settled,
+            row.total,
+            row.questions,
+            row.started_at.map(|at| at.0),
+            row.last_at.0,
+            due_at,
+            head.seq,
+            head.hash.0,
+        ],
+    )?;
+    for letter in consumed {
+        session.execute(CONSUME, params![letter, found.number])?;
+    }
+    let letters: i64 = session.one(LETTERS, [found.number])?.unwrap_or(0);
+    if letters > 0 {
+        session.execute(RECOUNT, params![found.number, due_at])?;
+    }
+    if found.status != row.status.as_str() {
+        count(session, found.tenant, &found.status, -1)?;
+        count(session, found.tenant, row.status.as_str(), 1)?;
+    }
+    Ok(Appended::New)
+}
+
+const COUNT: &str = "
+    insert into total (tenant, status, count)
+    values (?1, ?2, ?3)
+    on conflict (tenant, status) do update set count = count + ?3";
+
+/// Keeps the totals, so that nobody has to count.
+pub(super) fn count(session: &Session, tenant: i64, status: &str, by: i64) -> Result<(), Error> {
+    session.execute(COUNT, params![tenant, status, by])?;
+    Ok(())
+}
+
+pub(super) fn driver(driver: Driver) -> &'static str {
+    match driver {
+        Driver::Server => "server",
+        Driver::Agent => "agent",
+    }
+}
+
+/// The columns of a row, in the order in which [`row_of`] reads them.
+pub(super) const ROW: &str = "execution.status, execution.driver, execution.hash, execution.revision, \
+    execution.settled, execution.total, execution.questions, execution.opened_at, execution.started_at, \
+    execution.last_at, execution.due_at";
+
+/// Reads the columns of [`ROW`], of which the first is column `at`.
+pub(super) fn row_of(row: &rusqlite::Row<'_>, at: usize) -> Result<Row, Error> {
+    let get = || -> rusqlite::Result<_> {
+        let (status, driver): (String, String) = (row.get(at)?, row.get(at + 1)?);
+        let hash: Vec<u8> = row.get(at + 2)?;
+        let counts: [u32; 4] = [row.get(at + 3)?, row.get(at + 4)?, row.get(at + 5)?, row.get(at + 6)?];
+        let times: (i64, Option<i64>, i64, Option<i64>) =
+            (row.get(at + 7)?, row.get(at + 8)?, row.get(at + 9)?, row.get(at + 10)?);
+        Ok((status, driver, hash, counts, times))
+    };
+    let (status, driver, hash, counts, (opened_at, started_at, last_at, due_at)) =
+        get().map_err(fault::of)?;
+    let [revision, settled, total, questions] = counts;
+    let corrupt = |what: &str| Error::Corrupt(format!("an execution's {what} makes no sense"));
+    Ok(Row {
+        status: Status::parse(&status).ok_or_else(|| corrupt("status"))?,
+        driver: match driver.as_str() {
+            "server" => Driver::Server,
+            "agent" => Driver::Agent,
+            _ => return Err(corrupt("driver")),
+        },
+        plan: hash_of(&hash)?,
+        revision,
+        settled,
+        total,
+        questions,
+        opened_at: Timestamp(opened_at),
+        started_at: started_at.map(Timestamp),
+        last_at: Timestamp(last_at),
+        due_at: due_at.map(Timestamp),
+    })
+}

@@ -1,0 +1,144 @@
+//! Reading a journal back: every entry is checked against the chain before anybody believes it.
+
+use super::fault;
+use super::letters;
+use super::place::Place;
+use super::plans::Plans;
+use super::session::hash_of;
+use crate::compress;
+use rusqlite::{Connection, OptionalExtension, params};
+use rutter_core::execution::Identity;
+use rutter_core::hash::Hash;
+use rutter_core::id::PlanId;
+use rutter_core::journal::chain::{Chain, Entry, Head};
+use rutter_core::journal::codec::Stored;
+use rutter_core::journal::event::{Event, Record};
+use rutter_core::journal::payload::{Commitment, Salt, SealedPayload};
+use rutter_core::limits::{ENTRY_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use rutter_core::port::Error;
+use rutter_core::port::journal::Loaded;
+
+const FIND: &str = "
+    select execution.number, execution.seq, execution.head, plan.id
+    from execution
+    join tenant on tenant.number = execution.tenant
+    join plan on plan.number = execution.plan
+    where tenant.name = ?1 and execution.id = ?2";
+pub(super) const ENTRIES: &str = "
+    select place, seq, hash, bytes
+    from entry
+    where execution = ?1
+    order by seq";
+const PAYLOAD: &str = "
+    select payload.salt, payload.bytes, blob.bytes
+    from payload
+    left join blob on blob.number = payload.blob
+    where payload.number = ?1";
+
+pub(super) fn load(connection: &mut Connection, identity: &Identity, plans: &Plans) -> Result<Loaded, Error> {
+    // One transaction: the letters must be of the same moment as the head.
+    let transaction = connection.transaction().map_err(fault::of)?;
+    let (tenant, execution) = (identity.tenant.as_str(), identity.execution.as_str());
+    let found: Option<(i64, u64, Vec<u8>, String)> = transaction
+        .prepare_cached(FIND)
+        .and_then(|mut statement| {
+            let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+            statement.query_row(params![tenant, execution], row).optional()
+        })
+        .map_err(fault::of)?;
+    let unknown = || Error::NotFound { what: "execution", id: execution.to_owned() };
+    let (number, seq, hash, plan) = found.ok_or_else(unknown)?;
+    let head = Head { seq, hash: hash_of(&hash)? };
+    let mut chain = Chain::new(identity.tenant.clone(), identity.execution.clone());
+    let mut records = Vec::new();
+    for_each_entry(&transaction, number, &mut |place, entry| {
+        let stored = follow(&mut chain, entry)?;
+        records.push(open(&transaction, place, stored, plans)?);
+        Ok(())
+    })?;
+    if chain.head() != head {
+        return Err(Error::Corrupt(format!("the journal of {execution} does not end where it should")));
+    }
+    let letters = letters::of(&transaction, number)?;
+    Ok(Loaded { head, plan: PlanId::new(&plan), records, letters })
+}
+
+/// Checks the next entry. What it follows is not stored: it is the hash of the one before.
+pub(super) fn follow(chain: &mut Chain, mut entry: Entry) -> Result<Stored, Error> {
+    entry.prev = chain.head().hash;
+    chain.follow(&entry).map_err(|why| Error::Corrupt(format!("entry {}: {why}", entry.seq)))
+}
+
+/// Reads the entries of a journal in order.
+pub(super) fn for_each_entry(
+    connection: &Connection,
+    execution: i64,
+    each: &mut dyn FnMut(Place, Entry) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut statement = connection.prepare_cached(ENTRIES).map_err(fault::of)?;
+    let mut rows = statement.query([execution]).map_err(fault::of)?;
+    while let Some(row) = rows.next().map_err(fault::of)? {
+        let (place, entry) = entry_of(row)?;
+        each(place, entry)?;
+    }
+    Ok(())
+}
+
+/// Reads place, seq, hash and bytes; what the entry follows is for [`follow`] to say.
+pub(super) fn entry_of(row: &rusqlite::Row<'_>) -> Result<(Place, Entry), Error> {
+    let get = || -> rusqlite::Result<(i64, u64, Vec<u8>, Vec<u8>)> {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+    };
+    let (place, seq, hash, packed) = get().map_err(fault::of)?;
+    let damaged = |error: compress::Damaged| Error::Corrupt(format!("entry {seq}: {error}"));
+    let bytes = compress::unpack_entry(&packed, ENTRY_BYTES_MAX).map_err(damaged)?;
+    let entry = Entry { seq, bytes: bytes.into(), prev: Hash::ZERO, hash: hash_of(&hash)? };
+    Ok((Place::from(place), entry))
+}
+
+/// Puts payloads and plans back into a stored event.
+pub(super) fn open(
+    connection: &Connection,
+    place: Place,
+    stored: Stored,
+    plans: &Plans,
+) -> Result<Record, Error> {
+    let seq = stored.seq;
+    let mut payloads = Vec::new();
+    for (nth, commitment) in stored.commitments().into_iter().enumerate() {
+        payloads.push((commitment, payload(connection, place, nth, commitment)?));
+    }
+    // The same commitment never stands twice in an event: every payload has a salt of its own.
+    let find = |wanted: Commitment| {
+        payloads.iter().find(|(commitment, _)| *commitment == wanted).and_then(|(_, payload)| payload.clone())
+    };
+    let mut record = stored.open(&find).map_err(|wrong| Error::Corrupt(format!("entry {seq}: {wrong}")))?;
+    if let Event::ExecutionOpened { plan, .. } | Event::Replanned { plan, .. } = &record.event {
+        let plan = plans.by_hash(connection, plan.hash)?;
+        record.event.supply_plan(&|_| Some(std::sync::Arc::clone(&plan)));
+    }
+    Ok(record)
+}
+
+/// Reads one payload; `None` when it was erased.
+pub(super) fn payload(
+    connection: &Connection,
+    place: Place,
+    nth: usize,
+    commitment: Commitment,
+) -> Result<Option<SealedPayload>, Error> {
+    type Row = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
+    let found: Option<Row> = connection
+        .prepare_cached(PAYLOAD)
+        .and_then(|mut statement| {
+            let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+            statement.query_row([place.payload(nth)], row).optional()
+        })
+        .map_err(fault::of)?;
+    let Some((salt, inline, blob)) = found else { return Ok(None) };
+    let damaged = |what: &str| Error::Corrupt(format!("payload {}: {what}", commitment.hash.short()));
+    let salt = Salt(salt.try_into().map_err(|_| damaged("its salt is not 16 bytes long"))?);
+    let packed = inline.or(blob).ok_or_else(|| damaged("its blob is missing"))?;
+    let bytes = compress::unpack(&packed, PAYLOAD_BYTES_MAX).map_err(|error| damaged(&error.to_string()))?;
+    Ok(Some(SealedPayload { commitment, salt, bytes: bytes.into() }))
+}

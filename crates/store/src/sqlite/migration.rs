@@ -1,0 +1,98 @@
+//! Bringing a database up to date: numbered, forward only, each in one transaction.
+
+use super::fault;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rutter_core::hash::Hash;
+use rutter_core::port::Error;
+use rutter_core::time::Timestamp;
+
+/// Never edited once released: the checksum of each is kept in the database.
+pub(super) const ALL: &[Migration] =
+    &[Migration { number: 1, name: "journal", sql: include_str!("../../migrations/0001_journal.sql") }];
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Migration {
+    pub number: u64,
+    pub name: &'static str,
+    pub sql: &'static str,
+}
+
+const TABLE: &str = "
+    create table if not exists migration (
+        number integer primary key,
+        name text not null,
+        checksum blob not null,
+        applied_at integer not null
+    ) strict";
+const APPLIED: &str = "select name, checksum from migration where number = ?1";
+const NEWEST: &str = "select coalesce(max(number), 0) from migration";
+const EXISTS: &str = "select count(*) from sqlite_schema where name = 'migration'";
+const APPLY: &str = "insert into migration (number, name, checksum, applied_at) values (?1, ?2, ?3, ?4)";
+
+/// What was found, and what has been done about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Migrated {
+    pub from: u64,
+    pub to: u64,
+}
+
+/// Returns the newest migration that was applied.
+pub(super) fn version(connection: &Connection) -> Result<u64, Error> {
+    let exists: i64 = connection.query_row(EXISTS, [], |row| row.get(0)).map_err(fault::of)?;
+    match exists {
+        0 => Ok(0),
+        _ => connection.query_row(NEWEST, [], |row| row.get(0)).map_err(fault::of),
+    }
+}
+
+/// Applies what is missing. A process that dies in between leaves whole migrations, and the next one goes on.
+pub(super) fn migrate(
+    connection: &mut Connection,
+    migrations: &[Migration],
+    now: Timestamp,
+) -> Result<Migrated, Error> {
+    let from = check(connection, migrations)?;
+    let pending = migrations.iter().filter(|migration| migration.number > from);
+    let mut to = from;
+    for migration in pending {
+        apply(connection, migration, now).map_err(fault::of)?;
+        to = migration.number;
+    }
+    Ok(Migrated { from, to })
+}
+
+/// Refuses a database of a later program, or one whose migrations are not the ones this program knows.
+pub(super) fn check(connection: &Connection, migrations: &[Migration]) -> Result<u64, Error> {
+    let found = version(connection)?;
+    let known = migrations.last().map_or(0, |last| last.number);
+    if found > known {
+        return Err(Error::Schema { found, known });
+    }
+    for migration in migrations.iter().filter(|migration| migration.number <= found) {
+        let applied: Option<(String, Vec<u8>)> = connection
+            .query_row(APPLIED, [migration.number], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()
+            .map_err(fault::of)?;
+        if applied != Some((migration.name.to_owned(), checksum(migration).0.to_vec())) {
+            let number = migration.number;
+            return Err(Error::Corrupt(format!("migration {number} is not the one this program knows")));
+        }
+    }
+    Ok(found)
+}
+
+fn apply(connection: &mut Connection, migration: &Migration, now: Timestamp) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(TABLE)?;
+    transaction.execute_batch(migration.sql)?;
+    let row = params![migration.number, migration.name, checksum(migration).0, now.0];
+    transaction.execute(APPLY, row)?;
+    transaction.commit()
+}
+
+fn checksum(migration: &Migration) -> Hash {
+    Hash::of(&[migration.sql.as_bytes()])
+}
+
+#[cfg(test)]
+mod tests;

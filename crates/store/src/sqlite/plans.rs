@@ -1,0 +1,177 @@
+//! Plans and their revisions: the author's bytes and the pinned tools, rebuilt when a journal names them.
+
+use super::fault;
+use super::own;
+use super::session::Session;
+use crate::compress;
+use rusqlite::{Connection, OptionalExtension, params};
+use rutter_core::hash::Hash;
+use rutter_core::journal::event::{Event, Record};
+use rutter_core::limits::PLAN_BYTES_MAX;
+use rutter_core::plan::document::Format;
+use rutter_core::plan::{Plan, stored};
+use rutter_core::port::Error;
+use rutter_core::port::journal::{NewPlan, Saved};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// Plans kept in memory; one more and all are forgotten.
+const CACHED_MAX: usize = 512;
+/// The pinned tools of one plan may be far larger than the plan.
+const TOOLS_BYTES_MAX: usize = 64 << 20;
+
+/// A plan ready to be written.
+#[derive(Debug)]
+pub(super) struct Packed {
+    plan: NewPlan,
+    source: Vec<u8>,
+    tools: Vec<u8>,
+    tags: String,
+}
+
+pub(super) fn pack(plan: NewPlan) -> Packed {
+    let source = compress::pack(&plan.plan.source);
+    let tools = compress::pack(&stored::pinned(&plan.plan.tools));
+    let tags = serde_json::to_string(&plan.plan.about.tags).expect("tags are texts");
+    Packed { plan, source, tools, tags }
+}
+
+const NEWEST: &str = "
+    select plan.number, plan.revision, revision.hash
+    from plan
+    join revision on revision.plan = plan.number and revision.revision = plan.revision
+    where plan.tenant = ?1 and plan.id = ?2";
+const NEW: &str = "
+    insert into plan (tenant, id, name, revision, saved_at)
+    values (?1, ?2, ?3, 1, ?4)
+    returning number";
+const RENAME: &str = "update plan set name = ?2, revision = ?3, saved_at = ?4 where number = ?1";
+const REVISION: &str = "
+    insert into revision (plan, revision, hash, actor, saved_at, goal, tags, steps, format, source, tools)
+    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+const UNTAG_BY_NAME: &str = "delete from plan_tag where tenant = ?1 and tag = ?2 and plan = ?3";
+const TAG: &str = "insert or ignore into plan_tag (tenant, tag, plan) values (?1, ?2, ?3)";
+const OLD_TAGS: &str = "select tags from revision where plan = ?1 and revision = ?2";
+const UNINDEX: &str = "delete from plan_text where rowid = ?1";
+const INDEX: &str = "insert into plan_text (rowid, words) values (?1, ?2)";
+
+pub(super) fn save(session: &mut Session, packed: &Packed) -> Result<Saved, Error> {
+    let NewPlan { tenant: name, id, plan, expected, actor, at } = &packed.plan;
+    let tenant = session.tenant(name)?;
+    let newest: Option<(i64, u32, Vec<u8>)> = session
+        .connection
+        .prepare_cached(NEWEST)
+        .and_then(|mut statement| {
+            statement
+                .query_row(params![tenant, id.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                .optional()
+        })
+        .map_err(fault::of)?;
+    if let Some((_, revision, hash)) = &newest
+        && *hash == plan.hash.0
+    {
+        return Ok(Saved::Already { revision: *revision });
+    }
+    let found = newest.as_ref().map_or(0, |(_, revision, _)| *revision);
+    if let Some(expected) = expected.filter(|expected| *expected != found) {
+        let (what, expected, found) = (format!("plan {id}"), expected.into(), found.into());
+        return Err(Error::Conflict { what, expected, found });
+    }
+    let revision = found + 1;
+    let number = match newest {
+        Some((number, old, _)) => {
+            session.execute(RENAME, params![number, plan.name, revision, at.0])?;
+            let tags: String = session.one(OLD_TAGS, params![number, old])?.unwrap_or_default();
+            for tag in tags_of(&tags)? {
+                session.execute(UNTAG_BY_NAME, params![tenant, tag, number])?;
+            }
+            session.execute(UNINDEX, [number])?;
+            number
+        }
+        None => session
+            .one(NEW, params![tenant, id.as_str(), plan.name, at.0])?
+            .ok_or_else(|| Error::Io("the plan's number did not come back".to_owned()))?,
+    };
+    let by = session.actor(actor)?;
+    let steps = plan.steps.len() as u64;
+    session.execute(
+        REVISION,
+        params![
+            number,
+            revision,
+            plan.hash.0,
+            by,
+            at.0,
+            plan.goal,
+            packed.tags,
+            steps,
+            format_name(plan.format),
+            packed.source,
+            packed.tools
+        ],
+    )?;
+    for tag in &plan.about.tags {
+        session.execute(TAG, params![tenant, tag, number])?;
+    }
+    session.execute(INDEX, params![number, words(plan)])?;
+    let (id, hash, title) = (id.clone(), plan.hash, plan.name.clone());
+    let event = Event::PlanSaved { id, revision, plan: hash, name: title };
+    own::record(session, tenant, name, &Record { at: *at, actor: actor.clone(), event })?;
+    Ok(Saved::New { revision })
+}
+
+/// The text a search finds a plan by.
+fn words(plan: &Plan) -> String {
+    let mut words = vec![plan.name.as_str(), &plan.goal, &plan.about.description, &plan.about.request];
+    words.extend(plan.about.tags.iter().map(String::as_str));
+    words.join("\n")
+}
+
+pub(super) fn tags_of(text: &str) -> Result<Vec<String>, Error> {
+    serde_json::from_str(text).map_err(|_| Error::Corrupt("a plan's tags cannot be read".to_owned()))
+}
+
+fn format_name(format: Format) -> &'static str {
+    match format {
+        Format::Json => "json",
+        Format::Yaml => "yaml",
+    }
+}
+
+/// Plans that were rebuilt before; building one takes milliseconds.
+#[derive(Debug, Default)]
+pub(super) struct Plans {
+    cached: Mutex<HashMap<Hash, Arc<Plan>>>,
+}
+
+const BY_HASH: &str = "select format, source, tools from revision where hash = ?1 limit 1";
+
+impl Plans {
+    pub fn by_hash(&self, connection: &Connection, hash: Hash) -> Result<Arc<Plan>, Error> {
+        let cached = || self.cached.lock().expect("nobody panics while holding the plans");
+        if let Some(plan) = cached().get(&hash) {
+            return Ok(Arc::clone(plan));
+        }
+        let found: Option<(String, Vec<u8>, Vec<u8>)> = connection
+            .prepare_cached(BY_HASH)
+            .and_then(|mut statement| {
+                statement.query_row([hash.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
+            })
+            .map_err(fault::of)?;
+        let missing = || Error::Corrupt(format!("plan {} is named by a journal and not there", hash.short()));
+        let (format, source, tools) = found.ok_or_else(missing)?;
+        let damaged =
+            |error: &dyn std::fmt::Display| Error::Corrupt(format!("plan {}: {error}", hash.short()));
+        let source = compress::unpack(&source, PLAN_BYTES_MAX).map_err(|error| damaged(&error))?;
+        let tools = compress::unpack(&tools, TOOLS_BYTES_MAX).map_err(|error| damaged(&error))?;
+        let format = if format == "yaml" { Format::Yaml } else { Format::Json };
+        let plan = stored::rebuild(hash, &source, format, &tools).map_err(|error| damaged(&error))?;
+        let plan = Arc::new(plan);
+        let mut cached = cached();
+        if cached.len() >= CACHED_MAX {
+            cached.clear();
+        }
+        cached.insert(hash, Arc::clone(&plan));
+        Ok(plan)
+    }
+}

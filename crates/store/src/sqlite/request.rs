@@ -1,0 +1,51 @@
+//! Requests that may come twice: the key is remembered with what it was for.
+
+use super::fault;
+use super::session::Session;
+use rusqlite::{OptionalExtension, params};
+use rutter_core::id::ExecutionId;
+use rutter_core::limits::REQUEST_KEY_BYTES_MAX;
+use rutter_core::port::Error;
+use rutter_core::port::journal::Request;
+use rutter_core::time::Timestamp;
+
+const FIND: &str = "select digest, execution from request where tenant = ?1 and key = ?2";
+const KEEP: &str = "insert into request (tenant, key, digest, execution, at) values (?1, ?2, ?3, ?4, ?5)";
+
+pub(super) fn check(request: &Request) -> Result<(), Error> {
+    let visible = request.key.bytes().all(|byte| byte.is_ascii_graphic());
+    match request.key.len() {
+        0 => Err(Error::Invalid("a request key is not empty".to_owned())),
+        found if found > REQUEST_KEY_BYTES_MAX => {
+            let (max, found) = (REQUEST_KEY_BYTES_MAX as u64, found as u64);
+            Err(Error::Limit { limit: "request_key_bytes_max", max, found })
+        }
+        _ if !visible => Err(Error::Invalid("a request key has visible ASCII characters only".to_owned())),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the execution that the same request was for, if it came before.
+pub(super) fn find(session: &Session, tenant: i64, request: &Request) -> Result<Option<ExecutionId>, Error> {
+    let mut statement = session.connection.prepare_cached(FIND).map_err(fault::of)?;
+    let found: Option<(Vec<u8>, String)> = statement
+        .query_row(params![tenant, request.key], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
+        .map_err(fault::of)?;
+    match found {
+        None => Ok(None),
+        Some((digest, execution)) if digest == request.digest.0 => Ok(Some(ExecutionId::new(&execution))),
+        Some(_) => Err(Error::KeyReused { key: request.key.clone() }),
+    }
+}
+
+pub(super) fn keep(
+    session: &Session,
+    tenant: i64,
+    request: &Request,
+    execution: &ExecutionId,
+    at: Timestamp,
+) -> Result<(), Error> {
+    session.execute(KEEP, params![tenant, request.key, request.digest.0, execution.as_str(), at.0])?;
+    Ok(())
+}

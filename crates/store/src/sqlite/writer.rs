@@ -1,0 +1,217 @@
+//! The one thread that writes: whatever waits goes into one transaction, and is answered when that is on disk.
+//!
+//! A commit that fails may have happened. Then the file is opened anew and each request is made once more, alone:
+//! all requests find out by themselves whether they were carried out already. After a failed sync nothing that
+//! is found can be believed, so nothing is written until a restart.
+
+use super::connection::File;
+use super::disk::Space;
+use super::fault::{self, Kind};
+use super::session::Session;
+use rutter_core::port::Error;
+use std::sync::{Arc, Mutex};
+use tokio::sync::{mpsc, oneshot};
+
+/// More requests than this wait outside.
+pub(super) const QUEUE_MAX: usize = 4_096;
+/// Requests in one transaction. Large, so that a thousand writers share a sync.
+const BATCH_MAX: usize = 4_096;
+
+/// Something to write. It may be attempted more than once and has one effect.
+pub(super) trait Write: Send {
+    /// Tries it in the transaction under way. `Err` is a failure of the store, not a refusal.
+    fn attempt(&mut self, session: &mut Session) -> Result<(), Error>;
+    /// Whether it records what has happened already, and so may use the last space there is.
+    fn is_outcome(&self) -> bool;
+    /// Tells whoever asked: what the attempt gave, or why there was none.
+    fn answer(self: Box<Self>, failed: Option<Error>);
+}
+
+pub(super) struct Pending<T, F> {
+    pub work: F,
+    pub outcome: bool,
+    pub given: Option<Result<T, Error>>,
+    pub reply: oneshot::Sender<Result<T, Error>>,
+}
+
+impl<T: Send, F: FnMut(&mut Session) -> Result<T, Error> + Send> Write for Pending<T, F> {
+    fn attempt(&mut self, session: &mut Session) -> Result<(), Error> {
+        match (self.work)(session) {
+            Err(error) if is_of_storage(&error) => Err(error),
+            given => {
+                self.given = Some(given);
+                Ok(())
+            }
+        }
+    }
+
+    fn is_outcome(&self) -> bool {
+        self.outcome
+    }
+
+    fn answer(self: Box<Self>, failed: Option<Error>) {
+        let answer = failed.map(Err).or(self.given).unwrap_or(Err(Error::Closed));
+        // Whoever asked may have gone; what was written is written.
+        let _ = self.reply.send(answer);
+    }
+}
+
+/// Whether the transaction is lost with it. Everything else is an answer to the caller.
+fn is_of_storage(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::DiskFull(_) | Error::ReadOnly(_) | Error::Unknown(_) | Error::Corrupt(_) | Error::Io(_)
+    )
+}
+
+/// Why nothing is written any more; seen by readers and by whoever asks how the store is.
+pub(super) type Fence = Arc<Mutex<Option<Error>>>;
+
+pub(super) struct Writer {
+    pub file: File,
+    pub session: Session,
+    pub space: Space,
+    pub fence: Fence,
+    pub requests: mpsc::Receiver<Box<dyn Write>>,
+    /// Told how many entries were added to which tenant's ledger.
+    pub on_added: Box<dyn Fn(i64, u64) + Send>,
+}
+
+/// A transaction that did not end well, and whether its commit had begun.
+struct Failed {
+    error: Error,
+    kind: Kind,
+    committing: bool,
+}
+
+const BEGIN: &str = "begin immediate";
+const COMMIT: &str = "commit";
+/// Gives a commit something to sync, so that what was found before it is on disk after it.
+const BARRIER: &str = "update tenant set epoch = epoch where number = (select min(number) from tenant)";
+
+impl Writer {
+    pub fn run(mut self) {
+        while let Some(first) = self.requests.blocking_recv() {
+            let mut batch = vec![first];
+            while batch.len() < BATCH_MAX
+                && let Ok(next) = self.requests.try_recv()
+            {
+                batch.push(next);
+            }
+            self.carry_out(batch);
+        }
+        // The last one out leaves one tidy file. If that fails, the next one in recovers.
+        let _ = self.session.connection.pragma_update(None, "wal_checkpoint", "truncate");
+    }
+
+    fn carry_out(&mut self, batch: Vec<Box<dyn Write>>) {
+        if let Some(error) = self.fenced() {
+            return batch.into_iter().for_each(|write| write.answer(Some(error.clone())));
+        }
+        let mut batch = self.space.admit(batch);
+        match self.commit(&mut batch, false) {
+            Ok(()) => {
+                batch.into_iter().for_each(|write| write.answer(None));
+                for (tenant, count) in self.session.added.drain() {
+                    (self.on_added)(tenant, count);
+                }
+            }
+            Err(failed) => self.recover(batch, failed),
+        }
+    }
+
+    fn commit(&mut self, batch: &mut [Box<dyn Write>], barrier: bool) -> Result<(), Failed> {
+        let before = |error: Error| Failed { kind: kind_of(&error), error, committing: false };
+        let begun = self.session.connection.execute_batch(BEGIN);
+        begun.map_err(|error| before(fault::of(error)))?;
+        for write in batch.iter_mut() {
+            write.attempt(&mut self.session).map_err(before)?;
+        }
+        if barrier {
+            self.session.execute(BARRIER, []).map_err(before)?;
+        }
+        let committed = self.session.connection.execute_batch(COMMIT);
+        committed.map_err(|error| Failed {
+            kind: fault::kind(&error),
+            error: fault::of(error),
+            committing: true,
+        })
+    }
+
+    /// Finds out what became of a batch that failed, one request at a time.
+    fn recover(&mut self, batch: Vec<Box<dyn Write>>, failed: Failed) {
+        let mut failed = failed;
+        self.give_up_transaction(&failed);
+        for write in batch {
+            let answer = match self.fenced() {
+                // What the failed commit held is unknown; what had not come that far is not there.
+                Some(_) if failed.committing => Some(Error::Unknown(failed.error.to_string())),
+                Some(error) => Some(error),
+                None if self.space.refuses(&*write) && !failed.committing => Some(failed.error.clone()),
+                None => {
+                    let mut alone = [write];
+                    let again = self.commit(&mut alone, true);
+                    let [write] = alone;
+                    match again {
+                        Ok(()) => write.answer(None),
+                        Err(again) => {
+                            self.give_up_transaction(&again);
+                            let unknown = again.committing && again.kind != Kind::Full;
+                            write.answer(Some(match unknown {
+                                true => Error::Unknown(again.error.to_string()),
+                                false => again.error.clone(),
+                            }));
+                            // A later request of the batch may still be in the first commit.
+                            failed.error = again.error;
+                        }
+                    }
+                    continue;
+                }
+            };
+            write.answer(answer);
+        }
+        self.session.added.clear();
+    }
+
+    /// Leaves a failed transaction behind: by a fresh connection, or not at all.
+    fn give_up_transaction(&mut self, failed: &Failed) {
+        let _ = self.session.connection.execute_batch("rollback");
+        self.session.forget();
+        match failed.kind {
+            Kind::Other => return,
+            Kind::Full => self.space.ran_out(),
+            Kind::Sync => {
+                return self.set_fence(Error::ReadOnly("a sync failed; restart to go on".to_owned()));
+            }
+            Kind::Corrupt => return self.set_fence(failed.error.clone()),
+            Kind::ReadOnly => return self.set_fence(failed.error.clone()),
+            Kind::Io => {}
+        }
+        match self.file.writer() {
+            Ok(connection) => self.session = Session::new(connection),
+            Err(error) => {
+                let reason = format!("the database cannot be opened again ({error}); restart to go on");
+                self.set_fence(Error::ReadOnly(reason));
+            }
+        }
+    }
+
+    fn fenced(&self) -> Option<Error> {
+        self.fence.lock().expect("nobody panics while holding the fence").clone()
+    }
+
+    fn set_fence(&self, error: Error) {
+        *self.fence.lock().expect("nobody panics while holding the fence") = Some(error);
+    }
+}
+
+/// The kind of a failure that has already been put into the port's words.
+fn kind_of(error: &Error) -> Kind {
+    match error {
+        Error::DiskFull(_) => Kind::Full,
+        Error::Unknown(_) => Kind::Sync,
+        Error::Corrupt(_) => Kind::Corrupt,
+        Error::ReadOnly(_) => Kind::ReadOnly,
+        _ => Kind::Io,
+    }
+}
