@@ -52,7 +52,7 @@ impl Journal for Memory {
     }
 
     fn renew(&self, worker: &WorkerId, until: Timestamp) -> Answer<'_, ()> {
-        self.state().workers.insert(worker.clone(), until);
+        self.state().renew(worker, until);
         answer(Ok(()))
     }
 

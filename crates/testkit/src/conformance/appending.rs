@@ -4,7 +4,7 @@ use super::stage::{Pen, Stage, done, refused};
 use super::{Case, Store, cases};
 use rutter_core::execution::view::Status;
 use rutter_core::hash::Hash;
-use rutter_core::journal::chain::Head;
+use rutter_core::journal::chain::{Chain, Head};
 use rutter_core::journal::payload::SealedPayload;
 use rutter_core::port::Error;
 use rutter_core::port::journal::{Append, Appended, Sealed};
@@ -115,6 +115,7 @@ fn a_head_with_another_hash_is_a_conflict(store: &dyn Store) {
     let stage = Stage::new(store);
     let mut pen = stage.driven("exec_1");
     let wrong = Head { hash: Hash::of(&[b"wrong"]), ..pen.head() };
+    pen.chain = Chain::resume(pen.identity.tenant.clone(), pen.identity.execution.clone(), wrong);
     let entry = pen.note("a");
     refused(store.append(pen.append(wrong, vec![entry])), "store.conflict");
 }

@@ -22,10 +22,11 @@ pub(super) const CASES: &[(&str, Case)] = cases![
     the_same_worker_with_an_older_epoch_is_fenced,
     an_expired_lease_that_nobody_took_still_counts,
     what_was_given_back_can_be_taken_by_anybody,
-    giving_back_twice_is_fenced,
+    giving_back_twice_does_no_harm,
+    giving_back_what_another_took_is_fenced,
     only_the_holder_can_give_back,
     an_append_makes_due_or_not,
-    the_last_renewal_counts_even_if_it_is_the_shorter,
+    the_longer_renewal_counts_even_if_it_came_first,
     claiming_none_claims_none,
 ];
 
@@ -194,11 +195,22 @@ fn what_was_given_back_can_be_taken_by_anybody(store: &dyn Store) {
     assert_eq!(stage.claim("worker_2", 1, 1), ["exec_1"]);
 }
 
-fn giving_back_twice_is_fenced(store: &dyn Store) {
+fn giving_back_twice_does_no_harm(store: &dyn Store) {
     let stage = Stage::new(store);
     let pen = stage.driven("exec_1");
     done(store.release(pen.lease.clone()));
-    refused(store.release(pen.lease), "store.fenced");
+    done(store.release(pen.lease));
+}
+
+fn giving_back_what_another_took_is_fenced(store: &dyn Store) {
+    let stage = Stage::new(store);
+    let mut pen = stage.pen("exec_1");
+    pen.row.due_at = Some(Timestamp(0));
+    let mut pen = stage.drive(pen);
+    stage.claim("worker_2", 1, 1);
+    refused(store.release(pen.lease.clone()), "store.fenced");
+    pen.lease = Lease { worker: worker("worker_2"), epoch: 2, ..pen.lease };
+    stage.write(&mut pen, "still mine");
 }
 
 fn only_the_holder_can_give_back(store: &dyn Store) {
@@ -224,13 +236,14 @@ fn an_append_makes_due_or_not(store: &dyn Store) {
     assert!(stage.claim("worker_2", 1_000, 1).is_empty());
 }
 
-fn the_last_renewal_counts_even_if_it_is_the_shorter(store: &dyn Store) {
+fn the_longer_renewal_counts_even_if_it_came_first(store: &dyn Store) {
     let stage = Stage::new(store);
     due(&stage, "exec_1", 0);
     stage.renew(WORKER, 1_000);
     stage.claim(WORKER, 1, 1);
     stage.renew(WORKER, 5);
-    assert_eq!(stage.claim("worker_2", 6, 1), ["exec_1"]);
+    assert!(stage.claim("worker_2", 1_000, 1).is_empty());
+    assert_eq!(stage.claim("worker_2", 1_001, 1), ["exec_1"]);
 }
 
 fn claiming_none_claims_none(store: &dyn Store) {

@@ -35,13 +35,13 @@ fn names(stage: &Stage<'_>, filter: ExecutionFilter) -> Vec<String> {
 fn executions_are_listed_newest_first(store: &dyn Store) {
     let stage = Stage::new(store);
     let mut first = stage.driven("exec_b");
-    // Names and clocks say something else; what counts is the order of opening.
-    for (name, at) in [("exec_c", 9), ("exec_a", 5)] {
+    // By when they were opened; of those opened at the same time the one that came last is the newest.
+    for (name, at) in [("exec_d", 9), ("exec_c", 5), ("exec_a", 9)] {
         let pen = Pen::new(stage.identity(name), PLAN, &plan("simple"), Timestamp(at));
         stage.open(&pen);
     }
     stage.write(&mut first, "touched last");
-    assert_eq!(names(&stage, ExecutionFilter::default()), ["exec_a", "exec_c", "exec_b"]);
+    assert_eq!(names(&stage, ExecutionFilter::default()), ["exec_a", "exec_d", "exec_c", "exec_b"]);
 }
 
 fn executions_of_another_tenant_are_not_listed(store: &dyn Store) {
@@ -73,14 +73,12 @@ fn executions_are_found_by_plan(store: &dyn Store) {
     assert!(of("plan_3").is_empty());
 }
 
-/// The tags of the revision that is being carried out.
 fn executions_are_found_by_tag(store: &dyn Store) {
     let stage = Stage::new(store);
-    let (old, new) =
-        (plan_with("p", json!({ "tags": ["old", "both"] })), plan_with("p", json!({ "tags": ["both"] })));
-    for (name, plan) in [("exec_1", &old), ("exec_2", &new)] {
-        stage.save(PLAN, plan);
-        stage.open(&Pen::new(stage.identity(name), PLAN, plan, Timestamp(0)));
+    for (at, tags) in [(1, json!(["old", "both"])), (2, json!(["both"]))] {
+        let (id, plan) = (format!("plan_{at}"), plan_with("p", json!({ "tags": tags })));
+        stage.save(&id, &plan);
+        stage.open(&Pen::new(stage.identity(&format!("exec_{at}")), &id, &plan, Timestamp(0)));
     }
     let tagged = |tag: &str| names(&stage, ExecutionFilter { tag: Some(tag.into()), ..Default::default() });
     assert_eq!(tagged("both"), ["exec_2", "exec_1"]);

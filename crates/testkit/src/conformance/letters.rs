@@ -108,7 +108,7 @@ fn answering_a_letter_twice_does_no_harm(store: &dyn Store) {
     let letter = stage.post("exec_1", 4);
     stage.settle(&pen, &[letter]);
     let later = stage.post("exec_1", 5);
-    stage.settle(&pen, &[letter]);
+    stage.settle(&pen, &[letter, 0, u64::MAX]);
     let letters = done(store.load(&pen.identity)).letters;
     assert_eq!(letters.iter().map(|letter| letter.number).collect::<Vec<_>>(), [later]);
 }

@@ -5,8 +5,8 @@ use super::{Case, Store, cases};
 use rutter_core::journal::event::Event;
 use rutter_core::journal::payload::Payload;
 use rutter_core::limits::{
-    APPEND_ENTRIES_MAX, LETTER_BYTES_MAX, LETTERS_MAX, PAGE_MAX, PAYLOAD_BYTES_MAX, PAYLOAD_INLINE_MAX,
-    REQUEST_KEY_BYTES_MAX,
+    APPEND_ENTRIES_MAX, ENTRY_BYTES_MAX, LETTER_BYTES_MAX, LETTERS_MAX, PAGE_MAX, PAYLOAD_BYTES_MAX,
+    PAYLOAD_INLINE_MAX, REQUEST_KEY_BYTES_MAX,
 };
 use rutter_core::port::journal::{Appended, NewLetter, Opened, Opening, Posted};
 use rutter_core::port::query::{EntryFilter, ExecutionFilter, Page, PlanFilter};
@@ -17,6 +17,7 @@ use std::fmt::Debug;
 pub(super) const CASES: &[(&str, Case)] = cases![
     payload_bytes_max,
     payload_bytes_max_when_opening,
+    entry_bytes_max,
     payload_inline_max_makes_no_difference,
     letter_bytes_max,
     letters_max,
@@ -61,6 +62,25 @@ fn payload_bytes_max_when_opening(store: &dyn Store) {
     opening.entries.push(pen.note_with("too large", text(PAYLOAD_BYTES_MAX + 1)));
     exceeds(store.open(opening), "payload_bytes_max", PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MAX + 1);
     assert!(done(store.execution(&pen.identity)).is_none());
+}
+
+/// The words of an entry are in its bytes; what a store accepts it must also read back.
+fn entry_bytes_max(store: &dyn Store) {
+    let stage = Stage::new(store);
+    let mut pen = stage.driven("exec_1");
+    let reason = |bytes: usize| Event::Paused { reason: "x".repeat(bytes) };
+    let empty = pen.clone().seal(reason(0)).entry.bytes.len();
+    for bytes in [ENTRY_BYTES_MAX - 1, ENTRY_BYTES_MAX] {
+        let expected = pen.head();
+        let entry = pen.seal(reason(bytes - empty));
+        assert_eq!(entry.entry.bytes.len(), bytes);
+        assert_eq!(done(store.append(pen.append(expected, vec![entry]))), Appended::New);
+        assert_eq!(done(store.load(&pen.identity)).head, pen.head());
+    }
+    let expected = pen.head();
+    let entry = pen.seal(reason(ENTRY_BYTES_MAX + 1 - empty));
+    let answer = store.append(pen.append(expected, vec![entry]));
+    exceeds(answer, "entry_bytes_max", ENTRY_BYTES_MAX, ENTRY_BYTES_MAX + 1);
 }
 
 fn payload_inline_max_makes_no_difference(store: &dyn Store) {

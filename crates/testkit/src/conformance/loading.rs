@@ -82,8 +82,8 @@ impl Live {
         Live { pen, execution }
     }
 
-    fn decide(&mut self, store: &dyn Store, input: Input) {
-        let moment = Moment { now: Timestamp(10), room: 4 };
+    fn decide(&mut self, store: &dyn Store, room: u32, input: Input) {
+        let moment = Moment { now: Timestamp(10), room };
         let decision = self.execution.decide(&Actor::agent("pilot"), input, moment).expect("it is possible");
         let expected = self.pen.head();
         self.pen.now = moment.now;
@@ -107,9 +107,9 @@ fn a_loaded_journal_replays_to_the_live_state(store: &dyn Store) {
     let stage = Stage::new(store);
     for seed in 0..8 {
         let mut live = Live::open(&stage, seed);
-        live.decide(store, Input::Start);
+        live.decide(store, 4, Input::Start);
         live.compare(store);
-        live.decide(store, Input::Recovered);
+        live.decide(store, 4, Input::Recovered);
         live.compare(store);
     }
 }
@@ -120,8 +120,8 @@ fn a_replanned_execution_comes_with_both_plans(store: &dyn Store) {
     let (first, second) = (live.execution.plan().hash, plan("second"));
     stage.save(PLAN, &second);
     stage.save(PLAN, &plan("third"));
-    live.decide(store, Input::Start);
-    live.decide(store, Input::Replan { plan: second.clone(), reason: "a better way".into() });
+    live.decide(store, 0, Input::Start);
+    live.decide(store, 0, Input::Replan { plan: second.clone(), reason: "a better way".into() });
     live.compare(store);
     let loaded = done(store.load(&live.pen.identity));
     let named = loaded.records.iter().filter_map(|record| match &record.event {
@@ -129,7 +129,6 @@ fn a_replanned_execution_comes_with_both_plans(store: &dyn Store) {
         _ => None,
     });
     assert_eq!(named.map(|plan| plan.hash).collect::<Vec<_>>(), [first, second.hash]);
-    assert_eq!(done(store.execution(&live.pen.identity)).expect("it is there").name, "second");
 }
 
 /// Otherwise the execution could never be loaded again.

@@ -4,7 +4,9 @@ use super::stage::{PLAN, Pen, Stage, WORKER, done, plan, refused, request, worke
 use super::{Case, Store, cases};
 use rutter_core::hash::Hash;
 use rutter_core::id::ExecutionId;
-use rutter_core::port::journal::{Lease, Opened, Opening};
+use rutter_core::journal::chain::Chain;
+use rutter_core::journal::event::Event;
+use rutter_core::port::journal::{Lease, NewLetter, Opened, Opening};
 use rutter_core::time::Timestamp;
 
 pub(super) const CASES: &[(&str, Case)] = cases![
@@ -26,6 +28,8 @@ pub(super) const CASES: &[(&str, Case)] = cases![
     a_journal_begins_at_one,
     a_journal_begins_at_its_own_beginning,
     an_execution_without_entries_is_invalid,
+    a_journal_begins_with_the_opening,
+    a_request_key_is_visible,
     the_name_of_the_ledger_is_not_for_executions,
 ];
 
@@ -83,7 +87,9 @@ fn an_older_revision_can_be_opened(store: &dyn Store) {
     let pen = stage.pen("exec_1");
     stage.save(PLAN, &plan("newer"));
     stage.open(&pen);
-    assert_eq!(done(store.execution(&pen.identity)).expect("it was opened").name, "simple");
+    let loaded = done(store.load(&pen.identity));
+    let Event::ExecutionOpened { plan, .. } = &loaded.records[0].event else { panic!("{loaded:?}") };
+    assert_eq!(plan.plan.as_ref().map(|plan| plan.name.as_str()), Some("simple"));
 }
 
 fn the_same_request_gives_the_same_execution(store: &dyn Store) {
@@ -179,6 +185,25 @@ fn a_journal_begins_at_its_own_beginning(store: &dyn Store) {
 fn an_execution_without_entries_is_invalid(store: &dyn Store) {
     let pen = Stage::new(store).pen("exec_1");
     refused(store.open(Opening { entries: Vec::new(), ..pen.opening() }), "store.invalid");
+}
+
+fn a_journal_begins_with_the_opening(store: &dyn Store) {
+    let stage = Stage::new(store);
+    let mut pen = stage.pen("exec_1");
+    pen.chain = Chain::new(pen.identity.tenant.clone(), pen.identity.execution.clone());
+    let entry = pen.note("something else first");
+    refused(store.open(Opening { entries: vec![entry], ..pen.opening() }), "store.invalid");
+}
+
+fn a_request_key_is_visible(store: &dyn Store) {
+    let stage = Stage::new(store);
+    stage.opened("exec_1");
+    for key in ["", " ", "a b", "a\n", "ä", "a\u{0}"] {
+        let opening = Opening { request: request(key, "a"), ..stage.pen("exec_2").opening() };
+        refused(store.open(opening), "store.invalid");
+        let letter = NewLetter { request: request(key, "a"), ..stage.letter("exec_1", 1) };
+        refused(store.post(letter), "store.invalid");
+    }
 }
 
 fn the_name_of_the_ledger_is_not_for_executions(store: &dyn Store) {

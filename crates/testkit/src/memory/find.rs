@@ -5,6 +5,7 @@ use super::words;
 use rutter_core::execution::Identity;
 use rutter_core::execution::row::Row;
 use rutter_core::id::{ExecutionId, PlanId, TenantId};
+use rutter_core::journal::chain::Entry;
 use rutter_core::limits;
 use rutter_core::port::Error;
 use rutter_core::port::query::{
@@ -27,8 +28,10 @@ impl State {
     ) -> Outcome<Listing<ExecutionSummary>> {
         let ledger = self.tenants.get(tenant);
         let kept = ledger.iter().flat_map(|ledger| ledger.executions.iter().map(move |kept| (ledger, kept)));
-        let found = kept.filter(|(ledger, kept)| !kept.removed && execution_fits(ledger, kept, filter));
-        let found = found.map(|(ledger, kept)| ((0, descending(kept.number)), (ledger, kept)));
+        let found = kept.filter(|(ledger, kept)| execution_fits(ledger, kept, filter));
+        let found = found.map(|(ledger, kept)| {
+            ((newest_first(kept.row.opened_at), descending(kept.number)), (ledger, kept))
+        });
         let listing = cut(found.collect(), page)?;
         listing.try_map(|(ledger, kept)| Ok(summary(ledger, kept)))
     }
@@ -42,12 +45,15 @@ impl State {
         let lines = self.tenants.get(tenant).into_iter().flat_map(Ledger::lines);
         let found = lines.filter(|(execution, line)| entry_fits(execution, line, filter));
         let found = found.map(|(execution, line)| {
-            let newest_first = (line.at.0.saturating_neg(), descending(line.place));
-            let place = if filter.execution.is_some() { (0, ascending(line.seq)) } else { newest_first };
+            let place = match filter.execution {
+                Some(_) => (0, ascending(line.sealed.entry.seq)),
+                None => (newest_first(line.sealed.at), descending(line.place)),
+            };
             (place, (execution, line))
         });
         cut(found.collect(), page)?.try_map(|(execution, line)| {
-            Ok(EntrySummary { execution, seq: line.seq, hash: line.hash, record: line.record()? })
+            let Entry { seq, hash, .. } = line.sealed.entry;
+            Ok(EntrySummary { execution, seq, hash, record: line.record()? })
         })
     }
 
@@ -70,7 +76,9 @@ impl State {
         let histories = self.tenants.get(tenant).map_or(&[][..], |ledger| &ledger.plans);
         let newest = histories.iter().enumerate().filter_map(|(at, plan)| Some((at, plan.revisions.last()?)));
         let found = newest.filter(|(_, revision)| plan_fits(revision, filter));
-        let found = found.map(|(at, revision)| ((0, descending(at as u64 + 1)), revision));
+        let found = found.map(|(at, revision)| {
+            ((newest_first(revision.summary.saved_at), descending(at as u64 + 1)), revision)
+        });
         cut(found.collect(), page)?.try_map(|revision| Ok(revision.summary.clone()))
     }
 
@@ -78,7 +86,7 @@ impl State {
         let Some(ledger) = self.tenants.get(tenant) else { return Totals::default() };
         let mut totals =
             Totals { entries: ledger.places, plans: ledger.plans.len() as u64, ..Totals::default() };
-        for kept in ledger.executions.iter().filter(|kept| !kept.removed) {
+        for kept in &ledger.executions {
             *totals.executions.entry(kept.row.status.as_str()).or_default() += 1;
         }
         totals
@@ -119,12 +127,11 @@ fn execution_fits(ledger: &Ledger, kept: &Kept, filter: &ExecutionFilter) -> boo
 }
 
 fn entry_fits(execution: &ExecutionId, line: &Line, filter: &EntryFilter) -> bool {
-    let content = line.content.as_ref();
+    let sealed = &line.sealed;
     filter.execution.as_ref().is_none_or(|wanted| wanted == execution)
-        && (filter.kinds.is_empty()
-            || content.is_some_and(|sealed| filter.kinds.iter().any(|kind| kind == sealed.kind)))
-        && filter.actor.as_ref().is_none_or(|actor| content.is_some_and(|sealed| sealed.actor == *actor))
-        && is_within(line.at, &filter.at)
+        && (filter.kinds.is_empty() || filter.kinds.iter().any(|kind| kind == sealed.kind))
+        && filter.actor.as_ref().is_none_or(|actor| sealed.actor == *actor)
+        && is_within(sealed.at, &filter.at)
         && filter.text.as_ref().is_none_or(|text| line_says(line, text))
 }
 
@@ -136,8 +143,7 @@ fn plan_fits(revision: &Revision, filter: &PlanFilter) -> bool {
 }
 
 fn line_says(line: &Line, text: &str) -> bool {
-    let words = line.content.as_ref().and_then(|sealed| sealed.words.as_ref());
-    words.is_some_and(|words| words::all_in(text, words))
+    line.sealed.words.as_ref().is_some_and(|words| words::all_in(text, words))
 }
 
 fn is_within(at: Timestamp, between: &Between) -> bool {
@@ -146,6 +152,10 @@ fn is_within(at: Timestamp, between: &Between) -> bool {
 
 /// Where an item stands in its list; the list goes upwards.
 type Place = (i64, i64);
+
+fn newest_first(at: Timestamp) -> i64 {
+    at.0.saturating_neg()
+}
 
 fn ascending(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)

@@ -8,11 +8,17 @@ use rutter_core::time::Timestamp;
 use std::collections::HashMap;
 
 impl State {
+    /// Nothing that was promised is taken back: of two renewals the longer one counts.
+    pub fn renew(&mut self, worker: &WorkerId, until: Timestamp) {
+        let known = self.workers.entry(worker.clone()).or_insert(until);
+        *known = until.max(*known);
+    }
+
     pub fn claim(&mut self, claim: &Claim) -> Vec<Lease> {
         let workers = &self.workers;
         let mut due = Vec::new();
         for (tenant, ledger) in &mut self.tenants {
-            for kept in ledger.executions.iter_mut().filter(|kept| !kept.removed) {
+            for kept in &mut ledger.executions {
                 if let Some(at) =
                     kept.due_at().filter(|at| *at <= claim.now && is_free(kept, workers, claim.now))
                 {
@@ -32,6 +38,9 @@ impl State {
 
     pub fn release(&mut self, lease: &Lease) -> Outcome<()> {
         let kept = self.kept_mut(&lease.identity)?;
+        if kept.owner.is_none() && kept.epoch == lease.epoch {
+            return Ok(());
+        }
         check_lease(kept, lease)?;
         kept.owner = None;
         Ok(())

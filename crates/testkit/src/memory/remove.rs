@@ -1,4 +1,4 @@
-//! Removing: payloads, or whole executions, never a hash.
+//! Removing: payloads, or whole executions. The hashes, which a real ledger keeps, nobody here asks for.
 
 use super::state::{Kept, Outcome, State};
 use rutter_core::journal::event::{Event, Record, Removed};
@@ -24,8 +24,7 @@ impl State {
         let ledger = self.ledger_mut(&tenant);
         let is_wanted = |kept: &Kept| {
             let status = kept.row.status;
-            !kept.removed
-                && status.has_ended()
+            status.has_ended()
                 && (statuses.is_empty() || statuses.contains(&status))
                 && kept.row.last_at < untouched_since
                 && kept.letters.is_empty()
@@ -53,15 +52,12 @@ impl State {
             cleaned.bytes += bytes;
             if !dry_run {
                 forget(kept, |_| true);
-                kept.removed = what == CleanedPart::Executions;
             }
         }
         if dry_run {
             return Ok(cleaned);
         }
-        for kept in ledger.executions.iter_mut().filter(|kept| kept.removed) {
-            kept.lines.iter_mut().for_each(|line| line.content = None);
-        }
+        ledger.executions.retain(|kept| removed.iter().all(|gone| gone.execution != kept.id));
         ledger.requests.retain(|_, asked| removed.iter().all(|gone| gone.execution != asked.execution));
         if !removed.is_empty() {
             events.push(Event::ExecutionsRemoved { executions: removed, reason });
@@ -74,8 +70,8 @@ impl State {
 }
 
 fn count(kept: &Kept, wanted: impl Fn(u64) -> bool) -> Erased {
-    let lines = kept.lines.iter().filter(|line| wanted(line.seq));
-    let payloads = lines.filter_map(|line| line.content.as_ref()).flat_map(|sealed| &sealed.payloads);
+    let lines = kept.lines.iter().filter(|line| wanted(line.sealed.entry.seq));
+    let payloads = lines.flat_map(|line| &line.sealed.payloads);
     payloads.fold(Erased::default(), |sum, payload| Erased {
         payloads: sum.payloads + 1,
         bytes: sum.bytes + payload.bytes.len() as u64,
@@ -83,6 +79,6 @@ fn count(kept: &Kept, wanted: impl Fn(u64) -> bool) -> Erased {
 }
 
 fn forget(kept: &mut Kept, wanted: impl Fn(u64) -> bool) {
-    let lines = kept.lines.iter_mut().filter(|line| wanted(line.seq));
-    lines.filter_map(|line| line.content.as_mut()).for_each(|sealed| sealed.payloads.clear());
+    let lines = kept.lines.iter_mut().filter(|line| wanted(line.sealed.entry.seq));
+    lines.for_each(|line| line.sealed.payloads.clear());
 }

@@ -39,7 +39,7 @@ pub(super) struct State {
 pub(super) struct Ledger {
     /// In the order in which their ids were first saved.
     pub plans: Vec<History>,
-    /// In the order of their opening; those that were removed are among them.
+    /// In the order in which they came.
     pub executions: Vec<Kept>,
     pub requests: HashMap<String, Asked>,
     /// What happened to the ledger itself.
@@ -58,7 +58,8 @@ pub(super) struct History {
 #[derive(Debug)]
 pub(super) struct Revision {
     pub summary: PlanSummary,
-    pub description: String,
+    /// What the author says beside name, goal and tags, as far as a search looks into it.
+    pub more: String,
     source: Arc<[u8]>,
     format: Format,
     pinned: Vec<u8>,
@@ -76,7 +77,6 @@ pub(super) struct Kept {
     pub epoch: u64,
     pub lines: Vec<Line>,
     pub letters: Vec<Letter>,
-    pub removed: bool,
 }
 
 /// One entry in its place.
@@ -84,11 +84,7 @@ pub(super) struct Kept {
 pub(super) struct Line {
     /// Among all entries of the tenant.
     pub place: u64,
-    pub seq: u64,
-    pub hash: Hash,
-    pub at: Timestamp,
-    /// Gone when the execution was removed.
-    pub content: Option<Sealed>,
+    pub sealed: Sealed,
 }
 
 /// A request that was answered once.
@@ -107,9 +103,8 @@ impl State {
 
     pub fn kept_mut(&mut self, identity: &Identity) -> Outcome<&mut Kept> {
         let ledger = self.tenants.get_mut(&identity.tenant);
-        let kept = ledger.and_then(|ledger| {
-            ledger.executions.iter_mut().find(|kept| kept.id == identity.execution && !kept.removed)
-        });
+        let kept =
+            ledger.and_then(|ledger| ledger.executions.iter_mut().find(|kept| kept.id == identity.execution));
         kept.ok_or_else(|| no_execution(&identity.execution))
     }
 
@@ -120,7 +115,7 @@ impl State {
 
 impl Ledger {
     pub fn find(&self, execution: &ExecutionId) -> Option<&Kept> {
-        self.executions.iter().find(|kept| kept.id == *execution && !kept.removed)
+        self.executions.iter().find(|kept| kept.id == *execution)
     }
 
     pub fn history(&self, plan: &PlanId) -> Option<&History> {
@@ -138,8 +133,7 @@ impl Ledger {
     pub fn place(&mut self, entries: Vec<Sealed>) -> Vec<Line> {
         let line = |sealed: Sealed| {
             self.places += 1;
-            let (seq, hash, at) = (sealed.entry.seq, sealed.entry.hash, sealed.at);
-            Line { place: self.places, seq, hash, at, content: Some(sealed) }
+            Line { place: self.places, sealed }
         };
         entries.into_iter().map(line).collect()
     }
@@ -177,8 +171,9 @@ impl Revision {
             actor,
             saved_at: at,
         };
+        let more = format!("{}\n{}", plan.about.description, plan.about.request);
         let (source, format, pinned) = (plan.source.clone(), plan.format, stored::pinned(&plan.tools));
-        Revision { summary, description: plan.about.description.clone(), source, format, pinned }
+        Revision { summary, more, source, format, pinned }
     }
 
     pub fn rebuild(&self) -> Outcome<Arc<Plan>> {
@@ -189,7 +184,7 @@ impl Revision {
     /// The texts a search looks into.
     pub fn words(&self) -> String {
         let PlanSummary { name, goal, tags, .. } = &self.summary;
-        [name.as_str(), goal, &self.description, &tags.join("\n")].join("\n")
+        [name.as_str(), goal, &self.more, &tags.join("\n")].join("\n")
     }
 }
 
@@ -209,12 +204,11 @@ impl Kept {
 }
 
 impl Line {
-    /// What was recorded, if it is still there.
-    pub fn record(&self) -> Outcome<Option<Record>> {
-        let Some(sealed) = &self.content else { return Ok(None) };
-        let damaged = |why: String| Error::Corrupt(format!("entry {}: {why}", self.seq));
+    pub fn record(&self) -> Outcome<Record> {
+        let sealed = &self.sealed;
+        let damaged = |why: String| Error::Corrupt(format!("entry {}: {why}", sealed.entry.seq));
         let stored = codec::decode(&sealed.entry.bytes).map_err(|error| damaged(error.to_string()))?;
-        open(stored, &sealed.payloads).map(Some).map_err(damaged)
+        open(stored, &sealed.payloads).map_err(damaged)
     }
 }
 
@@ -224,7 +218,7 @@ pub(super) fn open(stored: Stored, payloads: &[SealedPayload]) -> Result<Record,
 }
 
 fn head(lines: &[Line]) -> Option<Head> {
-    lines.last().map(|line| Head { seq: line.seq, hash: line.hash })
+    lines.last().map(|line| Head { seq: line.sealed.entry.seq, hash: line.sealed.entry.hash })
 }
 
 pub(super) fn no_execution(execution: &ExecutionId) -> Error {

@@ -4,7 +4,7 @@ use super::holding::check_lease;
 use super::state::{Asked, History, Kept, LEDGER, Ledger, Outcome, Revision, State, no_execution, open};
 use rutter_core::execution::Identity;
 use rutter_core::id::PlanId;
-use rutter_core::journal::chain::Chain;
+use rutter_core::journal::chain::{Chain, Head};
 use rutter_core::journal::event::{Event, Record};
 use rutter_core::limits;
 use rutter_core::plan::Plan;
@@ -42,17 +42,20 @@ impl State {
 
     pub fn open(&mut self, opening: Opening) -> Outcome<Opened> {
         let Opening { identity, plan, request, worker, entries, row } = opening;
-        check_sizes(&entries)?;
-        if entries.is_empty() || identity.execution.as_str() == LEDGER {
-            return Err(Error::Invalid("an execution begins with an entry, and is not called ledger".into()));
+        check_entries(Chain::new(identity.tenant.clone(), identity.execution.clone()).head(), &entries)?;
+        if entries.first().is_none_or(|first| first.kind != "execution_opened") {
+            return Err(Error::Invalid("a journal begins with execution_opened".into()));
+        }
+        if identity.execution.as_str() == LEDGER {
+            return Err(Error::Invalid(format!("{LEDGER:?} is the ledger's own journal")));
         }
         let number = self.opened + 1;
         let ledger = self.ledger_mut(&identity.tenant);
         if let Some(asked) = answered(ledger, request.as_ref())? {
             return Ok(Opened::Already { execution: asked.execution.clone() });
         }
-        if let Some(kept) = ledger.executions.iter().find(|kept| kept.id == identity.execution) {
-            return match !kept.removed && has(kept, &entries) {
+        if let Some(kept) = ledger.find(&identity.execution) {
+            return match has(kept, &entries) {
                 true => Ok(Opened::Already { execution: identity.execution }),
                 false => Err(Error::Conflict {
                     what: format!("execution {}", kept.id),
@@ -62,7 +65,6 @@ impl State {
             };
         }
         ledger.revision(&plan, row.plan)?;
-        check_links(Chain::new(identity.tenant.clone(), identity.execution.clone()), &entries)?;
         remember(ledger, request, &identity);
         let lines = ledger.place(entries);
         let epoch = u64::from(worker.is_some());
@@ -76,7 +78,6 @@ impl State {
             epoch,
             lines,
             letters: Vec::new(),
-            removed: false,
         });
         self.opened = number;
         Ok(Opened::New { lease })
@@ -85,9 +86,9 @@ impl State {
     pub fn append(&mut self, append: Append) -> Outcome<Appended> {
         let Append { lease, expected, entries, row, consumed } = append;
         let identity = &lease.identity;
+        check_entries(expected, &entries)?;
         let kept = self.kept(identity)?;
         check_lease(kept, &lease)?;
-        check_sizes(&entries)?;
         if !entries.is_empty() && has(kept, &entries) {
             return Ok(Appended::Already);
         }
@@ -96,7 +97,6 @@ impl State {
             let what = format!("the journal of {}", kept.id);
             return Err(Error::Conflict { what, expected: expected.seq, found: head.seq });
         }
-        check_links(Chain::resume(identity.tenant.clone(), identity.execution.clone(), head), &entries)?;
         let plan = kept.plan.clone();
         let ledger = self.ledger_mut(&identity.tenant);
         ledger.revision(&plan, row.plan)?;
@@ -131,8 +131,8 @@ impl State {
         let mut plans: HashMap<_, Arc<Plan>> = HashMap::new();
         let mut records = Vec::new();
         for line in &kept.lines {
-            let damaged = |why: String| Error::Corrupt(format!("entry {} of {}: {why}", line.seq, kept.id));
-            let sealed = line.content.as_ref().ok_or_else(|| damaged("it is gone".into()))?;
+            let sealed = &line.sealed;
+            let damaged = |why: String| Error::Corrupt(format!("entry {}: {why}", sealed.entry.seq));
             let stored = chain.follow(&sealed.entry).map_err(|why| damaged(why.to_string()))?;
             let mut record = open(stored, &sealed.payloads).map_err(damaged)?;
             if let Event::ExecutionOpened { plan, .. } | Event::Replanned { plan, .. } = &record.event
@@ -156,6 +156,9 @@ fn find_plan<'a>(ledger: &'a Ledger, id: &PlanId, hash: rutter_core::hash::Hash)
 fn answered<'a>(ledger: &'a Ledger, request: Option<&Request>) -> Outcome<Option<&'a Asked>> {
     let Some(request) = request else { return Ok(None) };
     limit("request_key_bytes_max", limits::REQUEST_KEY_BYTES_MAX, request.key.len())?;
+    if request.key.is_empty() || !request.key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Error::Invalid("a request key has visible ASCII characters only".into()));
+    }
     match ledger.requests.get(&request.key) {
         Some(asked) if asked.digest != request.digest => Err(Error::KeyReused { key: request.key.clone() }),
         asked => Ok(asked),
@@ -172,21 +175,27 @@ fn remember(ledger: &mut Ledger, request: Option<Request>, identity: &Identity) 
 fn has(kept: &Kept, entries: &[Sealed]) -> bool {
     entries.iter().all(|sealed| {
         let line = usize::try_from(sealed.entry.seq).ok().and_then(|seq| kept.lines.get(seq.checked_sub(1)?));
-        line.is_some_and(|line| line.hash == sealed.entry.hash)
+        line.is_some_and(|line| line.sealed.entry.hash == sealed.entry.hash)
     })
 }
 
-fn check_sizes(entries: &[Sealed]) -> Outcome<()> {
+/// Checks the entries by themselves: that they follow each other from there on, and that none is too large.
+fn check_entries(mut head: Head, entries: &[Sealed]) -> Outcome<()> {
     limit("append_entries_max", limits::APPEND_ENTRIES_MAX, entries.len())?;
-    let mut payloads = entries.iter().flat_map(|sealed| &sealed.payloads);
-    payloads
-        .try_for_each(|payload| limit("payload_bytes_max", limits::PAYLOAD_BYTES_MAX, payload.bytes.len()))
-}
-
-fn check_links(mut chain: Chain, entries: &[Sealed]) -> Outcome<()> {
-    entries.iter().try_for_each(|sealed| match chain.follow(&sealed.entry) {
-        Ok(_) => Ok(()),
-        Err(why) => Err(Error::Invalid(format!("entry {}: {why}", sealed.entry.seq))),
+    entries.iter().try_for_each(|sealed| {
+        let entry = &sealed.entry;
+        limit("entry_bytes_max", limits::ENTRY_BYTES_MAX, entry.bytes.len())?;
+        for payload in &sealed.payloads {
+            limit("payload_bytes_max", limits::PAYLOAD_BYTES_MAX, payload.bytes.len())?;
+        }
+        if entry.seq != head.seq.saturating_add(1) || entry.prev != head.hash || !entry.is_linked() {
+            return Err(Error::Invalid(format!(
+                "entry {} does not follow from entry {}",
+                entry.seq, head.seq
+            )));
+        }
+        head = Head { seq: entry.seq, hash: entry.hash };
+        Ok(())
     })
 }
 
