@@ -20,10 +20,10 @@ mod together;
 
 pub use stage::{Pen, Stage};
 
+use crate::panic::caught;
 use rutter_core::port::journal::Journal;
 use rutter_core::port::query::Query;
 use rutter_core::port::upkeep::Upkeep;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// All that a store offers.
 pub trait Store: Journal + Query + Upkeep {}
@@ -49,11 +49,11 @@ pub const CASES: &[&[(&str, Case)]] = &[
     together::CASES,
 ];
 
-/// Stages every case and returns the names of those that failed; the panics themselves have said why.
-pub fn failures(stage: &dyn Fn(Case)) -> Vec<&'static str> {
-    let fails = |case: &Case| catch_unwind(AssertUnwindSafe(|| stage(*case))).is_err();
+/// Stages every case and returns those that failed, with what they said.
+pub fn failures(stage: &dyn Fn(Case)) -> Vec<String> {
     let all = CASES.iter().copied().flatten();
-    all.filter(|(_, case)| fails(case)).map(|(name, _)| *name).collect()
+    let failed = all.filter_map(|(name, case)| Some(format!("{name}: {}", caught(|| stage(*case)).err()?)));
+    failed.collect()
 }
 
 /// A list of cases, each under the name of its function.

@@ -5,5 +5,6 @@ pub mod block_on;
 pub mod chance;
 pub mod conformance;
 pub mod memory;
+pub mod panic;
 pub mod scene;
 pub mod simulator;

@@ -13,9 +13,9 @@ pub mod tally;
 pub mod voyage;
 pub mod world;
 
+use crate::panic::caught;
 use mutation::Mistake;
 use rutter_core::tool::ToolCatalog;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tally::Tally;
 
@@ -72,9 +72,5 @@ pub fn simulate(seeds: std::ops::Range<u64>, mistake: Option<Mistake>, violation
 
 /// One voyage; a panic is a broken promise like any other.
 pub fn sail(seed: u64, catalog: &ToolCatalog) -> Result<Tally, String> {
-    catch_unwind(AssertUnwindSafe(|| voyage::sail(seed, catalog))).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Err(format!("panicked: {}", text.unwrap_or_default()))
-    })
+    caught(|| voyage::sail(seed, catalog)).unwrap_or_else(|said| Err(format!("panicked: {said}")))
 }

@@ -266,7 +266,10 @@ pub fn request(key: &str, about: &str) -> Option<Request> {
 /// What the store answered, which must not be an error.
 #[track_caller]
 pub fn done<T>(answer: Answer<'_, T>) -> T {
-    block_on(answer).unwrap_or_else(|error| panic!("expected an answer, got {}: {error}", error.code()))
+    match block_on(answer) {
+        Ok(answer) => answer,
+        Err(error) => panic!("expected an answer, got {}: {error}", error.code()),
+    }
 }
 
 /// The error the store answered with, which must have this code.
