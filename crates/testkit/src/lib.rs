@@ -5,6 +5,7 @@ pub mod block_on;
 pub mod chance;
 pub mod conformance;
 pub mod memory;
+pub mod on_disk;
 pub mod panic;
 pub mod scene;
 pub mod simulator;
