@@ -112,32 +112,44 @@ impl Chain {
         Ok((entry, payloads))
     }
 
-    /// Checks that `entry` is the next one and goes on behind it.
+    /// Checks that `entry` is the next one, reads it, and goes on behind it.
     pub fn follow(&mut self, entry: &Entry) -> Result<Stored, Why> {
+        let Entry { seq, prev, hash, ref bytes } = *entry;
+        let before = self.head;
+        self.check(seq, prev, hash, bytes)?;
+        codec::decode(bytes).map_err(|error| {
+            self.head = before;
+            Why::Undecodable(error)
+        })
+    }
+
+    /// Checks that these bytes are the next entry and goes on behind it. What happened is not looked at.
+    pub fn check(&mut self, seq: u64, prev: Hash, hash: Hash, bytes: &[u8]) -> Result<(), Why> {
         let expected = self.head.seq.saturating_add(1);
-        if !entry.is_linked() {
+        if link(prev, bytes) != hash {
             // Whoever keeps no links cannot know what it follows when the one before is gone.
-            let is_late = entry.seq > expected && entry.prev == self.head.hash;
+            let is_late = seq > expected && prev == self.head.hash;
             return Err(if is_late { Why::Missing { expected } } else { Why::Altered });
         }
-        let stored = codec::decode(&entry.bytes).map_err(Why::Undecodable)?;
-        if stored.tenant != self.tenant || stored.execution != self.execution {
-            return Err(Why::Foreign { tenant: stored.tenant, execution: stored.execution });
+        let says = codec::envelope(bytes).map_err(Why::Undecodable)?;
+        if says.tenant != self.tenant.as_str() || says.execution != self.execution.as_str() {
+            let (tenant, execution) = (TenantId::new(&says.tenant), ExecutionId::new(&says.execution));
+            return Err(Why::Foreign { tenant, execution });
         }
-        if stored.seq != entry.seq {
-            return Err(Why::Renumbered { kept: entry.seq, says: stored.seq });
+        if says.seq != seq {
+            return Err(Why::Renumbered { kept: seq, says: says.seq });
         }
-        if entry.seq > expected {
+        if seq > expected {
             return Err(Why::Missing { expected });
         }
-        if entry.seq < expected {
+        if seq < expected {
             return Err(Why::Duplicated);
         }
-        if entry.prev != self.head.hash {
+        if prev != self.head.hash {
             return Err(Why::Detached);
         }
-        self.head = Head { seq: entry.seq, hash: entry.hash };
-        Ok(stored)
+        self.head = Head { seq, hash };
+        Ok(())
     }
 }
 

@@ -11,7 +11,9 @@ use crate::actor::Actor;
 use crate::hash::Hash;
 use crate::id::{ExecutionId, TenantId};
 use crate::time::Timestamp;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::convert::Infallible;
 
 /// The format that is written. Older ones are still read.
@@ -90,6 +92,44 @@ impl Stored {
     }
 }
 
+/// What stored bytes say of themselves; the event is not looked into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    pub tenant: Cow<'a, str>,
+    pub execution: Cow<'a, str>,
+    pub seq: u64,
+}
+
+/// Reads whose entry this is. Whoever only checks hashes need not know the event: it may be of a later program.
+pub fn envelope(bytes: &[u8]) -> Result<Envelope<'_>, Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct First<'a> {
+        #[serde(rename = "v")]
+        _version: IgnoredAny,
+        #[serde(borrow)]
+        tenant: Cow<'a, str>,
+        #[serde(borrow)]
+        execution: Cow<'a, str>,
+        seq: u64,
+        #[serde(rename = "at")]
+        _at: i64,
+        #[serde(rename = "actor")]
+        _actor: IgnoredAny,
+        #[serde(rename = "event")]
+        _event: IgnoredAny,
+    }
+    match version(bytes).ok_or(Error::NoVersion)? {
+        1 => {
+            let malformed =
+                |error: serde_json::Error| Error::Malformed { version: 1, why: error.to_string() };
+            let First { tenant, execution, seq, .. } = serde_json::from_slice(bytes).map_err(malformed)?;
+            Ok(Envelope { tenant, execution, seq })
+        }
+        unknown => Err(Error::UnknownVersion(unknown)),
+    }
+}
+
 /// Returns the commitments in stored bytes without reading the rest, in the order in which they stand there.
 ///
 /// Inside a text every quotation mark is escaped, so what looks like a commitment is one.
@@ -98,13 +138,12 @@ pub fn commitments_in(bytes: &[u8]) -> Vec<Commitment> {
     const HEX: usize = 64;
     let mut commitments = Vec::new();
     let mut rest = bytes;
-    while let Some(at) = rest.windows(BEFORE.len()).position(|window| window == BEFORE) {
-        rest = &rest[at + BEFORE.len()..];
-        let hex = rest.get(..HEX).and_then(|hex| std::str::from_utf8(hex).ok());
-        if let Some(hash) = hex.and_then(Hash::parse) {
-            commitments.push(Commitment { hash });
-            rest = &rest[HEX..];
-        }
+    while let Some(at) = rest.iter().position(|byte| *byte == b'{') {
+        rest = &rest[at..];
+        let hex = rest.strip_prefix(BEFORE).and_then(|rest| rest.get(..HEX));
+        let hash = hex.and_then(|hex| std::str::from_utf8(hex).ok()).and_then(Hash::parse);
+        commitments.extend(hash.map(|hash| Commitment { hash }));
+        rest = &rest[1..];
     }
     commitments
 }

@@ -8,6 +8,7 @@ pub use verdict::{Assurance, Fault, Verdict, Why};
 
 use super::chain::{self, Chain};
 use super::checkpoint::Checkpoint;
+use super::codec;
 use super::export::{CheckpointLine, EntryLine, FORMAT, Header, Line, PayloadLine, RemovedLine, Scope};
 use super::merkle::{self, Frontier};
 use super::note::VerifierKey;
@@ -190,8 +191,8 @@ impl Verifier {
             .chains
             .entry(line.execution.clone())
             .or_insert_with(|| Chain::new(header.tenant.clone(), line.execution.clone()));
-        let stored = chain.follow(&line.entry())?;
-        self.check_payloads(stored.commitments(), &line.payloads)?;
+        chain.check(line.seq, line.prev, line.hash, line.bytes.as_bytes())?;
+        self.check_payloads(codec::commitments_in(line.bytes.as_bytes()), &line.payloads)?;
         self.check_leaf(header.scope, line)?;
         let mut differs = false;
         self.open_receipts.retain(|receipt| {

@@ -91,7 +91,7 @@ impl Archive {
         each: &mut dyn FnMut(Line) -> Result<(), Error>,
     ) -> Result<(), Error> {
         match executions {
-            None => export::whole(&mut self.connection, tenant, each),
+            None => export::whole(&mut self.connection, tenant, each).map(|_| ()),
             Some(executions) => export::executions(&mut self.connection, tenant, executions, each),
         }
     }
@@ -104,8 +104,7 @@ impl Archive {
         projections: bool,
         progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<Checked, Error> {
-        let verdict = verify::ledger(&mut self.connection, tenant, trust, progress)?;
-        let mut rows = Vec::new();
+        let Checked { verdict, mut rows } = verify::ledger(&mut self.connection, tenant, trust, progress)?;
         if let Some(ledger) = Ledger::find(&self.connection, tenant)? {
             rows.extend(verify::heads(&self.connection, &ledger)?);
             if projections && verdict.is_clean() {

@@ -12,16 +12,17 @@ use crate::compress;
 use rusqlite::{Connection, Row, Rows, params};
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, TenantId};
-use rutter_core::journal::chain::{Chain, Entry};
+use rutter_core::journal::chain::Chain;
 use rutter_core::journal::checkpoint::Checkpoint;
 use rutter_core::journal::codec;
 use rutter_core::journal::export::{
     CheckpointLine, EntryLine, Header, InclusionLine, Line, PayloadLine, RemovedLine, Scope,
 };
 use rutter_core::journal::note::Note;
-use rutter_core::journal::payload::{Commitment, Salt, SealedPayload};
+use rutter_core::journal::payload::{Commitment, Salt};
 use rutter_core::limits::{ENTRY_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use rutter_core::port::Error;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// What takes the lines.
@@ -48,12 +49,12 @@ const PAYLOADS: &str = "
 const EXECUTION_ID: &str = "select id from execution where number = ?1";
 const EXECUTION_NUMBER: &str = "select number from execution where tenant = ?1 and id = ?2";
 
-/// Writes the whole ledger of a tenant in its order.
+/// Writes the whole ledger of a tenant in its order. Returns the numbers of payloads that belong to no entry.
 pub(super) fn whole(
     connection: &mut Connection,
     tenant: &TenantId,
     each: &mut Each<'_>,
-) -> Result<(), Error> {
+) -> Result<Vec<i64>, Error> {
     // One transaction: what is written meanwhile is for the next export.
     let connection = connection.transaction().map_err(fault::of)?;
     let ledger = find(&connection, tenant)?;
@@ -86,7 +87,7 @@ pub(super) fn whole(
     for (_, note) in checkpoints {
         each(Line::Checkpoint(CheckpointLine { note, consistency: Vec::new() }))?;
     }
-    Ok(())
+    payloads.rest()
 }
 
 /// Writes some executions, each entry with the proof that the newest checkpoint covers it.
@@ -183,24 +184,25 @@ impl<'a> Reading<'a> {
     }
 
     fn line(&mut self, row: &Row<'_>, payloads: Vec<(usize, PayloadRow)>) -> Result<Line, Error> {
-        type Columns = (i64, Option<i64>, Option<u64>, Vec<u8>, Option<Vec<u8>>);
-        let get = || -> rusqlite::Result<Columns> {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+        let get = || -> rusqlite::Result<_> {
+            let (execution, seq): (Option<i64>, Option<u64>) = (row.get(1)?, row.get(2)?);
+            let (hash, packed) = (row.get_ref(3)?.as_blob()?, row.get_ref(4)?.as_blob_or_null()?);
+            Ok((Place::from(row.get::<_, i64>(0)?), execution, seq, hash, packed))
         };
         let (place, execution, seq, hash, packed) = get().map_err(fault::of)?;
-        let (leaf, hash) = (Place::from(place).leaf(), hash_of(&hash)?);
+        let (leaf, hash) = (place.leaf(), hash_of(hash)?);
         let (Some(execution), Some(packed)) = (execution, packed) else {
             return Ok(Line::Removed(RemovedLine { leaf, hash }));
         };
         let (id, prev) = self.journal(execution)?;
         // Bytes that cannot be unpacked are shown as they are: their hash will not match.
         let bytes =
-            compress::unpack_entry(&packed, ENTRY_BYTES_MAX).unwrap_or(std::borrow::Cow::Borrowed(&packed));
-        let commitments = codec::commitments_in(&bytes);
-        let payloads = payload_lines(&commitments, payloads);
-        let entry = Entry { seq: seq.unwrap_or(0), bytes: bytes.into(), prev, hash };
+            compress::unpack_entry(packed, ENTRY_BYTES_MAX).unwrap_or(Cow::Borrowed(packed)).into_owned();
+        let payloads = payload_lines(&codec::commitments_in(&bytes), payloads);
+        let bytes = text(bytes);
         self.known.insert(execution, (id.clone(), hash));
-        Ok(Line::Entry(EntryLine::new(id, &entry, Some(leaf), payloads)))
+        let (leaf, seq) = (Some(leaf), seq.unwrap_or(0));
+        Ok(Line::Entry(EntryLine { execution: id, seq, leaf, prev, hash, bytes, payloads, proof: None }))
     }
 
     fn journal(&mut self, execution: i64) -> Result<(ExecutionId, Hash), Error> {
@@ -237,29 +239,36 @@ fn payload_lines(commitments: &[Commitment], mut rows: Vec<(usize, PayloadRow)>)
 }
 
 fn payload_line(commitment: Commitment, row: Option<PayloadRow>) -> PayloadLine {
-    let sealed = row.map(|row| SealedPayload {
-        commitment,
-        salt: Salt(row.salt.try_into().unwrap_or_default()),
-        bytes: compress::unpack(&row.bytes, PAYLOAD_BYTES_MAX)
-            .map_or_else(|_| row.bytes.as_slice().into(), Into::into),
-    });
-    PayloadLine::new(commitment, sealed.as_ref())
+    let commitment = commitment.hash;
+    let Some(PayloadRow { salt, bytes }) = row else { return PayloadLine::Erased { commitment } };
+    let unpacked = match compress::unpack(&bytes, PAYLOAD_BYTES_MAX) {
+        Ok(Cow::Owned(unpacked)) => Some(unpacked),
+        _ => None,
+    };
+    let bytes = unpacked.unwrap_or(bytes);
+    PayloadLine::Kept { commitment, salt: Salt(salt.try_into().unwrap_or_default()), bytes: text(bytes) }
+}
+
+/// What we store is JSON text. Bytes that no longer are become other bytes here, which their hash will show.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// Payload rows in their order, read beside the entries they belong to.
 struct Payloads<'r> {
     rows: Rows<'r>,
     next: Option<(i64, PayloadRow)>,
+    strays: Vec<i64>,
 }
 
 impl<'r> Payloads<'r> {
     fn new(rows: Rows<'r>) -> Result<Payloads<'r>, Error> {
-        let mut payloads = Payloads { rows, next: None };
+        let mut payloads = Payloads { rows, next: None, strays: Vec::new() };
         payloads.advance()?;
         Ok(payloads)
     }
 
-    /// The payloads of an entry. Those of entries that are not there are passed over.
+    /// The payloads of an entry. Those before it that no entry has asked for are nobody's.
     fn of(&mut self, place: Place) -> Result<Vec<(usize, PayloadRow)>, Error> {
         let mut found = Vec::new();
         while let Some((number, _)) = &self.next
@@ -267,12 +276,22 @@ impl<'r> Payloads<'r> {
         {
             let number = *number;
             let Some((_, row)) = self.next.take() else { break };
-            if number >= place.payload(0) {
-                found.push(((number - place.payload(0)) as usize, row));
+            match number >= place.payload(0) {
+                true => found.push(((number - place.payload(0)) as usize, row)),
+                false => self.strays.push(number),
             }
             self.advance()?;
         }
         Ok(found)
+    }
+
+    /// Reads to the end; returns what belongs to no entry.
+    fn rest(mut self) -> Result<Vec<i64>, Error> {
+        while let Some((number, _)) = self.next.take() {
+            self.strays.push(number);
+            self.advance()?;
+        }
+        Ok(self.strays)
     }
 
     fn advance(&mut self) -> Result<(), Error> {

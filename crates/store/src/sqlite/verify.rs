@@ -3,16 +3,20 @@
 use super::export;
 use super::fault;
 use super::ledger::Ledger;
+use super::own;
 use super::place::Place;
 use super::session::{hash_of, size_of};
 use crate::compress;
 use rusqlite::Connection;
-use rutter_core::id::TenantId;
+use rutter_core::id::{ExecutionId, TenantId};
 use rutter_core::journal::chain::Entry;
-use rutter_core::journal::export::Line;
+use rutter_core::journal::codec;
+use rutter_core::journal::event::Event;
+use rutter_core::journal::export::{Line, PayloadLine};
 use rutter_core::journal::verify::{Trust, Verdict, Verifier};
 use rutter_core::limits::ENTRY_BYTES_MAX;
 use rutter_core::port::Error;
+use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::thread;
 
@@ -44,19 +48,23 @@ pub(super) fn ledger(
     tenant: &TenantId,
     trust: Trust,
     progress: &mut (dyn FnMut(u64) + Send),
-) -> Result<Verdict, Error> {
+) -> Result<Checked, Error> {
     let (chunks, lines) = mpsc::sync_channel::<Vec<Line>>(CHUNKS_MAX);
     // Reading and unpacking is one half of the work, hashing the other.
     thread::scope(|scope| {
         let checking = scope.spawn(move || {
             let mut verifier = Verifier::new(trust);
+            let mut gone = Gone::default();
             let mut count = 0;
             for chunk in lines {
                 count += chunk.len() as u64;
-                chunk.iter().for_each(|line| verifier.take(line));
+                for line in &chunk {
+                    verifier.take(line);
+                    gone.take(line);
+                }
                 progress(count);
             }
-            verifier.finish()
+            Checked { verdict: verifier.finish(), rows: gone.differences() }
         });
         let mut chunk = Vec::with_capacity(CHUNK);
         let read = export::whole(connection, tenant, &mut |line| {
@@ -69,14 +77,52 @@ pub(super) fn ledger(
         });
         let sent = chunks.send(chunk);
         drop(chunks);
-        let verdict = checking.join().map_err(|_| Error::Closed)?;
+        let mut checked = checking.join().map_err(|_| Error::Closed)?;
         match (read, sent) {
             // What was found wrong comes before what could not be read.
-            (Err(error), _) if verdict.is_clean() => Err(error),
+            (Err(error), _) if checked.verdict.is_clean() || checked.verdict.lines == 0 => Err(error),
             (_, Err(_)) => Err(Error::Closed),
-            _ => Ok(verdict),
+            (strays, _) => {
+                let strays = strays.into_iter().flatten();
+                checked.rows.extend(strays.map(|number| format!("payload {number} belongs to no entry")));
+                checked.rows.truncate(DIFFERENCES_MAX);
+                Ok(checked)
+            }
         }
     })
+}
+
+/// Payloads that are gone, and those of which the ledger's own journal says so.
+#[derive(Default)]
+struct Gone {
+    found: BTreeMap<ExecutionId, u64>,
+    recorded: BTreeMap<ExecutionId, u64>,
+}
+
+impl Gone {
+    fn take(&mut self, line: &Line) {
+        let Line::Entry(line) = line else { return };
+        let erased =
+            line.payloads.iter().filter(|payload| matches!(payload, PayloadLine::Erased { .. })).count();
+        if erased > 0 {
+            *self.found.entry(line.execution.clone()).or_default() += erased as u64;
+        }
+        if line.execution.as_str() == own::JOURNAL
+            && let Ok(stored) = codec::decode(line.bytes.as_bytes())
+            && let Event::PayloadsErased { execution, payloads, .. } = stored.event
+        {
+            *self.recorded.entry(execution).or_default() += payloads;
+        }
+    }
+
+    fn differences(self) -> Vec<String> {
+        let unrecorded = self.found.into_iter().filter_map(|(execution, found)| {
+            let recorded = self.recorded.get(&execution).copied().unwrap_or(0);
+            let told = format!("{execution}: {found} payloads are gone, {recorded} were erased on record");
+            (found != recorded).then_some(told)
+        });
+        unrecorded.collect()
+    }
 }
 
 const HEADS: &str = "
