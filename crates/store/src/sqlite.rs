@@ -15,11 +15,14 @@ mod load;
 mod lock;
 pub mod migration;
 pub mod own;
+mod payloads;
 mod place;
 mod plans;
+mod query;
 mod readers;
 mod request;
 mod session;
+mod upkeep;
 mod writer;
 
 use connection::File;
@@ -53,6 +56,8 @@ pub struct Options {
     /// A file system of SQLite's by name; `None` is the usual one.
     pub vfs: Option<&'static str>,
     pub readers: usize,
+    /// A query that takes more steps than this in SQLite's machine is refused.
+    pub query_steps_max: u64,
     /// New work is refused while less than this is free.
     pub free_bytes_min: u64,
     /// Kept back for outcomes when the disk is full.
@@ -66,6 +71,7 @@ impl Options {
             directory: directory.into(),
             vfs: None,
             readers: 3,
+            query_steps_max: query::STEPS_MAX,
             free_bytes_min: disk::FREE_BYTES_MIN,
             reserve_bytes: disk::RESERVE_BYTES,
             clock,
@@ -85,6 +91,7 @@ pub struct Store {
     /// `None` only while the store is being dropped.
     writes: Option<mpsc::Sender<Box<dyn Write>>>,
     readers: Option<Readers>,
+    query_steps_max: u64,
     plans: Arc<Plans>,
     fence: Fence,
     threads: Vec<JoinHandle<()>>,
@@ -119,7 +126,15 @@ impl Store {
         let writing = thread::Builder::new().name("rutter-write".to_owned()).spawn(move || writer.run());
         threads.push(writing.map_err(no_thread)?);
         let plans = Arc::default();
-        Ok(Store { writes: Some(writes), readers: Some(readers), plans, fence, threads, _lock: lock })
+        Ok(Store {
+            writes: Some(writes),
+            readers: Some(readers),
+            query_steps_max: options.query_steps_max,
+            plans,
+            fence,
+            threads,
+            _lock: lock,
+        })
     }
 
     /// Why nothing can be written, if that is so.
