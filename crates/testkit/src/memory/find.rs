@@ -6,6 +6,7 @@ use rutter_core::execution::Identity;
 use rutter_core::execution::row::Row;
 use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::journal::chain::Entry;
+use rutter_core::journal::label::KINDS;
 use rutter_core::limits;
 use rutter_core::port::Error;
 use rutter_core::port::query::{
@@ -26,6 +27,7 @@ impl State {
         filter: &ExecutionFilter,
         page: &Page,
     ) -> Outcome<Listing<ExecutionSummary>> {
+        words::check(filter.text.as_ref())?;
         let ledger = self.tenants.get(tenant);
         let kept = ledger.iter().flat_map(|ledger| ledger.executions.iter().map(move |kept| (ledger, kept)));
         let found = kept.filter(|(ledger, kept)| execution_fits(ledger, kept, filter));
@@ -42,6 +44,10 @@ impl State {
         filter: &EntryFilter,
         page: &Page,
     ) -> Outcome<Listing<EntrySummary>> {
+        words::check(filter.text.as_ref())?;
+        if let Some(kind) = filter.kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
+            return Err(Error::Invalid(format!("there is no event type {kind:?}")));
+        }
         let lines = self.tenants.get(tenant).into_iter().flat_map(Ledger::lines);
         let found = lines.filter(|(execution, line)| entry_fits(execution, line, filter));
         let found = found.map(|(execution, line)| {
@@ -73,6 +79,7 @@ impl State {
         filter: &PlanFilter,
         page: &Page,
     ) -> Outcome<Listing<PlanSummary>> {
+        words::check(filter.text.as_ref())?;
         let histories = self.tenants.get(tenant).map_or(&[][..], |ledger| &ledger.plans);
         let newest = histories.iter().enumerate().filter_map(|(at, plan)| Some((at, plan.revisions.last()?)));
         let found = newest.filter(|(_, revision)| plan_fits(revision, filter));

@@ -2,6 +2,7 @@
 
 use super::state::{Kept, Outcome, State};
 use rutter_core::journal::event::{Event, Record, Removed};
+use rutter_core::port::Error;
 use rutter_core::port::upkeep::{Cleaned, CleanedPart, Cleaning, Erased, Erasure};
 
 impl State {
@@ -21,6 +22,9 @@ impl State {
 
     pub fn clean(&mut self, cleaning: Cleaning) -> Outcome<Cleaned> {
         let Cleaning { tenant, statuses, untouched_since, what, dry_run, actor, at, reason } = cleaning;
+        if let Some(open) = statuses.iter().find(|status| !status.has_ended()) {
+            return Err(Error::Invalid(format!("executions that are {} have not ended", open.as_str())));
+        }
         let ledger = self.ledger_mut(&tenant);
         let is_wanted = |kept: &Kept| {
             let status = kept.row.status;
