@@ -17,6 +17,7 @@ pub(super) const CASES: &[(&str, Case)] = cases![
     open_executions_are_never_removed,
     only_the_wanted_statuses_are_removed,
     executions_with_letters_are_kept,
+    what_a_living_worker_holds_is_kept,
     a_dry_run_says_the_same_and_changes_nothing,
     cleaning_twice_finds_nothing,
     a_removed_execution_is_gone_for_everybody,
@@ -107,6 +108,15 @@ fn executions_with_letters_are_kept(store: &dyn Store) {
     }
     stage.settle(&pen, &[letter]);
     assert_eq!(done(store.clean(cleaning(&stage, CleanedPart::Executions))), ONE);
+}
+
+fn what_a_living_worker_holds_is_kept(store: &dyn Store) {
+    let stage = Stage::new(store);
+    stage.ended("exec_1", Status::Completed, 1);
+    stage.renew(WORKER, 200);
+    assert_eq!(done(store.clean(cleaning(&stage, CleanedPart::Executions))), Cleaned::default());
+    let later = Cleaning { at: Timestamp(201), ..cleaning(&stage, CleanedPart::Executions) };
+    assert_eq!(done(store.clean(later)), ONE);
 }
 
 fn a_dry_run_says_the_same_and_changes_nothing(store: &dyn Store) {

@@ -51,9 +51,11 @@ impl State {
         let lines = self.tenants.get(tenant).into_iter().flat_map(Ledger::lines);
         let found = lines.filter(|(execution, line)| entry_fits(execution, line, filter));
         let found = found.map(|(execution, line)| {
-            let place = match filter.execution {
-                Some(_) => (0, ascending(line.sealed.entry.seq)),
-                None => (newest_first(line.sealed.at), descending(line.place)),
+            let place = match (&filter.execution, &filter.text) {
+                (Some(_), _) => (0, ascending(line.sealed.entry.seq)),
+                // A search is newest first by when entries were written.
+                (None, Some(_)) => (0, descending(line.place)),
+                (None, None) => (newest_first(line.sealed.at), descending(line.place)),
             };
             (place, (execution, line))
         });
@@ -101,32 +103,26 @@ impl State {
 }
 
 fn summary(ledger: &Ledger, kept: &Kept) -> ExecutionSummary {
+    let revision = ledger.revision(&kept.plan, kept.row.plan).ok();
     ExecutionSummary {
         id: kept.id.clone(),
         plan: kept.plan.clone(),
-        name: plan_of(ledger, kept).map(|revision| revision.summary.name.clone()).unwrap_or_default(),
+        name: revision.map(|revision| revision.summary.name.clone()).unwrap_or_default(),
         row: Row { due_at: kept.due_at(), ..kept.row },
         entries: kept.lines.len() as u64,
         letters: kept.letters.len() as u64,
     }
 }
 
-/// The revision it is carrying out now.
-fn plan_of<'a>(ledger: &'a Ledger, kept: &Kept) -> Option<&'a Revision> {
-    ledger.revision(&kept.plan, kept.row.plan).ok()
-}
-
 fn execution_fits(ledger: &Ledger, kept: &Kept, filter: &ExecutionFilter) -> bool {
     let ExecutionFilter { plan, tag, statuses, asking, opened, text } = filter;
-    let revision = plan_of(ledger, kept);
-    let tagged = |tag: &String| revision.is_some_and(|revision| revision.summary.tags.contains(tag));
+    let newest = ledger.history(&kept.plan).and_then(|history| history.revisions.last());
     let says = |text: &String| {
-        let mut lines = kept.lines.iter();
-        revision.is_some_and(|revision| words::all_in(text, &revision.words()))
-            || lines.any(|line| line_says(line, text))
+        newest.is_some_and(|newest| words::all_in(text, &newest.words()))
+            || kept.lines.iter().any(|line| line_says(line, text))
     };
     plan.as_ref().is_none_or(|plan| kept.plan == *plan)
-        && tag.as_ref().is_none_or(tagged)
+        && tag.as_ref().is_none_or(|tag| kept.tags.contains(tag))
         && (statuses.is_empty() || statuses.contains(&kept.row.status))
         && (!asking || kept.row.questions > 0)
         && is_within(kept.row.opened_at, opened)
