@@ -10,6 +10,8 @@ mod executions;
 mod plans;
 mod search;
 mod select;
+#[cfg(test)]
+mod tests;
 
 use super::session;
 use super::{Store, fault, refused};
@@ -25,7 +27,7 @@ use rutter_core::port::query::{
 };
 use rutter_core::port::{Answer, Error};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Steps of SQLite's machine for one query; about a second.
 pub(super) const STEPS_MAX: u64 = 20_000_000;
@@ -118,9 +120,18 @@ fn bounded<T>(
     steps_max: u64,
     find: impl FnOnce(&Connection) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let taken = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&taken);
-    let is_enough = move || count.fetch_add(STEPS_BETWEEN, Ordering::Relaxed) >= steps_max;
+    let stopped = Arc::new(AtomicBool::new(false));
+    let (stop, mut left) = (Arc::clone(&stopped), steps_max);
+    let is_enough = move || match left.checked_sub(STEPS_BETWEEN) {
+        Some(rest) => {
+            left = rest;
+            false
+        }
+        None => {
+            stop.store(true, Ordering::Relaxed);
+            true
+        }
+    };
     connection.progress_handler(STEPS_BETWEEN as i32, Some(is_enough)).map_err(fault::of)?;
     let found = match connection.transaction() {
         Ok(transaction) => find(&transaction),
@@ -128,9 +139,10 @@ fn bounded<T>(
     };
     connection.progress_handler(0, None::<fn() -> bool>).map_err(fault::of)?;
     match found {
-        Err(_) if taken.load(Ordering::Relaxed) > steps_max => Err(Error::TooBroad(
-            "it took too long; ask for a shorter time, or for something rarer".to_owned(),
-        )),
+        Err(_) if stopped.load(Ordering::Relaxed) => {
+            let hint = "it took too long; ask for a shorter time, or for something rarer";
+            Err(Error::TooBroad(hint.to_owned()))
+        }
         found => found,
     }
 }

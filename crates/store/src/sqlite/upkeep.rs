@@ -1,6 +1,6 @@
 //! Removing what is no longer to be kept. What goes is overwritten, in the database and in its log; every hash stays.
 
-mod clean;
+pub(super) mod clean;
 mod erase;
 
 use super::query::number_of;

@@ -154,7 +154,7 @@ fn another_tenant_finds_none_of_it() {
 fn a_page_of_large_payloads_is_shorter_and_loses_nothing() {
     let stage = Stage::new();
     let mut pen = stage.open("exec_1", 10);
-    for at in 0..3 {
+    for at in 0..2 {
         pen.note("large", json!("x".repeat(9 << 20).replacen('x', &at.to_string(), 1)));
     }
     let mut page = Page::first(100);
@@ -169,5 +169,5 @@ fn a_page_of_large_payloads_is_shorter_and_loses_nothing() {
             break;
         }
     }
-    assert_eq!((sizes, seen), (vec![2, 1, 1], vec![1, 2, 3, 4]));
+    assert_eq!((sizes, seen), (vec![2, 1], vec![1, 2, 3]));
 }

@@ -47,9 +47,9 @@ impl Wanted {
     }
 }
 
-const EXECUTION: &str = "select number from execution where tenant = ?1 and id = ?2";
-const KIND: &str = "select number from kind where name = ?1";
-const ACTOR: &str = "select number from actor where party = ?1 and name = ?2";
+pub(super) const EXECUTION: &str = "select number from execution where tenant = ?1 and id = ?2";
+pub(super) const KIND: &str = "select number from kind where name = ?1";
+pub(super) const ACTOR: &str = "select number from actor where party = ?1 and name = ?2";
 
 /// The names in a filter as numbers.
 #[derive(Debug, Default)]
@@ -126,7 +126,7 @@ pub(super) fn list(
     Ok(Listing { items, next })
 }
 
-const PART: &str = "
+pub(super) const PART: &str = "
     select min(place), max(place)
     from (
         select place from (select place from entry where execution = ?1 and seq > ?2 order by seq limit 1)

@@ -15,7 +15,7 @@ use rutter_core::port::Error;
 use rutter_core::port::query::{ExecutionFilter, ExecutionSummary, Listing};
 use std::sync::LazyLock;
 
-const NUMBER: &str = "select number from execution where tenant = ?1 and id = ?2";
+pub(super) const NUMBER: &str = "select number from execution where tenant = ?1 and id = ?2";
 
 pub(super) fn find(connection: &Connection, identity: &Identity) -> Result<Option<ExecutionSummary>, Error> {
     let Some(tenant) = number_of(connection, &identity.tenant)? else { return Ok(None) };
@@ -25,7 +25,7 @@ pub(super) fn find(connection: &Connection, identity: &Identity) -> Result<Optio
     }
 }
 
-const PLAN_NUMBER: &str = "select number from plan where tenant = ?1 and id = ?2";
+pub(super) const PLAN_NUMBER: &str = "select number from plan where tenant = ?1 and id = ?2";
 
 pub(super) fn list(
     connection: &Connection,

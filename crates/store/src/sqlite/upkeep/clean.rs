@@ -169,14 +169,14 @@ pub(super) fn clean(
     Ok(cleaned)
 }
 
-const UNINDEX: &str = "
+pub(in crate::sqlite) const UNINDEX: &str = "
     delete from entry_text
     where rowid in (select place from entry where execution = ?1)";
-const HASHES_ONLY: &str = "
+pub(in crate::sqlite) const HASHES_ONLY: &str = "
     update entry
     set execution = null, seq = null, tenant = null, at = null, kind = null, actor = null, bytes = null
     where execution = ?1";
-const UNTAG: &str = "delete from execution_tag where execution = ?1";
+pub(in crate::sqlite) const UNTAG: &str = "delete from execution_tag where execution = ?1";
 const REMOVE: &str = "delete from execution where number = ?1";
 
 /// Everything but the hashes: the ledger's tree is over them.
