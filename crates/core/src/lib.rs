@@ -12,6 +12,8 @@ pub mod mutation;
 pub mod time;
 pub mod tool;
 
+pub mod redact;
+
 pub mod plan;
 
 pub mod journal;

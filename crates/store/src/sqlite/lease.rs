@@ -24,7 +24,7 @@ const DUE: &str = "
     where execution.due_at <= ?1 and (worker.number is null or worker.until < ?1)
     order by execution.due_at, execution.number
     limit ?2";
-const TAKE: &str = "update execution set owner = ?2, epoch = epoch + 1 where number = ?1";
+pub(super) const TAKE: &str = "update execution set owner = ?2, epoch = epoch + 1 where number = ?1";
 const GIVE_BACK: &str = "update execution set owner = null where number = ?1";
 
 /// A worker by its name. One that never said how long it lives is believed to be dead.
@@ -62,7 +62,7 @@ pub(super) fn claim(session: &Session, claim: &Claim) -> Result<Vec<Lease>, Erro
 pub(super) fn release(session: &mut Session, lease: &Lease) -> Result<(), Error> {
     let found = find(session, &lease.identity)?;
     // Given back already, and nobody has taken it since: the same request once more.
-    if !found.is_owned && found.epoch == lease.epoch {
+    if found.owner.is_none() && found.epoch == lease.epoch {
         return Ok(());
     }
     check_lease(&found, lease)?;
