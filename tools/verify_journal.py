@@ -117,13 +117,13 @@ class Verifier:
     def __init__(self, trusted, notes, receipts):
         self.trusted, self.notes, self.receipts = trusted, notes, receipts
         self.tenant, self.heads, self.peaks, self.leaf, self.tail = None, {}, [], 0, False
-        self.last, self.roots, self.entries, self.erased, self.protected = None, {}, 0, 0, 0
+        self.last, self.roots, self.entries, self.gone, self.erased, self.protected = None, {}, 0, 0, 0, 0
 
     def line(self, line):
         self.place, value = "", json.loads(line.decode(), object_pairs_hook=unique)
         canonical = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() == line
         (kind, body), = value.items()
-        known = kind in ("header", "entry", "checkpoint") and body.get("proof", {}) is not None
+        known = kind in ("header", "entry", "removed", "checkpoint") and body.get("proof", {}) is not None
         need(canonical and known, "not written the one way a line is written")
         need((self.tenant is None) == (kind == "header"), "the header must be the first line and no other")
         getattr(self, kind)(body)
@@ -162,6 +162,12 @@ class Verifier:
             same = (receipt["execution"], receipt["seq"]) == (execution, seq)
             need(not same or receipt["hash"] == hashed.hex(), "it is not the entry of the receipt")
         self.entries += 1
+
+    def removed(self, body):
+        leaf, hashed = take(body, leaf=int, hash=str)
+        need(self.whole, "only a whole ledger has removed entries")
+        self.placed(leaf, H(b"\0", unhex(hashed)), None)
+        self.gone += 1
 
     def payload(self, line):
         (kind, body), = line.items()
@@ -216,7 +222,7 @@ class Verifier:
         for receipt in self.receipts:
             need(0 < receipt["seq"] <= self.heads.get(receipt["execution"], (0,))[0], "the entry of the receipt is not there")
         level = "V0" if not self.trusted or not self.last else "V2" if self.notes or self.receipts else "V1"
-        unprotected = self.entries - (self.protected if level != "V0" else 0)
+        unprotected = self.entries + self.gone - (self.protected if level != "V0" else 0)
         return "%s: %d entries, %d unprotected, %d payloads erased" % (level, self.entries, unprotected, self.erased)
 
 def main():

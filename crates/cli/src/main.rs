@@ -1,6 +1,7 @@
 //! The `rutter` program: reads the command line, does what it says, answers with an exit code.
 
 mod args;
+mod bench;
 mod completions;
 mod demo;
 mod graph;
@@ -9,7 +10,7 @@ mod report;
 mod table;
 mod terminal;
 
-use args::{Args, Command, PlanCommand};
+use args::{Args, BenchCommand, Command, PlanCommand};
 use clap::Parser;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
@@ -54,6 +55,7 @@ fn run(command: Command, terminal: &Terminal) -> anyhow::Result<Exit> {
         Command::Plan(PlanCommand::Preview(args)) => plan::preview::run(&args, terminal),
         Command::Plan(PlanCommand::Graph(args)) => plan::graph::run(&args, terminal),
         Command::Plan(PlanCommand::Diff(args)) => plan::diff::run(&args, terminal),
+        Command::Bench(BenchCommand::Store(args)) => bench::run(&args, terminal),
         Command::Completions { shell } => completions::run(shell, terminal),
     }
 }

@@ -6,7 +6,8 @@
 create table tenant (
     number integer primary key,
     name text not null unique,
-    -- Counts restores; part of the ledger's name in its checkpoints.
+    -- The ledger's name in its checkpoints. A restored ledger gets another one, and the next epoch.
+    origin text not null,
     epoch integer not null default 1,
     -- The end of the ledger's own journal.
     seq integer not null default 0,
@@ -207,11 +208,16 @@ create table node (
 
 create table checkpoint (
     tenant integer not null,
-    size integer not null,
     epoch integer not null,
+    size integer not null,
     at integer not null,
     note text not null,
     primary key (tenant, epoch, size)
+) strict, without rowid;
+
+-- Public keys that signed checkpoints.
+create table signer (
+    key text primary key
 ) strict, without rowid;
 
 -- What people search for. The rowid is the entry's place, or tenant << 40 | the plan's number: a tenant's words are

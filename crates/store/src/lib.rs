@@ -4,5 +4,8 @@
 
 pub mod compress;
 pub mod sqlite;
+mod wait;
 
+pub use sqlite::archive::Archive;
 pub use sqlite::{Options, Store};
+pub use wait::wait;

@@ -4,12 +4,18 @@
 //! method of the ports packs what it can on the caller's thread and sends the rest to the [`writer`], or asks
 //! the [`readers`].
 
+pub mod archive;
+pub mod backup;
+pub mod baseline;
 mod connection;
 pub mod disk;
 mod entries;
 mod executions;
+mod export;
 mod fault;
+mod key;
 mod lease;
+pub mod ledger;
 mod letters;
 mod load;
 mod lock;
@@ -18,21 +24,26 @@ pub mod own;
 mod payloads;
 mod place;
 mod plans;
+mod projections;
 mod query;
 mod readers;
 mod request;
 mod session;
+mod tree;
 mod upkeep;
+pub mod verify;
 mod writer;
 
 use connection::File;
 use disk::Space;
 use executions::{More, NewExecution};
+use key::KeyRing;
+use ledger::{Ledger, Signed, Uncovered};
 use lock::OwnerLock;
 use plans::Plans;
 use readers::Readers;
 use rutter_core::execution::Identity;
-use rutter_core::id::WorkerId;
+use rutter_core::id::{TenantId, WorkerId};
 use rutter_core::port::journal::{
     Append, Appended, Claim, Journal, Lease, Loaded, NewLetter, NewPlan, Opened, Opening, Posted, Saved,
 };
@@ -43,6 +54,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use tokio::sync::{mpsc, oneshot};
+use tree::Tree;
 use writer::{Fence, Pending, Write, Writer};
 
 /// The database in its directory.
@@ -62,11 +74,14 @@ pub struct Options {
     pub free_bytes_min: u64,
     /// Kept back for outcomes when the disk is full.
     pub reserve_bytes: u64,
-    pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    pub clock: Clock,
 }
 
+/// What time it is; the store does not ask the system itself.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
 impl Options {
-    pub fn new(directory: impl Into<PathBuf>, clock: Arc<dyn Fn() -> Timestamp + Send + Sync>) -> Options {
+    pub fn new(directory: impl Into<PathBuf>, clock: Clock) -> Options {
         Options {
             directory: directory.into(),
             vfs: None,
@@ -86,7 +101,6 @@ impl std::fmt::Debug for Options {
 }
 
 /// An open database. Dropping it waits until everything accepted is written.
-#[derive(Debug)]
 pub struct Store {
     /// `None` only while the store is being dropped.
     writes: Option<mpsc::Sender<Box<dyn Write>>>,
@@ -95,6 +109,10 @@ pub struct Store {
     plans: Arc<Plans>,
     fence: Fence,
     threads: Vec<JoinHandle<()>>,
+    uncovered: Arc<Uncovered>,
+    file: File,
+    keys: KeyRing,
+    clock: Clock,
     _lock: OwnerLock,
 }
 
@@ -104,14 +122,26 @@ impl Store {
         std::fs::create_dir_all(directory)
             .map_err(|error| Error::Io(format!("{}: {error}", directory.display())))?;
         let lock = OwnerLock::take(&directory.join(LOCK))?;
+        backup::check_not_interrupted(directory)?;
         let file = File { path: directory.join(DATABASE), vfs: options.vfs };
         let mut connection = file.writer()?;
         connection::check_application(&connection, &file.path)?;
         migration::migrate(&mut connection, migration::ALL, (options.clock)())?;
+        let keys = KeyRing::new(directory);
         // What a dead process wrote may be in the log and not on disk; before anybody believes it, it must be.
         connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(())).map_err(fault::of)?;
 
         let fence = Fence::default();
+        *fence.lock().expect("nobody else has it yet") = look_over(&connection, &keys)?;
+        let uncovered = Arc::<Uncovered>::default();
+        for ledger in Ledger::all(&connection)? {
+            let open =
+                Tree::new(&connection, ledger.number).size()?.saturating_sub(ledger.covered(&connection)?);
+            if open > 0 {
+                uncovered.add(ledger.number, open);
+            }
+        }
+        let counting = Arc::clone(&uncovered);
         let (writes, requests) = mpsc::channel(writer::QUEUE_MAX);
         let writer = Writer {
             file: file.clone(),
@@ -119,21 +149,66 @@ impl Store {
             space: Space::new(directory, options.free_bytes_min, options.reserve_bytes),
             fence: Arc::clone(&fence),
             requests,
-            on_added: Box::new(|_, _| {}),
+            on_added: Box::new(move |tenant, count| counting.add(tenant, count)),
         };
         let no_thread = |error: std::io::Error| Error::Io(format!("no thread: {error}"));
         let (readers, mut threads) = Readers::start(&file, options.readers).map_err(no_thread)?;
         let writing = thread::Builder::new().name("rutter-write".to_owned()).spawn(move || writer.run());
         threads.push(writing.map_err(no_thread)?);
-        let plans = Arc::default();
-        Ok(Store {
+        let mut store = Store {
             writes: Some(writes),
             readers: Some(readers),
             query_steps_max: options.query_steps_max,
-            plans,
+            plans: Arc::default(),
             fence,
             threads,
+            uncovered,
+            file,
+            keys,
+            clock: options.clock,
             _lock: lock,
+        };
+        store.keep_signing().map_err(no_thread)?;
+        Ok(store)
+    }
+
+    /// Starts the thread that signs checkpoints. It ends before the writer does, and signs once more at the end.
+    fn keep_signing(&mut self) -> std::io::Result<()> {
+        let (file, keys, clock) = (self.file.clone(), self.keys.clone(), Arc::clone(&self.clock));
+        let (uncovered, fence, writes) =
+            (Arc::clone(&self.uncovered), Arc::clone(&self.fence), self.writes.clone());
+        let signing = thread::Builder::new().name("rutter-sign".to_owned()).spawn(move || {
+            let write = |signed: Signed| {
+                let (reply, answer) = oneshot::channel();
+                let work = move |session: &mut Session| ledger::keep(session, &signed);
+                let write: Box<dyn Write> = Box::new(Pending { work, outcome: true, given: None, reply });
+                let writes = writes.as_ref().ok_or(Error::Closed)?;
+                writes.blocking_send(write).map_err(|_| Error::Closed)?;
+                answer.blocking_recv().map_err(|_| Error::Closed)?
+            };
+            let report = |error: Error| {
+                if let Error::Corrupt(_) = &error {
+                    *fence.lock().expect("nobody panics while holding the fence") = Some(read_only(&error));
+                }
+            };
+            ledger::keep_signing(&file, &keys, &*clock, &uncovered, &write, &report);
+        })?;
+        // The first to be waited for.
+        self.threads.insert(0, signing);
+        Ok(())
+    }
+
+    /// Signs the head of a tenant's ledger now; `None` when there is nothing new to sign.
+    pub fn checkpoint(&self, tenant: &TenantId) -> Answer<'_, Option<String>> {
+        let (tenant, keys, clock) = (tenant.clone(), self.keys.clone(), Arc::clone(&self.clock));
+        Box::pin(async move {
+            let signing = move |connection: &mut rusqlite::Connection| {
+                ledger::sign(connection, &keys, &tenant, clock())
+            };
+            let Some(signed) = self.read(signing).await? else { return Ok(None) };
+            let note = signed.note.clone();
+            self.write(true, move |session| ledger::keep(session, &signed)).await?;
+            Ok(Some(note))
         })
     }
 
@@ -174,14 +249,45 @@ impl Store {
     }
 }
 
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
 impl Drop for Store {
     fn drop(&mut self) {
+        self.uncovered.close();
         (self.writes, self.readers) = (None, None);
         for thread in self.threads.drain(..) {
             // A thread that panicked has said so.
             let _ = thread.join();
         }
     }
+}
+
+/// Newest entries that are looked at when a store is opened; the rest is for `verify`.
+const LOOKED_OVER: u64 = 10_000;
+
+/// Why an opened database must not be written, if it was changed behind our back.
+fn look_over(connection: &rusqlite::Connection, keys: &KeyRing) -> Result<Option<Error>, Error> {
+    let look = || -> Result<Option<Error>, Error> {
+        ledger::check_not_put_back(connection, keys)?;
+        for ledger in Ledger::all(connection)? {
+            if let Some(wrong) = verify::tail(connection, &ledger, LOOKED_OVER)? {
+                return Ok(Some(read_only(&Error::Corrupt(wrong))));
+            }
+        }
+        Ok(None)
+    };
+    match look() {
+        Err(error @ Error::Corrupt(_)) => Ok(Some(read_only(&error))),
+        looked => looked,
+    }
+}
+
+fn read_only(error: &Error) -> Error {
+    Error::ReadOnly(format!("{error}; it can be verified and exported"))
 }
 
 fn refused<'a, T: Send + 'a>(error: Error) -> Answer<'a, T> {

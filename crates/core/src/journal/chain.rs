@@ -114,8 +114,11 @@ impl Chain {
 
     /// Checks that `entry` is the next one and goes on behind it.
     pub fn follow(&mut self, entry: &Entry) -> Result<Stored, Why> {
+        let expected = self.head.seq.saturating_add(1);
         if !entry.is_linked() {
-            return Err(Why::Altered);
+            // Whoever keeps no links cannot know what it follows when the one before is gone.
+            let is_late = entry.seq > expected && entry.prev == self.head.hash;
+            return Err(if is_late { Why::Missing { expected } } else { Why::Altered });
         }
         let stored = codec::decode(&entry.bytes).map_err(Why::Undecodable)?;
         if stored.tenant != self.tenant || stored.execution != self.execution {
@@ -124,7 +127,6 @@ impl Chain {
         if stored.seq != entry.seq {
             return Err(Why::Renumbered { kept: entry.seq, says: stored.seq });
         }
-        let expected = self.head.seq.saturating_add(1);
         if entry.seq > expected {
             return Err(Why::Missing { expected });
         }

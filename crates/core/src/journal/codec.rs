@@ -8,6 +8,7 @@ mod payloads;
 use super::event::{Event, Record};
 use super::payload::{self, Commitment, Payload, Salt, SealedPayload, Wrong};
 use crate::actor::Actor;
+use crate::hash::Hash;
 use crate::id::{ExecutionId, TenantId};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,25 @@ impl Stored {
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("a stored record has only text keys and finite numbers")
     }
+}
+
+/// Returns the commitments in stored bytes without reading the rest, in the order in which they stand there.
+///
+/// Inside a text every quotation mark is escaped, so what looks like a commitment is one.
+pub fn commitments_in(bytes: &[u8]) -> Vec<Commitment> {
+    const BEFORE: &[u8] = b"{\"payload\":\"";
+    const HEX: usize = 64;
+    let mut commitments = Vec::new();
+    let mut rest = bytes;
+    while let Some(at) = rest.windows(BEFORE.len()).position(|window| window == BEFORE) {
+        rest = &rest[at + BEFORE.len()..];
+        let hex = rest.get(..HEX).and_then(|hex| std::str::from_utf8(hex).ok());
+        if let Some(hash) = hex.and_then(Hash::parse) {
+            commitments.push(Commitment { hash });
+            rest = &rest[HEX..];
+        }
+    }
+    commitments
 }
 
 /// Reads stored bytes of any known version as a record of today's.

@@ -20,6 +20,8 @@ pub enum Line {
     /// The first line, and only that.
     Header(Header),
     Entry(EntryLine),
+    /// An entry of an execution that was cleaned up: only its hash is left, and holds its place.
+    Removed(RemovedLine),
     Checkpoint(CheckpointLine),
 }
 
@@ -73,6 +75,13 @@ pub enum PayloadLine {
 pub struct InclusionLine {
     pub size: u64,
     pub path: Vec<Hash>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemovedLine {
+    pub leaf: u64,
+    pub hash: Hash,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -132,6 +132,11 @@ impl fmt::Debug for VerifierKey {
 }
 
 impl Note {
+    /// The text, whoever signed it.
+    pub fn unverified_text(&self) -> &str {
+        &self.text
+    }
+
     pub fn parse(note: &str) -> Result<Note, Error> {
         if note.len() > NOTE_BYTES_MAX {
             return Err(Error::TooLarge);

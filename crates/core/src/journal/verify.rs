@@ -8,7 +8,7 @@ pub use verdict::{Assurance, Fault, Verdict, Why};
 
 use super::chain::{self, Chain};
 use super::checkpoint::Checkpoint;
-use super::export::{CheckpointLine, EntryLine, FORMAT, Header, Line, PayloadLine, Scope};
+use super::export::{CheckpointLine, EntryLine, FORMAT, Header, Line, PayloadLine, RemovedLine, Scope};
 use super::merkle::{self, Frontier};
 use super::note::VerifierKey;
 use super::payload::{Commitment, Wrong};
@@ -90,16 +90,32 @@ impl Verifier {
 
     /// Reads the next line. After a fault it only looks whether an entry that seemed missing comes later.
     pub fn read(&mut self, line: &[u8]) {
-        self.verdict.lines += 1;
-        if self.verdict.fault.is_some() {
-            return self.look_for_missing(line);
+        match Line::parse(line) {
+            Ok(line) => self.take(&line),
+            Err(why) => {
+                self.verdict.lines += 1;
+                if self.verdict.fault.is_none() {
+                    self.conclude(Err(Why::Line(why)), None);
+                }
+            }
         }
-        let line = Line::parse(line);
-        let checked = match &line {
-            Ok(line) => self.check(line),
-            Err(why) => Err(Why::Line(why.clone())),
-        };
-        self.conclude(checked, line.ok().as_ref());
+    }
+
+    /// Takes a line that was never text, as a store that checks itself has them.
+    pub fn take(&mut self, line: &Line) {
+        self.verdict.lines += 1;
+        match self.verdict.fault {
+            Some(_) => self.look_for_missing(line),
+            None => {
+                let checked = self.check(line);
+                self.conclude(checked, Some(line));
+            }
+        }
+    }
+
+    /// Whether nothing wrong has been found so far.
+    pub fn is_clean(&self) -> bool {
+        self.verdict.is_clean()
     }
 
     /// Says what the export amounts to, now that it has ended.
@@ -129,6 +145,7 @@ impl Verifier {
             (None, _) => Err(Why::Order("the first line must be the header")),
             (Some(_), Line::Header(_)) => Err(Why::Order("there is a second header")),
             (Some(header), Line::Entry(line)) => self.check_entry(&header, line),
+            (Some(header), Line::Removed(line)) => self.check_removed(&header, line),
             (Some(header), Line::Checkpoint(line)) => self.check_checkpoint(&header, line),
         }
     }
@@ -215,24 +232,17 @@ impl Verifier {
             self.in_tail = true;
             return if line.proof.is_none() { Ok(()) } else { Err(Why::Proof) };
         };
-        let expected = self.last_leaf.map_or(0, |last| last.saturating_add(1));
-        let in_order = if scope == Scope::Ledger { leaf == expected } else { leaf >= expected };
-        if self.in_tail || !in_order {
-            return Err(Why::Leaf { expected, found: leaf });
-        }
-        self.last_leaf = Some(leaf);
         match (scope, &line.proof) {
-            (Scope::Ledger, None) => {
-                self.frontier.append(merkle::leaf(line.hash), &mut |_, _| {});
-                match self.open_checkpoints.iter().any(|kept| kept.size == self.frontier.size()) {
-                    true => self.compare_outside(self.frontier.size(), self.frontier.root()),
-                    false => Ok(()),
-                }
-            }
+            (Scope::Ledger, None) => self.check_place(leaf, line.hash),
             (Scope::Ledger, Some(_)) => Err(Why::Order("a whole ledger has no inclusion proofs")),
             // A place that nothing proves is not to be stated.
             (Scope::Executions, None) => Err(Why::Proof),
             (Scope::Executions, Some(proof)) => {
+                let expected = self.last_leaf.map_or(0, |last| last.saturating_add(1));
+                if self.in_tail || leaf < expected {
+                    return Err(Why::Leaf { expected, found: leaf });
+                }
+                self.last_leaf = Some(leaf);
                 let root = *self.roots.get(&proof.size).ok_or(Why::Proof)?;
                 let holds =
                     merkle::verify_inclusion(merkle::leaf(line.hash), leaf, proof.size, &proof.path, root);
@@ -295,11 +305,35 @@ impl Verifier {
         }
     }
 
-    fn look_for_missing(&mut self, line: &[u8]) {
+    /// Of a removed entry only its place in the tree can be checked.
+    fn check_removed(&mut self, header: &Header, line: &RemovedLine) -> Result<(), Why> {
+        if header.scope != Scope::Ledger {
+            return Err(Why::Order("only a whole ledger has removed entries"));
+        }
+        self.check_place(line.leaf, line.hash)?;
+        self.verdict.removed += 1;
+        Ok(())
+    }
+
+    /// Adds a leaf to the tree of a whole ledger.
+    fn check_place(&mut self, leaf: u64, hash: Hash) -> Result<(), Why> {
+        let expected = self.last_leaf.map_or(0, |last| last.saturating_add(1));
+        if self.in_tail || leaf != expected {
+            return Err(Why::Leaf { expected, found: leaf });
+        }
+        self.last_leaf = Some(leaf);
+        self.frontier.append(merkle::leaf(hash), &mut |_, _| {});
+        match self.open_checkpoints.iter().any(|kept| kept.size == self.frontier.size()) {
+            true => self.compare_outside(self.frontier.size(), self.frontier.root()),
+            false => Ok(()),
+        }
+    }
+
+    fn look_for_missing(&mut self, line: &Line) {
         if let Some(fault) = &mut self.verdict.fault
             && let Why::Entry(chain::Why::Missing { expected }) = fault.why
             && let Some((execution, _)) = &fault.entry
-            && let Ok(Line::Entry(line)) = Line::parse(line)
+            && let Line::Entry(line) = line
             && (&line.execution, line.seq) == (execution, expected)
         {
             fault.why = Why::Entry(chain::Why::Reordered { expected });

@@ -97,6 +97,7 @@ fn commitments_are_found_without_knowing_the_events() {
         let stored = codec::decode(line.as_bytes()).unwrap();
         let known: Vec<String> = stored.commitments().iter().map(|known| known.hash.to_string()).collect();
         assert_eq!(found, known, "{line}");
+        assert_eq!(codec::commitments_in(line.as_bytes()), stored.commitments(), "{line}");
         total += found.len();
     }
     assert!(total >= 14, "{total}");

@@ -60,9 +60,26 @@ impl File {
     }
 
     pub fn reader(&self) -> Result<Connection, Error> {
-        let connection = self.open(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let connection =
+            self.open(OpenFlags::SQLITE_OPEN_READ_ONLY).or_else(|error| self.reader_of_a_dead_file(error))?;
         connection.pragma_update(None, "query_only", true).map_err(fault::of)?;
         Ok(connection)
+    }
+
+    /// Where not even the log's index can be written, a file without a log can still be read: nobody changes it.
+    fn reader_of_a_dead_file(&self, error: Error) -> Result<Connection, Error> {
+        let mut log = self.path.clone().into_os_string();
+        log.push("-wal");
+        let is_dead = std::fs::metadata(&log).map_or(true, |log| log.len() == 0);
+        match self.path.to_str().filter(|_| is_dead && self.path.exists()) {
+            None => Err(error),
+            Some(path) => {
+                let path = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+                let file = File { path: format!("file:{path}?immutable=1").into(), vfs: self.vfs };
+                file.open(flags)
+            }
+        }
     }
 
     fn open(&self, flags: OpenFlags) -> Result<Connection, Error> {

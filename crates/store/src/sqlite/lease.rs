@@ -24,7 +24,7 @@ const DUE: &str = "
     where execution.due_at <= ?1 and (worker.number is null or worker.until < ?1)
     order by execution.due_at, execution.number
     limit ?2";
-const TAKE: &str = "update execution set owner = ?2, epoch = epoch + 1 where number = ?1";
+pub(super) const TAKE: &str = "update execution set owner = ?2, epoch = epoch + 1 where number = ?1";
 const GIVE_BACK: &str = "update execution set owner = null where number = ?1";
 
 /// A worker by its name. One that never said how long it lives is believed to be dead.

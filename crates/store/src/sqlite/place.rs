@@ -27,10 +27,6 @@ impl Place {
         self.0
     }
 
-    pub fn tenant(self) -> i64 {
-        self.0 >> LEAF_BITS
-    }
-
     pub fn leaf(self) -> u64 {
         (self.0 & ((1 << LEAF_BITS) - 1)) as u64
     }

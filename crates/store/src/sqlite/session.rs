@@ -1,6 +1,7 @@
 //! What the writing thread knows while it works: the connection, and names it has looked up before.
 
 use super::fault;
+use super::key;
 use super::place::{self, Place};
 use rusqlite::{Connection, OptionalExtension, params};
 use rutter_core::actor::{Actor, Party};
@@ -30,7 +31,7 @@ pub(super) struct Session {
 }
 
 const TENANT: &str = "select number from tenant where name = ?1";
-const NEW_TENANT: &str = "insert into tenant (name, head) values (?1, ?2) returning number";
+const NEW_TENANT: &str = "insert into tenant (name, origin, head) values (?1, ?2, ?3) returning number";
 const KIND: &str = "select number from kind where name = ?1";
 const NEW_KIND: &str = "insert into kind (name) values (?1) returning number";
 const ACTOR: &str = "select number from actor where party = ?1 and name = ?2";
@@ -75,7 +76,8 @@ impl Session {
             return Ok(number);
         }
         let head = Chain::new(tenant.clone(), ExecutionId::new(super::own::JOURNAL)).head().hash;
-        let number: i64 = self.new_number(NEW_TENANT, params![tenant.as_str(), head.0])?;
+        let number: i64 =
+            self.new_number(NEW_TENANT, params![tenant.as_str(), key::new_origin()?, head.0])?;
         if number > place::TENANTS_MAX {
             let (max, found) = (place::TENANTS_MAX as u64, number as u64);
             return Err(Error::Limit { limit: "tenants_max", max, found });

@@ -1,7 +1,7 @@
 //! Cleaning up: what ended long ago goes, its hashes stay.
 
-use crate::erasing::files_with;
-use crate::stage::{PLAN, Stage, acme, block_on, of, plan};
+use crate::erasing::{files_with, verify};
+use crate::stage::{PLAN, Stage, acme, of, plan};
 use rutter_core::actor::Actor;
 use rutter_core::execution::view::Status;
 use rutter_core::hash::Hash;
@@ -11,7 +11,7 @@ use rutter_core::port::journal::{Journal, NewLetter, Posted, Request};
 use rutter_core::port::query::{EntryFilter, ExecutionFilter, Page, PlanFilter, Query, Totals};
 use rutter_core::port::upkeep::{Cleaned, CleanedPart, Cleaning, Upkeep};
 use rutter_core::time::Timestamp;
-use rutter_store::sqlite::DATABASE;
+use rutter_store::wait;
 use serde_json::json;
 
 fn cleaning(what: CleanedPart) -> Cleaning {
@@ -43,19 +43,13 @@ fn a_removed_execution_is_gone_and_its_hashes_stay() {
     pen.row.status = Status::Completed;
     pen.note("the unmistakablesentence", json!({"of": "exec_1"}));
     stage.open("exec_2", 5);
-    let hashes = |count: usize| {
-        let connection = rusqlite::Connection::open(stage.directory.path().join(DATABASE)).unwrap();
-        let mut statement = connection.prepare("select hash from entry order by place").unwrap();
-        let hashes: Vec<Vec<u8>> =
-            statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-        hashes[..count].to_vec()
-    };
-    let before = hashes(5);
-    assert_eq!(block_on(stage.store.clean(cleaning(CleanedPart::Executions))), Ok(ONE));
+    let checkpoint = wait(stage.store.checkpoint(&acme())).unwrap();
+    assert!(checkpoint.is_some());
+    assert_eq!(wait(stage.store.clean(cleaning(CleanedPart::Executions))), Ok(ONE));
 
-    assert_eq!(hashes(5), before);
-    assert_eq!(block_on(stage.store.execution(&pen.identity)), Ok(None));
-    assert_eq!(block_on(stage.store.load(&pen.identity)).unwrap_err().code(), "store.not_found");
+    assert_eq!(verify(&stage), (0, 2), "the tree still has the root that was signed");
+    assert_eq!(wait(stage.store.execution(&pen.identity)), Ok(None));
+    assert_eq!(wait(stage.store.load(&pen.identity)).unwrap_err().code(), "store.not_found");
     assert_eq!(stage.executions(all()), ["exec_2"]);
     for filter in [
         ExecutionFilter { tag: Some("sea".into()), ..all() },
@@ -75,7 +69,7 @@ fn a_removed_execution_is_gone_and_its_hashes_stay() {
     }
     assert_eq!(stage.labels(any()), ["ledger 3", "exec_2 1", "ledger 2", "ledger 1"]);
     let executions = [("pending", 1)].into_iter().collect();
-    assert_eq!(block_on(stage.store.totals(&acme())), Ok(Totals { executions, entries: 6, plans: 2 }));
+    assert_eq!(wait(stage.store.totals(&acme())), Ok(Totals { executions, entries: 6, plans: 2 }));
     assert_eq!(stage.plans(PlanFilter::default()).len(), 2, "a plan without executions stays");
 
     let own = stage.entries(of("ledger")).pop().unwrap().record;
@@ -100,9 +94,9 @@ fn only_what_ended_long_ago_and_nobody_holds_or_wrote_to_is_cleaned() {
         at: Timestamp(2),
         bytes: b"undo".to_vec(),
     };
-    assert!(matches!(block_on(stage.store.post(letter)), Ok(Posted::New { .. })));
+    assert!(matches!(wait(stage.store.post(letter)), Ok(Posted::New { .. })));
     for what in [CleanedPart::Payloads, CleanedPart::Executions] {
-        let cleaned = block_on(stage.store.clean(cleaning(what))).unwrap();
+        let cleaned = wait(stage.store.clean(cleaning(what))).unwrap();
         assert_eq!(cleaned.executions, 5);
     }
     let left = stage.executions(all());
@@ -114,10 +108,10 @@ fn only_what_ended_long_ago_and_nobody_holds_or_wrote_to_is_cleaned() {
 fn an_execution_with_a_living_worker_is_kept_until_that_is_gone() {
     let stage = Stage::new();
     stage.ended("exec_1", Status::Completed, 1);
-    block_on(stage.store.renew(&WorkerId::new("w"), Timestamp(200))).unwrap();
-    assert_eq!(block_on(stage.store.clean(cleaning(CleanedPart::Executions))), Ok(Cleaned::default()));
+    wait(stage.store.renew(&WorkerId::new("w"), Timestamp(200))).unwrap();
+    assert_eq!(wait(stage.store.clean(cleaning(CleanedPart::Executions))), Ok(Cleaned::default()));
     let later = Cleaning { at: Timestamp(201), ..cleaning(CleanedPart::Executions) };
-    assert_eq!(block_on(stage.store.clean(later)).unwrap().executions, 1);
+    assert_eq!(wait(stage.store.clean(later)).unwrap().executions, 1);
 }
 
 #[test]
@@ -126,12 +120,12 @@ fn only_the_statuses_that_were_named_are_cleaned_and_open_ones_cannot_be() {
     stage.ended("exec_1", Status::Completed, 1);
     stage.ended("exec_2", Status::Failed, 1);
     let some = |statuses: Vec<Status>| Cleaning { statuses, ..cleaning(CleanedPart::Executions) };
-    let refused = block_on(stage.store.clean(some(vec![Status::Failed, Status::Running]))).unwrap_err();
+    let refused = wait(stage.store.clean(some(vec![Status::Failed, Status::Running]))).unwrap_err();
     assert_eq!(refused.code(), "store.invalid");
-    assert_eq!(block_on(stage.store.clean(some(vec![Status::Failed]))), Ok(ONE));
+    assert_eq!(wait(stage.store.clean(some(vec![Status::Failed]))), Ok(ONE));
     assert_eq!(stage.executions(all()), ["exec_1"]);
     let nobody = Cleaning { tenant: TenantId::new("nobody"), ..some(Vec::new()) };
-    assert_eq!(block_on(stage.store.clean(nobody)), Ok(Cleaned::default()));
+    assert_eq!(wait(stage.store.clean(nobody)), Ok(Cleaned::default()));
 }
 
 #[test]
@@ -139,9 +133,9 @@ fn payloads_alone_can_go_and_the_story_stays() {
     let stage = Stage::new();
     let pen = stage.ended("exec_1", Status::Completed, 1);
     let payloads = || cleaning(CleanedPart::Payloads);
-    assert_eq!(block_on(stage.store.clean(payloads())), Ok(Cleaned { entries: 0, ..ONE }));
-    assert_eq!(block_on(stage.store.clean(payloads())), Ok(Cleaned::default()));
-    let loaded = block_on(stage.store.load(&pen.identity)).unwrap();
+    assert_eq!(wait(stage.store.clean(payloads())), Ok(Cleaned { entries: 0, ..ONE }));
+    assert_eq!(wait(stage.store.clean(payloads())), Ok(Cleaned::default()));
+    let loaded = wait(stage.store.load(&pen.identity)).unwrap();
     assert_eq!((loaded.head, loaded.records.len()), (pen.chain.head(), 2));
     let own = stage.entries(of("ledger"));
     let (execution, reason) = (ExecutionId::new("exec_1"), "a year has passed".to_owned());
@@ -160,11 +154,11 @@ fn a_dry_run_says_the_same_over_several_batches_and_changes_nothing() {
         heads.push((pen.identity.execution.clone(), pen.chain.head().hash));
     }
     for what in [CleanedPart::Payloads, CleanedPart::Executions] {
-        let state = || (stage.entries(EntryFilter::default()), block_on(stage.store.totals(&acme())));
+        let state = || (stage.entries(EntryFilter::default()), wait(stage.store.totals(&acme())));
         let before = state();
-        let told = block_on(stage.store.clean(Cleaning { dry_run: true, ..cleaning(what) })).unwrap();
+        let told = wait(stage.store.clean(Cleaning { dry_run: true, ..cleaning(what) })).unwrap();
         assert_eq!((told.executions, &state()), (MANY, &before));
-        assert_eq!(block_on(stage.store.clean(cleaning(what))), Ok(told));
+        assert_eq!(wait(stage.store.clean(cleaning(what))), Ok(told));
     }
     assert!(stage.executions(all()).is_empty());
     let removed = stage.entries(of("ledger")).into_iter().filter_map(|entry| match entry.record.event {
@@ -191,14 +185,14 @@ fn old_requests_are_forgotten_with_the_executions() {
             at: Timestamp(at),
             bytes: Vec::new(),
         };
-        block_on(stage.store.post(letter)).unwrap()
+        wait(stage.store.post(letter)).unwrap()
     };
     post("old", 0);
     post("new", 1);
     let clean = |what| Cleaning { at: Timestamp(30 * day + 1), ..cleaning(what) };
-    block_on(stage.store.clean(clean(CleanedPart::Payloads))).unwrap();
+    wait(stage.store.clean(clean(CleanedPart::Payloads))).unwrap();
     assert_eq!(post("old", 2), Posted::Already);
-    block_on(stage.store.clean(clean(CleanedPart::Executions))).unwrap();
+    wait(stage.store.clean(clean(CleanedPart::Executions))).unwrap();
     assert!(matches!(post("old", 2), Posted::New { .. }));
     assert_eq!(post("new", 2), Posted::Already);
 }
@@ -212,8 +206,8 @@ fn another_tenants_executions_are_kept() {
     pen.row.status = Status::Completed;
     pen.note("the end", json!(1));
     for what in [CleanedPart::Payloads, CleanedPart::Executions] {
-        assert_eq!(block_on(stage.store.clean(cleaning(what))), Ok(Cleaned::default()));
+        assert_eq!(wait(stage.store.clean(cleaning(what))), Ok(Cleaned::default()));
     }
-    let found = block_on(stage.store.executions(&TenantId::new("other"), all(), Page::first(9))).unwrap();
+    let found = wait(stage.store.executions(&TenantId::new("other"), all(), Page::first(9))).unwrap();
     assert_eq!(found.items.len(), 1);
 }

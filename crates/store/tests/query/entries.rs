@@ -1,6 +1,6 @@
 //! Finding entries.
 
-use crate::stage::{Stage, acme, block_on, of, plan};
+use crate::stage::{Stage, acme, of, plan};
 use rutter_core::actor::Actor;
 use rutter_core::id::TenantId;
 use rutter_core::journal::event::Event;
@@ -8,6 +8,7 @@ use rutter_core::journal::payload::Payload;
 use rutter_core::port::journal::Journal;
 use rutter_core::port::query::{Between, EntryFilter, Page, Query};
 use rutter_core::time::Timestamp;
+use rutter_store::wait;
 use serde_json::json;
 
 fn any() -> EntryFilter {
@@ -25,7 +26,7 @@ fn entries_of_one_execution_are_the_records_that_load_gives() {
     stage.open("exec_2", 9);
     pen.at = 3;
     pen.note("later, by an earlier clock", json!({"x": 1}));
-    let loaded = block_on(stage.store.load(&pen.identity)).unwrap();
+    let loaded = wait(stage.store.load(&pen.identity)).unwrap();
     let listed = stage.entries(of("exec_1"));
     assert_eq!(listed.iter().map(|entry| entry.record.clone()).collect::<Vec<_>>(), loaded.records);
     assert_eq!((listed[1].seq, listed[1].hash), (2, pen.chain.head().hash));
@@ -92,7 +93,7 @@ fn entries_are_found_by_kind_actor_and_time() {
 fn a_type_that_no_event_has_is_refused() {
     let stage = Stage::new();
     let filter = EntryFilter { kinds: vec!["decision".into()], ..any() };
-    let refused = block_on(stage.store.entries(&acme(), filter, Page::first(1))).unwrap_err();
+    let refused = wait(stage.store.entries(&acme(), filter, Page::first(1))).unwrap_err();
     assert_eq!(refused.code(), "store.invalid");
 }
 
@@ -121,7 +122,7 @@ fn whatever_is_searched_for_is_words() {
     assert_eq!(stage.labels(EntryFilter { text: Some("card".into()), ..of("exec_1") }), ["exec_1 2"]);
     assert_eq!(found(&"card ".repeat(200)).len(), 2);
     for text in ["", " \n", "?!"] {
-        let refused = block_on(stage.store.entries(&acme(), says(text), Page::first(1))).unwrap_err();
+        let refused = wait(stage.store.entries(&acme(), says(text), Page::first(1))).unwrap_err();
         assert_eq!(refused.code(), "store.invalid", "{text:?}");
     }
 }
@@ -143,10 +144,10 @@ fn another_tenant_finds_none_of_it() {
         EntryFilter { at: Between { from: Some(Timestamp(5)), until: None }, ..any() },
     ] {
         assert!(!stage.entries(filter.clone()).is_empty(), "{filter:?}");
-        let found = block_on(stage.store.entries(&other, filter.clone(), Page::first(10))).unwrap();
+        let found = wait(stage.store.entries(&other, filter.clone(), Page::first(10))).unwrap();
         assert!(found.items.is_empty(), "{filter:?}");
     }
-    let found = block_on(stage.store.entries(&other, any(), Page::first(10))).unwrap();
+    let found = wait(stage.store.entries(&other, any(), Page::first(10))).unwrap();
     assert_eq!(found.items.len(), 2);
 }
 
@@ -161,7 +162,7 @@ fn a_page_of_large_payloads_is_shorter_and_loses_nothing() {
     let mut sizes = Vec::new();
     let mut seen = Vec::new();
     loop {
-        let listing = block_on(stage.store.entries(&acme(), of("exec_1"), page.clone())).unwrap();
+        let listing = wait(stage.store.entries(&acme(), of("exec_1"), page.clone())).unwrap();
         sizes.push(listing.items.len());
         seen.extend(listing.items.iter().map(|entry| entry.seq));
         page.after = listing.next;

@@ -1,18 +1,18 @@
 //! Erasing payloads: gone from every file, and the proof stands.
 
-use crate::stage::{Pen, Stage, block_on, of};
+use crate::stage::{Pen, Stage, acme, of};
 use rutter_core::actor::Actor;
 use rutter_core::execution::Identity;
 use rutter_core::id::ExecutionId;
-use rutter_core::journal::chain::{Chain, Entry, verify_chain};
 use rutter_core::journal::event::Event;
 use rutter_core::journal::payload::Payload;
+use rutter_core::journal::verify::Trust;
 use rutter_core::port::Error;
 use rutter_core::port::journal::Journal;
 use rutter_core::port::upkeep::{Erased, Erasure, Upkeep};
 use rutter_core::time::Timestamp;
-use rutter_store::compress;
 use rutter_store::sqlite::DATABASE;
+use rutter_store::{Archive, compress, wait};
 use serde_json::json;
 use std::path::Path;
 
@@ -41,7 +41,7 @@ fn noise(length: usize) -> String {
 }
 
 fn details(pen: &Pen<'_>, stage: &Stage) -> Vec<Option<Payload>> {
-    let records = block_on(stage.store.load(&pen.identity)).unwrap().records;
+    let records = wait(stage.store.load(&pen.identity)).unwrap().records;
     let details = records.into_iter().filter_map(|record| match record.event {
         Event::DecisionRecorded { details, .. } => Some(details),
         _ => None,
@@ -69,17 +69,16 @@ fn what_was_erased_is_in_no_file_any_more_and_the_chain_stands() {
 
     let bytes = [CANARY, &compressible, &large, &noise].map(|text| text.len() as u64 + 2).iter().sum::<u64>();
     let some = Erasure { entries: Some(vec![2, 3, 4, 5, 5, 77, u64::MAX]), ..erasure(&pen.identity) };
-    assert_eq!(block_on(stage.store.erase(some)), Ok(Erased { payloads: 4, bytes }));
+    assert_eq!(wait(stage.store.erase(some)), Ok(Erased { payloads: 4, bytes }));
 
     for trace in traces.iter().chain([&piece_of_noise]) {
         assert_eq!(files_with(stage.directory.path(), trace), [""; 0]);
     }
     assert_eq!(details(&pen, &stage), vec![Some(Payload::Erased); 4]);
-    assert_eq!(block_on(stage.store.load(&pen.identity)).unwrap().head, head);
-    let erased = verify(&stage, &pen.identity);
-    assert_eq!(erased, 4);
+    assert_eq!(wait(stage.store.load(&pen.identity)).unwrap().head, head);
+    assert_eq!(verify(&stage), (4, 0));
     let rest = Erased { payloads: 1, bytes: json!({"for": "exec_1"}).to_string().len() as u64 };
-    assert_eq!(block_on(stage.store.erase(erasure(&pen.identity))), Ok(rest));
+    assert_eq!(wait(stage.store.erase(erasure(&pen.identity))), Ok(rest));
     let own = stage.entries(of("ledger"));
     let reason = "asked to forget".to_owned();
     let event = Event::PayloadsErased { execution: ExecutionId::new("exec_1"), payloads: 4, reason };
@@ -87,29 +86,12 @@ fn what_was_erased_is_in_no_file_any_more_and_the_chain_stands() {
     assert_eq!(own[1].record.actor, Actor::person("operator"));
 }
 
-/// Checks the whole chain against the database file itself; returns how many payloads are erased.
-fn verify(stage: &Stage, identity: &Identity) -> u64 {
-    let connection = rusqlite::Connection::open(stage.directory.path().join(DATABASE)).unwrap();
-    let mut statement = connection
-        .prepare("select seq, hash, bytes from entry where execution = (select number from execution where id = ?1) order by seq")
-        .unwrap();
-    let mut prev = Chain::new(identity.tenant.clone(), identity.execution.clone()).head().hash;
-    let entries = statement.query_map([identity.execution.as_str()], |row| {
-        Ok((row.get::<_, u64>(0)?, row.get::<_, [u8; 32]>(1)?, row.get::<_, Vec<u8>>(2)?))
-    });
-    let entries: Vec<Entry> = entries
-        .unwrap()
-        .map(|row| {
-            let (seq, hash, bytes) = row.unwrap();
-            let bytes = compress::unpack_entry(&bytes, 1 << 20).unwrap().into_owned().into();
-            let entry = Entry { seq, bytes, prev, hash: rutter_core::hash::Hash(hash) };
-            prev = entry.hash;
-            entry
-        })
-        .collect();
-    let payloads: i64 = connection.query_row("select count(*) from payload", [], |row| row.get(0)).unwrap();
-    let intact = verify_chain(&identity.tenant, &identity.execution, &entries, &|_| None).unwrap();
-    intact.erased - payloads as u64
+/// Checks the whole ledger; returns how many payloads are erased and how many entries removed.
+pub fn verify(stage: &Stage) -> (u64, u64) {
+    let mut archive = Archive::open(stage.directory.path()).unwrap();
+    let checked = archive.verify(&acme(), Trust::default(), false, &mut |_| ()).unwrap();
+    assert!(checked.is_clean(), "{checked:?}");
+    (checked.verdict.erased, checked.verdict.removed)
 }
 
 #[test]
@@ -118,10 +100,10 @@ fn a_payload_that_another_execution_shares_stays_there() {
     let large = json!("x".repeat(100_000));
     let mut pens = ["exec_1", "exec_2"].map(|name| stage.open(name, 1));
     pens.iter_mut().for_each(|pen| pen.note("large", large.clone()));
-    block_on(stage.store.erase(erasure(&pens[0].identity))).unwrap();
+    wait(stage.store.erase(erasure(&pens[0].identity))).unwrap();
     assert_eq!(details(&pens[0], &stage), [Some(Payload::Erased)]);
     assert_eq!(details(&pens[1], &stage), [Some(Payload::new(large))]);
-    block_on(stage.store.erase(erasure(&pens[1].identity))).unwrap();
+    wait(stage.store.erase(erasure(&pens[1].identity))).unwrap();
     let connection = rusqlite::Connection::open(stage.directory.path().join(DATABASE)).unwrap();
     let blobs: i64 = connection.query_row("select count(*) from blob", [], |row| row.get(0)).unwrap();
     assert_eq!(blobs, 0);
@@ -131,11 +113,11 @@ fn a_payload_that_another_execution_shares_stays_there() {
 fn nothing_to_erase_is_nothing_to_say() {
     let stage = Stage::new();
     let pen = stage.open("exec_1", 1);
-    block_on(stage.store.erase(erasure(&pen.identity))).unwrap();
+    wait(stage.store.erase(erasure(&pen.identity))).unwrap();
     let before = stage.entries(of("ledger")).len();
-    assert_eq!(block_on(stage.store.erase(erasure(&pen.identity))), Ok(Erased::default()));
+    assert_eq!(wait(stage.store.erase(erasure(&pen.identity))), Ok(Erased::default()));
     let none = Erasure { entries: Some(Vec::new()), ..erasure(&pen.identity) };
-    assert_eq!(block_on(stage.store.erase(none)), Ok(Erased::default()));
+    assert_eq!(wait(stage.store.erase(none)), Ok(Erased::default()));
     assert_eq!(stage.entries(of("ledger")).len(), before);
 }
 
@@ -146,13 +128,13 @@ fn only_what_is_there_and_ones_own_can_be_erased() {
     let other = Identity { tenant: rutter_core::id::TenantId::new("other"), ..pen.identity.clone() };
     let ledger = Identity { execution: ExecutionId::new("ledger"), ..pen.identity.clone() };
     for identity in [other, ledger] {
-        let refused = block_on(stage.store.erase(erasure(&identity))).unwrap_err();
+        let refused = wait(stage.store.erase(erasure(&identity))).unwrap_err();
         assert_eq!(refused.code(), "store.not_found");
     }
     let long = Erasure { reason: "x".repeat(4_097), ..erasure(&pen.identity) };
     let limit = Error::Limit { limit: "reason_bytes_max", max: 4_096, found: 4_097 };
-    assert_eq!(block_on(stage.store.erase(long)), Err(limit));
-    assert_eq!(verify(&stage, &pen.identity), 0);
+    assert_eq!(wait(stage.store.erase(long)), Err(limit));
+    assert_eq!(verify(&stage), (0, 0));
 }
 
 #[test]
@@ -166,7 +148,7 @@ fn a_reader_that_needs_the_log_delays_its_emptying_but_not_for_ever() {
         connection.query_row("select count(*) from payload", [], |row| row.get(0)).unwrap()
     };
     assert_eq!(count(&reading), 2);
-    assert_eq!(block_on(stage.store.erase(erasure(&pen.identity))).unwrap().payloads, 2);
+    assert_eq!(wait(stage.store.erase(erasure(&pen.identity))).unwrap().payloads, 2);
     assert!(!files_with(stage.directory.path(), CANARY.as_bytes()).is_empty());
     drop(reading);
     while !files_with(stage.directory.path(), CANARY.as_bytes()).is_empty() {

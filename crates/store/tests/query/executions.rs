@@ -1,12 +1,13 @@
 //! Finding executions.
 
-use crate::stage::{PLAN, Stage, acme, block_on, plan};
+use crate::stage::{PLAN, Stage, acme, plan};
 use rutter_core::execution::view::Status;
 use rutter_core::id::{PlanId, TenantId};
 use rutter_core::journal::event::Event;
 use rutter_core::port::Error;
 use rutter_core::port::query::{Between, ExecutionFilter, Page, Query, Totals};
 use rutter_core::time::Timestamp;
+use rutter_store::wait;
 use serde_json::json;
 
 fn any() -> ExecutionFilter {
@@ -64,7 +65,7 @@ fn unknown_names_find_nothing() {
     ] {
         assert!(stage.executions(nothing).is_empty());
     }
-    let listing = block_on(stage.store.executions(&TenantId::new("nobody"), any(), Page::first(1))).unwrap();
+    let listing = wait(stage.store.executions(&TenantId::new("nobody"), any(), Page::first(1))).unwrap();
     assert_eq!((listing.items, listing.next), (vec![], None));
 }
 
@@ -88,10 +89,10 @@ fn one_execution_is_summed_up_as_it_is_listed() {
     let stage = Stage::new();
     let mut pen = stage.open("exec_1", 7);
     pen.note("more", json!(1));
-    let found = block_on(stage.store.execution(&pen.identity)).unwrap().unwrap();
+    let found = wait(stage.store.execution(&pen.identity)).unwrap().unwrap();
     assert_eq!((found.entries, found.letters, found.name.as_str()), (2, 0, "order"));
     assert_eq!((found.plan.as_str(), found.row), (PLAN, pen.row));
-    let listed = block_on(stage.store.executions(&acme(), any(), Page::first(1))).unwrap();
+    let listed = wait(stage.store.executions(&acme(), any(), Page::first(1))).unwrap();
     assert_eq!(listed.items, [found]);
 }
 
@@ -100,7 +101,7 @@ fn the_name_is_that_of_the_revision_that_is_carried_out() {
     let stage = Stage::new();
     let pen = stage.open("exec_1", 7);
     stage.save("acme", PLAN, &plan("renamed", json!({})), 8);
-    let found = block_on(stage.store.execution(&pen.identity)).unwrap().unwrap();
+    let found = wait(stage.store.execution(&pen.identity)).unwrap().unwrap();
     assert_eq!(found.name, "order");
 }
 
@@ -124,13 +125,13 @@ fn another_tenant_sees_none_of_it() {
         ExecutionFilter { text: Some("mine".into()), ..any() },
     ] {
         assert!(!stage.executions(filter.clone()).is_empty(), "{filter:?}");
-        let found = block_on(stage.store.executions(&other, filter.clone(), Page::first(10))).unwrap();
+        let found = wait(stage.store.executions(&other, filter.clone(), Page::first(10))).unwrap();
         assert!(found.items.is_empty(), "{filter:?}");
     }
     let mut identity = pen.identity.clone();
     identity.tenant = other.clone();
-    assert_eq!(block_on(stage.store.execution(&identity)), Ok(None));
-    let totals = block_on(stage.store.totals(&other)).unwrap();
+    assert_eq!(wait(stage.store.execution(&identity)), Ok(None));
+    let totals = wait(stage.store.totals(&other)).unwrap();
     assert_eq!(totals, Totals { plans: 1, entries: 1, ..Totals::default() });
 }
 
@@ -142,10 +143,10 @@ fn totals_are_kept_by_status() {
     pen.row.status = Status::Running;
     pen.write(rutter_core::actor::Actor::rutter(), Event::ExecutionStarted {});
     stage.save("acme", PLAN, &plan("again", json!({})), 3);
-    let totals = block_on(stage.store.totals(&acme())).unwrap();
+    let totals = wait(stage.store.totals(&acme())).unwrap();
     let executions = [("completed", 1), ("running", 1)].into_iter().collect();
     assert_eq!(totals, Totals { executions, entries: 6, plans: 1 });
-    assert_eq!(block_on(stage.store.totals(&TenantId::new("nobody"))), Ok(Totals::default()));
+    assert_eq!(wait(stage.store.totals(&TenantId::new("nobody"))), Ok(Totals::default()));
 }
 
 #[test]
@@ -157,18 +158,18 @@ fn a_query_that_takes_too_many_steps_is_refused_and_harms_no_other() {
     for at in 0..200 {
         stage.open(&format!("exec_{at}"), at);
     }
-    let all = block_on(stage.store.executions(&acme(), any(), Page::first(1_000)));
+    let all = wait(stage.store.executions(&acme(), any(), Page::first(1_000)));
     assert_eq!(all.unwrap_err().code(), "store.too_broad");
-    assert_eq!(block_on(stage.store.executions(&acme(), any(), Page::first(2))).unwrap().items.len(), 2);
-    assert_eq!(block_on(stage.store.totals(&acme())).unwrap().entries, 201);
+    assert_eq!(wait(stage.store.executions(&acme(), any(), Page::first(2))).unwrap().items.len(), 2);
+    assert_eq!(wait(stage.store.totals(&acme())).unwrap().entries, 201);
 }
 
 #[test]
 fn a_page_has_its_limits() {
     let stage = Stage::new();
     for limit in [0, 1_001] {
-        let refused = block_on(stage.store.executions(&acme(), any(), Page::first(limit)));
+        let refused = wait(stage.store.executions(&acme(), any(), Page::first(limit)));
         assert_eq!(refused, Err(Error::Limit { limit: "page_max", max: 1_000, found: limit.into() }));
     }
-    assert!(block_on(stage.store.executions(&acme(), any(), Page::first(1_000))).is_ok());
+    assert!(wait(stage.store.executions(&acme(), any(), Page::first(1_000))).is_ok());
 }

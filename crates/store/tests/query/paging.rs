@@ -1,8 +1,9 @@
 //! Going through lists page by page while more is written.
 
-use crate::stage::{Stage, acme, block_on, of, plan};
+use crate::stage::{Stage, acme, of, plan};
 use rutter_core::execution::view::Status;
 use rutter_core::port::query::{Cursor, EntryFilter, ExecutionFilter, Listing, Page, PlanFilter, Query};
+use rutter_store::wait;
 use serde_json::json;
 
 /// Reads a list to its end, two at a time, and does something between two pages.
@@ -47,7 +48,7 @@ fn executions_opened_meanwhile_are_neither_skipped_nor_doubled() {
         (0..7).for_each(|number| opened(number, 5 + i64::from(number / 4)));
         let mut number = 7;
         let found = pages(
-            |page| block_on(stage.store.executions(&acme(), filter.clone(), page)).unwrap(),
+            |page| wait(stage.store.executions(&acme(), filter.clone(), page)).unwrap(),
             || {
                 opened(number, 6);
                 number += 1;
@@ -78,7 +79,7 @@ fn entries_written_meanwhile_are_neither_skipped_nor_doubled() {
         assert!(whole.len() >= 4);
         let mut number = 4;
         let found = pages(
-            |page| block_on(stage.store.entries(&acme(), filter.clone(), page)).unwrap(),
+            |page| wait(stage.store.entries(&acme(), filter.clone(), page)).unwrap(),
             || {
                 note(number);
                 number += 1;
@@ -103,7 +104,7 @@ fn a_journal_goes_on_with_what_was_written_meanwhile() {
         let filter = EntryFilter { text: text.clone(), ..of("exec_1") };
         let mut left = 2;
         let found = pages(
-            |page| block_on(stage.store.entries(&acme(), filter.clone(), page)).unwrap(),
+            |page| wait(stage.store.entries(&acme(), filter.clone(), page)).unwrap(),
             || {
                 if left > 0 {
                     pen.note("noted", json!(1));
@@ -134,7 +135,7 @@ fn plans_saved_meanwhile_are_neither_skipped_nor_doubled() {
         assert!(whole.len() >= 5);
         let mut number = 5;
         let found = pages(
-            |page| block_on(stage.store.plans(&acme(), filter.clone(), page)).unwrap(),
+            |page| wait(stage.store.plans(&acme(), filter.clone(), page)).unwrap(),
             || {
                 save(number);
                 number += 1;
@@ -153,9 +154,8 @@ fn a_full_last_page_has_no_next() {
     for filter in
         [ExecutionFilter::default(), ExecutionFilter { text: Some("order".into()), ..Default::default() }]
     {
-        let next = |limit| {
-            block_on(stage.store.executions(&acme(), filter.clone(), Page::first(limit))).unwrap().next
-        };
+        let next =
+            |limit| wait(stage.store.executions(&acme(), filter.clone(), Page::first(limit))).unwrap().next;
         assert_eq!(next(4), None);
         assert!(next(3).is_some());
     }
@@ -166,16 +166,16 @@ fn a_broken_cursor_is_invalid() {
     let stage = Stage::new();
     (0..2).for_each(|number| drop(stage.open(&format!("exec_{number}"), 5)));
     let good =
-        block_on(stage.store.executions(&acme(), ExecutionFilter::default(), Page::first(1))).unwrap().next;
+        wait(stage.store.executions(&acme(), ExecutionFilter::default(), Page::first(1))).unwrap().next;
     let Some(Cursor(good)) = good else { panic!("there are two") };
     for text in ["", "nonsense", "\u{1F6A2}", "1 2", "'; drop table entry", "x1", &good] {
         let page = || Page { limit: 10, after: Some(Cursor(text.to_owned())) };
-        let executions = block_on(stage.store.executions(&acme(), ExecutionFilter::default(), page()));
+        let executions = wait(stage.store.executions(&acme(), ExecutionFilter::default(), page()));
         assert_eq!(executions.is_ok(), text == good);
         let code = |error: rutter_core::port::Error| error.code();
         let invalid = "store.invalid";
         assert_eq!(
-            block_on(stage.store.plans(&acme(), PlanFilter::default(), page())).map_err(code).unwrap_err(),
+            wait(stage.store.plans(&acme(), PlanFilter::default(), page())).map_err(code).unwrap_err(),
             invalid
         );
         for filter in [
@@ -184,7 +184,7 @@ fn a_broken_cursor_is_invalid() {
             EntryFilter { text: Some("a".into()), ..EntryFilter::default() },
         ] {
             assert_eq!(
-                block_on(stage.store.entries(&acme(), filter, page())).map_err(code).unwrap_err(),
+                wait(stage.store.entries(&acme(), filter, page())).map_err(code).unwrap_err(),
                 invalid
             );
         }

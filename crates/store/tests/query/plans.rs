@@ -1,10 +1,11 @@
 //! Finding plans.
 
-use crate::stage::{PLAN, Stage, acme, block_on, plan};
+use crate::stage::{PLAN, Stage, acme, plan};
 use rutter_core::actor::Actor;
 use rutter_core::id::{PlanId, TenantId};
 use rutter_core::port::query::{Page, PlanFilter, Query};
 use rutter_core::time::Timestamp;
+use rutter_store::wait;
 use serde_json::json;
 
 fn any() -> PlanFilter {
@@ -42,7 +43,7 @@ fn every_revision_is_read_back_as_it_was_saved() {
     let second = plan("renamed", json!({"tags": ["x", "y"], "goal": "more"}));
     stage.save("acme", PLAN, &second, 9);
     for (revision, expected, at) in [(Some(1), &stage.plan, 1), (Some(2), &second, 9), (None, &second, 9)] {
-        let found = block_on(stage.store.plan(&acme(), &PlanId::new(PLAN), revision)).unwrap().unwrap();
+        let found = wait(stage.store.plan(&acme(), &PlanId::new(PLAN), revision)).unwrap().unwrap();
         assert_eq!((found.plan.hash, &found.plan.tools), (expected.hash, &expected.tools));
         let summary = found.summary;
         assert_eq!((summary.id, summary.hash), (PlanId::new(PLAN), expected.hash));
@@ -51,7 +52,7 @@ fn every_revision_is_read_back_as_it_was_saved() {
         assert_eq!((summary.actor, summary.saved_at), (Actor::agent("author"), Timestamp(at)));
     }
     for (id, revision) in [(PLAN, Some(0)), (PLAN, Some(3)), ("plan_9", None)] {
-        assert!(block_on(stage.store.plan(&acme(), &PlanId::new(id), revision)).unwrap().is_none());
+        assert!(wait(stage.store.plan(&acme(), &PlanId::new(id), revision)).unwrap().is_none());
     }
 }
 
@@ -67,8 +68,8 @@ fn another_tenant_finds_none_of_them() {
         PlanFilter { text: Some("mine".into()), ..any() },
     ] {
         assert_eq!(stage.plans(filter.clone()), ["plan_2 1 mine"]);
-        assert!(block_on(stage.store.plans(&other, filter, Page::first(9))).unwrap().items.is_empty());
+        assert!(wait(stage.store.plans(&other, filter, Page::first(9))).unwrap().items.is_empty());
     }
-    assert_eq!(block_on(stage.store.plans(&other, any(), Page::first(9))).unwrap().items.len(), 1);
-    assert!(block_on(stage.store.plan(&other, &PlanId::new("plan_2"), None)).unwrap().is_none());
+    assert_eq!(wait(stage.store.plans(&other, any(), Page::first(9))).unwrap().items.len(), 1);
+    assert!(wait(stage.store.plan(&other, &PlanId::new("plan_2"), None)).unwrap().is_none());
 }

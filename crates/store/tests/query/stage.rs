@@ -16,33 +16,12 @@ use rutter_core::port::query::{
 };
 use rutter_core::time::Timestamp;
 use rutter_core::tool::ToolCatalog;
-use rutter_store::{Options, Store};
+use rutter_store::{Options, Store, wait};
 use serde_json::{Value, json};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
 use tempfile::TempDir;
 
 pub const PLAN: &str = "plan_1";
-
-struct Unpark(std::thread::Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-pub fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => std::thread::park(),
-        }
-    }
-}
 
 /// A plan of one step with this name and these fields.
 pub fn plan(name: &str, fields: Value) -> Arc<Plan> {
@@ -83,7 +62,7 @@ impl Stage {
     pub fn save(&self, tenant: &str, id: &str, plan: &Arc<Plan>, at: i64) {
         let (tenant, id, actor) = (TenantId::new(tenant), PlanId::new(id), Actor::agent("author"));
         let new = NewPlan { tenant, id, plan: plan.clone(), expected: None, actor, at: Timestamp(at) };
-        block_on(self.store.save(new)).unwrap();
+        wait(self.store.save(new)).unwrap();
     }
 
     /// Opens an execution of the plan that every stage has.
@@ -108,7 +87,7 @@ impl Stage {
             entries: vec![pen.seal(opened)],
             row,
         };
-        let answer = block_on(self.store.open(opening)).unwrap();
+        let answer = wait(self.store.open(opening)).unwrap();
         assert_eq!(answer, Opened::New { lease: Some(pen.lease.clone()) });
         pen
     }
@@ -122,11 +101,11 @@ impl Stage {
     }
 
     pub fn executions(&self, filter: ExecutionFilter) -> Vec<String> {
-        names(block_on(self.store.executions(&acme(), filter, Page::first(100))).unwrap())
+        names(wait(self.store.executions(&acme(), filter, Page::first(100))).unwrap())
     }
 
     pub fn entries(&self, filter: EntryFilter) -> Vec<EntrySummary> {
-        block_on(self.store.entries(&acme(), filter, Page::first(1_000))).unwrap().items
+        wait(self.store.entries(&acme(), filter, Page::first(1_000))).unwrap().items
     }
 
     /// Execution and number of each.
@@ -135,7 +114,7 @@ impl Stage {
     }
 
     pub fn plans(&self, filter: PlanFilter) -> Vec<String> {
-        let found = block_on(self.store.plans(&acme(), filter, Page::first(100))).unwrap();
+        let found = wait(self.store.plans(&acme(), filter, Page::first(100))).unwrap();
         found.items.iter().map(|plan| format!("{} {} {}", plan.id, plan.revision, plan.name)).collect()
     }
 }
@@ -177,7 +156,7 @@ impl Pen<'_> {
         let entries = vec![self.seal(Record { at: Timestamp(self.at), actor, event })];
         let append =
             Append { lease: self.lease.clone(), expected, entries, row: self.row, consumed: Vec::new() };
-        assert_eq!(block_on(self.store.append(append)), Ok(Appended::New));
+        assert_eq!(wait(self.store.append(append)), Ok(Appended::New));
     }
 
     fn seal(&mut self, record: Record) -> Sealed {

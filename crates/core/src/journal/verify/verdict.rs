@@ -16,6 +16,8 @@ pub struct Verdict {
     pub checkpoints: u64,
     /// Payloads that were erased on purpose, or by somebody: the journal cannot tell.
     pub erased: u64,
+    /// Entries of executions that were cleaned up: their hashes hold their places.
+    pub removed: u64,
     /// Entries that a checkpoint signed by a trusted key covers.
     pub protected: u64,
 }
@@ -89,7 +91,7 @@ impl Verdict {
 
     /// Entries that could have been cut off or rewritten without a trace in the signatures.
     pub fn unprotected(&self) -> u64 {
-        self.entries.saturating_sub(self.protected)
+        (self.entries + self.removed).saturating_sub(self.protected)
     }
 }
 
@@ -107,6 +109,9 @@ impl fmt::Display for Verdict {
         write!(f, "{entries} of {executions} and {checkpoints} are intact")?;
         if *erased > 0 {
             write!(f, ", {erased} payloads erased")?;
+        }
+        if self.removed > 0 {
+            write!(f, ", {} entries removed", self.removed)?;
         }
         write!(f, "; {}", self.assurance)?;
         if self.assurance > Assurance::ChainOnly && self.unprotected() > 0 {

@@ -15,7 +15,8 @@ use rutter_core::time::Timestamp;
 
 /// 50,000 executions with 20 entries each, nine tenths of them of the first tenant.
 const FILL: &str = "
-    insert into tenant (number, name, head) values (1, 'acme', zeroblob(32)), (2, 'other', zeroblob(32));
+    insert into tenant (number, name, origin, head)
+    values (1, 'acme', 'a', zeroblob(32)), (2, 'other', 'b', zeroblob(32));
     insert into kind (number, name)
     values (3, 'execution_opened'), (4, 'attempt_failed'), (5, 'paused'), (6, 'killed');
     insert into actor (number, party, name) values (2, 'agent', 'pilot'), (3, 'person', 'operator');

@@ -1,0 +1,192 @@
+//! Reading a database without owning it: to verify it, export it or look at it, while its owner works or is gone.
+
+use super::connection::File;
+use super::export;
+use super::fault;
+use super::key::KeyRing;
+use super::ledger::Ledger;
+use super::migration;
+use super::plans::Plans;
+use super::projections;
+use super::session::{hash_of, size_of};
+use super::tree::optional;
+use super::verify::{self, Checked};
+use super::{DATABASE, own};
+use rusqlite::{Connection, params};
+use rutter_core::execution::Identity;
+use rutter_core::id::{ExecutionId, TenantId};
+use rutter_core::journal::export::Line;
+use rutter_core::journal::note::VerifierKey;
+use rutter_core::journal::verify::{Receipt, Trust};
+use rutter_core::port::Error;
+use std::path::{Path, PathBuf};
+
+/// An open database that cannot be written.
+#[derive(Debug)]
+pub struct Archive {
+    path: PathBuf,
+    connection: Connection,
+    plans: Plans,
+}
+
+/// How large things are, from what the database keeps anyway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stats {
+    pub schema: u64,
+    pub database_bytes: u64,
+    pub log_bytes: u64,
+    pub free_page_bytes: u64,
+    pub free_disk_bytes: u64,
+    pub tenants: Vec<TenantStats>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TenantStats {
+    pub tenant: TenantId,
+    pub origin: String,
+    pub entries: u64,
+    /// Entries that the newest checkpoint covers.
+    pub covered: u64,
+    pub executions: Vec<(String, u64)>,
+}
+
+const ENTRY_HASH: &str = "select hash from entry where execution = ?1 and seq = ?2";
+const EXECUTION: &str = "select number from execution where tenant = ?1 and id = ?2";
+const LAST_SEQ: &str = "select max(seq) from entry where execution = ?1";
+const TABLE_BYTES: &str = "select name, sum(pgsize) from dbstat group by name order by 2 desc";
+const STATUSES: &str = "select status, count from total where tenant = ?1 and count > 0 order by status";
+
+impl Archive {
+    /// Opens the database in a data directory.
+    pub fn open(directory: &Path) -> Result<Archive, Error> {
+        Archive::open_file(&directory.join(DATABASE))
+    }
+
+    /// Opens a database file, such as a backup.
+    pub fn open_file(path: &Path) -> Result<Archive, Error> {
+        if !path.exists() {
+            return Err(Error::NotFound { what: "database", id: path.display().to_string() });
+        }
+        let connection = File { path: path.to_owned(), vfs: None }.reader()?;
+        let found = migration::check(&connection, migration::ALL)?;
+        let known = migration::ALL.len() as u64;
+        if found < known {
+            let advice = "run `rutter db migrate` first";
+            return Err(Error::Invalid(format!(
+                "the database has schema {found}, this program {known}: {advice}"
+            )));
+        }
+        Ok(Archive { path: path.to_owned(), connection, plans: Plans::default() })
+    }
+
+    pub fn tenants(&self) -> Result<Vec<TenantId>, Error> {
+        Ok(Ledger::all(&self.connection)?.into_iter().map(|ledger| ledger.tenant).collect())
+    }
+
+    /// Writes a whole ledger, or some executions, line by line.
+    pub fn export(
+        &mut self,
+        tenant: &TenantId,
+        executions: Option<&[ExecutionId]>,
+        each: &mut dyn FnMut(Line) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        match executions {
+            None => export::whole(&mut self.connection, tenant, each),
+            Some(executions) => export::executions(&mut self.connection, tenant, executions, each),
+        }
+    }
+
+    /// Checks a tenant's ledger, and with `projections` every row that is derived from it.
+    pub fn verify(
+        &mut self,
+        tenant: &TenantId,
+        trust: Trust,
+        projections: bool,
+        progress: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<Checked, Error> {
+        let verdict = verify::ledger(&mut self.connection, tenant, trust, progress)?;
+        let mut rows = Vec::new();
+        if let Some(ledger) = Ledger::find(&self.connection, tenant)? {
+            rows.extend(verify::heads(&self.connection, &ledger)?);
+            if projections && verdict.is_clean() {
+                rows.extend(projections::differences(&self.connection, &ledger, &self.plans)?);
+            }
+        }
+        Ok(Checked { verdict, rows })
+    }
+
+    /// What somebody can keep to show later that an entry was there; the last one if none is named.
+    pub fn receipt(&self, identity: &Identity, seq: Option<u64>) -> Result<Receipt, Error> {
+        let unknown = || Error::NotFound { what: "execution", id: identity.execution.to_string() };
+        let ledger = Ledger::find(&self.connection, &identity.tenant)?.ok_or_else(unknown)?;
+        let number = match identity.execution.as_str() {
+            own::JOURNAL => -ledger.number,
+            id => optional(&self.connection, EXECUTION, params![ledger.number, id])?.ok_or_else(unknown)?,
+        };
+        let seq = match seq {
+            Some(seq) => seq,
+            None => optional::<Option<u64>>(&self.connection, LAST_SEQ, [number])?.flatten().unwrap_or(0),
+        };
+        let hash: Option<Vec<u8>> = optional(&self.connection, ENTRY_HASH, params![number, seq])?;
+        let no_entry = || Error::NotFound { what: "entry", id: format!("{} of {}", seq, identity.execution) };
+        let hash = hash_of(&hash.ok_or_else(no_entry)?)?;
+        Ok(Receipt { tenant: identity.tenant.clone(), execution: identity.execution.clone(), seq, hash })
+    }
+
+    /// The newest signed head of a tenant's ledger.
+    pub fn checkpoint(&self, tenant: &TenantId) -> Result<Option<String>, Error> {
+        match Ledger::find(&self.connection, tenant)? {
+            Some(ledger) => ledger.newest_checkpoint(&self.connection),
+            None => Ok(None),
+        }
+    }
+
+    /// The public key beside the database.
+    pub fn public_key(&self) -> Result<Option<VerifierKey>, Error> {
+        let directory = self.path.parent().unwrap_or(Path::new("."));
+        KeyRing::new(directory).verifier_key()
+    }
+
+    pub fn stats(&self) -> Result<Stats, Error> {
+        let pragma = |name| -> Result<u64, Error> {
+            self.connection.pragma_query_value(None, name, |row| row.get(0)).map_err(fault::of)
+        };
+        let length = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
+        let mut log = self.path.clone().into_os_string();
+        log.push("-wal");
+        let tenants = Ledger::all(&self.connection)?.into_iter().map(|ledger| self.tenant_stats(ledger));
+        Ok(Stats {
+            schema: migration::version(&self.connection)?,
+            database_bytes: length(&self.path),
+            log_bytes: length(Path::new(&log)),
+            free_page_bytes: pragma("freelist_count")? * pragma("page_size")?,
+            free_disk_bytes: super::disk::free(self.path.parent().unwrap_or(Path::new("."))).unwrap_or(0),
+            tenants: tenants.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// How many bytes each table and index takes. Looks at every page.
+    pub fn table_bytes(&self) -> Result<Vec<(String, u64)>, Error> {
+        let rows = || -> rusqlite::Result<Vec<(String, u64)>> {
+            let mut statement = self.connection.prepare(TABLE_BYTES)?;
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
+        };
+        rows().map_err(fault::of)
+    }
+
+    fn tenant_stats(&self, ledger: Ledger) -> Result<TenantStats, Error> {
+        let statuses = || -> rusqlite::Result<Vec<(String, u64)>> {
+            let mut statement = self.connection.prepare_cached(STATUSES)?;
+            let rows = statement.query_map([ledger.number], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
+        };
+        Ok(TenantStats {
+            entries: size_of(&self.connection, ledger.number).map_err(fault::of)?,
+            covered: ledger.covered(&self.connection)?,
+            executions: statuses().map_err(fault::of)?,
+            tenant: ledger.tenant,
+            origin: ledger.origin,
+        })
+    }
+}

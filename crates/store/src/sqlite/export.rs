@@ -1,0 +1,288 @@
+//! Writing a ledger, or some executions of it, for somebody else: the lines of the export format, one by one.
+//!
+//! A store that checks itself reads the same lines, so what an export would show is what is checked.
+
+use super::fault;
+use super::ledger::Ledger;
+use super::own;
+use super::place::Place;
+use super::session::hash_of;
+use super::tree::{Tree, optional};
+use crate::compress;
+use rusqlite::{Connection, Row, Rows, params};
+use rutter_core::hash::Hash;
+use rutter_core::id::{ExecutionId, TenantId};
+use rutter_core::journal::chain::{Chain, Entry};
+use rutter_core::journal::checkpoint::Checkpoint;
+use rutter_core::journal::codec;
+use rutter_core::journal::export::{
+    CheckpointLine, EntryLine, Header, InclusionLine, Line, PayloadLine, RemovedLine, Scope,
+};
+use rutter_core::journal::note::Note;
+use rutter_core::journal::payload::{Commitment, Salt, SealedPayload};
+use rutter_core::limits::{ENTRY_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use rutter_core::port::Error;
+use std::collections::HashMap;
+
+/// What takes the lines.
+pub(super) type Each<'a> = dyn FnMut(Line) -> Result<(), Error> + 'a;
+
+const SIGNERS: &str = "select key from signer order by key";
+const CHECKPOINTS: &str = "select size, note from checkpoint where tenant = ?1 and epoch = ?2 order by size";
+const ENTRIES: &str = "
+    select place, execution, seq, hash, bytes
+    from entry
+    where place between ?1 and ?2
+    order by place";
+const ENTRIES_OF_ONE: &str = "
+    select place, execution, seq, hash, bytes
+    from entry
+    where execution = ?1
+    order by seq";
+const PAYLOADS: &str = "
+    select payload.number, payload.salt, payload.bytes, blob.bytes
+    from payload
+    left join blob on blob.number = payload.blob
+    where payload.number between ?1 and ?2
+    order by payload.number";
+const EXECUTION_ID: &str = "select id from execution where number = ?1";
+const EXECUTION_NUMBER: &str = "select number from execution where tenant = ?1 and id = ?2";
+
+/// Writes the whole ledger of a tenant in its order.
+pub(super) fn whole(
+    connection: &mut Connection,
+    tenant: &TenantId,
+    each: &mut Each<'_>,
+) -> Result<(), Error> {
+    // One transaction: what is written meanwhile is for the next export.
+    let connection = connection.transaction().map_err(fault::of)?;
+    let ledger = find(&connection, tenant)?;
+    each(header(&connection, &ledger, Scope::Ledger)?)?;
+    let tree = Tree::new(&connection, ledger.number);
+    let mut checkpoints = checkpoints(&connection, &ledger)?.into_iter().peekable();
+    let mut last = 0;
+    let (first, end) = Place::range(ledger.number);
+    let mut reading = Reading::new(&connection, ledger.clone());
+    let mut statement = connection.prepare(ENTRIES).map_err(fault::of)?;
+    let mut rows = statement.query([first, end]).map_err(fault::of)?;
+    let mut payloads_statement = connection.prepare(PAYLOADS).map_err(fault::of)?;
+    let (first, end) = (Place::from(first).payload(0), Place::from(end).payload(3));
+    let mut payloads = Payloads::new(payloads_statement.query([first, end]).map_err(fault::of)?)?;
+    let mut size = 0;
+    loop {
+        while let Some((covered, note)) = checkpoints.next_if(|(covered, _)| *covered <= size) {
+            // One that contradicts the ledger is written all the same; whoever reads it will say so.
+            let consistency =
+                if last == 0 || covered < last { Ok(Vec::new()) } else { tree.consistency(last, covered) };
+            each(Line::Checkpoint(CheckpointLine { note, consistency: consistency.unwrap_or_default() }))?;
+            last = covered;
+        }
+        let Some(row) = rows.next().map_err(fault::of)? else { break };
+        let place = Place::from(row.get::<_, i64>(0).map_err(fault::of)?);
+        let payloads = payloads.of(place)?;
+        each(reading.line(row, payloads)?)?;
+        size = place.leaf() + 1;
+    }
+    for (_, note) in checkpoints {
+        each(Line::Checkpoint(CheckpointLine { note, consistency: Vec::new() }))?;
+    }
+    Ok(())
+}
+
+/// Writes some executions, each entry with the proof that the newest checkpoint covers it.
+pub(super) fn executions(
+    connection: &mut Connection,
+    tenant: &TenantId,
+    executions: &[ExecutionId],
+    each: &mut Each<'_>,
+) -> Result<(), Error> {
+    let connection = connection.transaction().map_err(fault::of)?;
+    let ledger = find(&connection, tenant)?;
+    let mut numbers = Vec::new();
+    for execution in executions {
+        let number: Option<i64> = match execution.as_str() {
+            own::JOURNAL => Some(-ledger.number),
+            id => optional(&connection, EXECUTION_NUMBER, params![ledger.number, id])?,
+        };
+        let unknown = || Error::NotFound { what: "execution", id: execution.to_string() };
+        numbers.push(number.ok_or_else(unknown)?);
+    }
+    each(header(&connection, &ledger, Scope::Executions)?)?;
+    let covered = match checkpoints(&connection, &ledger)?.pop() {
+        Some((size, note)) => {
+            each(Line::Checkpoint(CheckpointLine { note, consistency: Vec::new() }))?;
+            size
+        }
+        None => 0,
+    };
+    let tree = Tree::new(&connection, ledger.number);
+    let mut reading = Reading::new(&connection, ledger.clone());
+    let mut lines = Vec::new();
+    for number in numbers {
+        let mut statement = connection.prepare_cached(ENTRIES_OF_ONE).map_err(fault::of)?;
+        let mut rows = statement.query([number]).map_err(fault::of)?;
+        while let Some(row) = rows.next().map_err(fault::of)? {
+            let place = Place::from(row.get::<_, i64>(0).map_err(fault::of)?);
+            let mut statement = connection.prepare_cached(PAYLOADS).map_err(fault::of)?;
+            let rows = statement.query([place.payload(0), place.payload(3)]).map_err(fault::of)?;
+            let payloads = Payloads::new(rows)?.of(place)?;
+            let Line::Entry(mut line) = reading.line(row, payloads)? else { continue };
+            match place.leaf() < covered {
+                true => {
+                    line.proof =
+                        Some(InclusionLine { size: covered, path: tree.inclusion(place.leaf(), covered)? })
+                }
+                false => line.leaf = None,
+            }
+            lines.push(line);
+        }
+    }
+    // In the order of the ledger; what has no proven place comes last, each execution in its own order.
+    lines.sort_by_key(|line| line.leaf.unwrap_or(u64::MAX));
+    lines.into_iter().try_for_each(|line| each(Line::Entry(line)))
+}
+
+fn find(connection: &Connection, tenant: &TenantId) -> Result<Ledger, Error> {
+    let unknown = || Error::NotFound { what: "tenant", id: tenant.to_string() };
+    Ledger::find(connection, tenant)?.ok_or_else(unknown)
+}
+
+fn header(connection: &Connection, ledger: &Ledger, scope: Scope) -> Result<Line, Error> {
+    let keys = || -> rusqlite::Result<Vec<String>> {
+        connection.prepare_cached(SIGNERS)?.query_map([], |row| row.get(0))?.collect()
+    };
+    let keys = keys().map_err(fault::of)?;
+    Ok(Line::Header(Header::new(scope, ledger.tenant.clone(), &ledger.origin, keys)))
+}
+
+/// The checkpoints of a ledger with the sizes they state, not those of the column.
+fn checkpoints(connection: &Connection, ledger: &Ledger) -> Result<Vec<(u64, String)>, Error> {
+    let rows = || -> rusqlite::Result<Vec<(u64, String)>> {
+        let mut statement = connection.prepare_cached(CHECKPOINTS)?;
+        let rows = statement
+            .query_map(params![ledger.number, ledger.epoch], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.collect()
+    };
+    let stated = |(size, note): (u64, String)| {
+        let parsed = Note::parse(&note).ok().and_then(|note| Checkpoint::parse(note.unverified_text()).ok());
+        (parsed.map_or(size, |checkpoint| checkpoint.size), note)
+    };
+    Ok(rows().map_err(fault::of)?.into_iter().map(stated).collect())
+}
+
+/// Turns rows into lines. What an entry follows is not stored, so the last hash of each execution is remembered.
+struct Reading<'a> {
+    connection: &'a Connection,
+    ledger: Ledger,
+    known: HashMap<i64, (ExecutionId, Hash)>,
+}
+
+impl<'a> Reading<'a> {
+    fn new(connection: &'a Connection, ledger: Ledger) -> Reading<'a> {
+        Reading { connection, ledger, known: HashMap::new() }
+    }
+
+    fn line(&mut self, row: &Row<'_>, payloads: Vec<(usize, PayloadRow)>) -> Result<Line, Error> {
+        type Columns = (i64, Option<i64>, Option<u64>, Vec<u8>, Option<Vec<u8>>);
+        let get = || -> rusqlite::Result<Columns> {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+        };
+        let (place, execution, seq, hash, packed) = get().map_err(fault::of)?;
+        let (leaf, hash) = (Place::from(place).leaf(), hash_of(&hash)?);
+        let (Some(execution), Some(packed)) = (execution, packed) else {
+            return Ok(Line::Removed(RemovedLine { leaf, hash }));
+        };
+        let (id, prev) = self.journal(execution)?;
+        // Bytes that cannot be unpacked are shown as they are: their hash will not match.
+        let bytes =
+            compress::unpack_entry(&packed, ENTRY_BYTES_MAX).unwrap_or(std::borrow::Cow::Borrowed(&packed));
+        let commitments = codec::commitments_in(&bytes);
+        let payloads = payload_lines(&commitments, payloads);
+        let entry = Entry { seq: seq.unwrap_or(0), bytes: bytes.into(), prev, hash };
+        self.known.insert(execution, (id.clone(), hash));
+        Ok(Line::Entry(EntryLine::new(id, &entry, Some(leaf), payloads)))
+    }
+
+    fn journal(&mut self, execution: i64) -> Result<(ExecutionId, Hash), Error> {
+        if let Some(known) = self.known.get(&execution) {
+            return Ok(known.clone());
+        }
+        let id = match execution == -self.ledger.number {
+            true => own::JOURNAL.to_owned(),
+            // An entry of an execution that is not there belongs to none; its bytes say otherwise.
+            false => optional(self.connection, EXECUTION_ID, [execution])?.unwrap_or_default(),
+        };
+        let id = ExecutionId::new(&id);
+        let first = Chain::new(self.ledger.tenant.clone(), id.clone()).head().hash;
+        Ok((id, first))
+    }
+}
+
+/// A payload as it is stored; damaged ones are shown as they are.
+#[derive(Debug)]
+struct PayloadRow {
+    salt: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+fn payload_lines(commitments: &[Commitment], mut rows: Vec<(usize, PayloadRow)>) -> Vec<PayloadLine> {
+    let mut lines = Vec::with_capacity(commitments.len());
+    for (nth, commitment) in commitments.iter().enumerate() {
+        let row = rows.iter().position(|(at, _)| *at == nth).map(|at| rows.swap_remove(at).1);
+        lines.push(payload_line(*commitment, row));
+    }
+    // Payloads nobody committed to.
+    lines.extend(rows.into_iter().map(|(_, row)| payload_line(Commitment { hash: Hash::ZERO }, Some(row))));
+    lines
+}
+
+fn payload_line(commitment: Commitment, row: Option<PayloadRow>) -> PayloadLine {
+    let sealed = row.map(|row| SealedPayload {
+        commitment,
+        salt: Salt(row.salt.try_into().unwrap_or_default()),
+        bytes: compress::unpack(&row.bytes, PAYLOAD_BYTES_MAX)
+            .map_or_else(|_| row.bytes.as_slice().into(), Into::into),
+    });
+    PayloadLine::new(commitment, sealed.as_ref())
+}
+
+/// Payload rows in their order, read beside the entries they belong to.
+struct Payloads<'r> {
+    rows: Rows<'r>,
+    next: Option<(i64, PayloadRow)>,
+}
+
+impl<'r> Payloads<'r> {
+    fn new(rows: Rows<'r>) -> Result<Payloads<'r>, Error> {
+        let mut payloads = Payloads { rows, next: None };
+        payloads.advance()?;
+        Ok(payloads)
+    }
+
+    /// The payloads of an entry. Those of entries that are not there are passed over.
+    fn of(&mut self, place: Place) -> Result<Vec<(usize, PayloadRow)>, Error> {
+        let mut found = Vec::new();
+        while let Some((number, _)) = &self.next
+            && *number <= place.payload(3)
+        {
+            let number = *number;
+            let Some((_, row)) = self.next.take() else { break };
+            if number >= place.payload(0) {
+                found.push(((number - place.payload(0)) as usize, row));
+            }
+            self.advance()?;
+        }
+        Ok(found)
+    }
+
+    fn advance(&mut self) -> Result<(), Error> {
+        let mut read = || -> rusqlite::Result<_> {
+            let Some(row) = self.rows.next()? else { return Ok(None) };
+            let (inline, blob): (Option<Vec<u8>>, Option<Vec<u8>>) = (row.get(2)?, row.get(3)?);
+            let bytes = inline.or(blob).unwrap_or_default();
+            Ok(Some((row.get(0)?, PayloadRow { salt: row.get(1)?, bytes })))
+        };
+        self.next = read().map_err(fault::of)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! Everything that is derived from the journals, worked out once more and compared with what is stored.
+
+use super::executions::{ROW, row_of};
+use super::fault;
+use super::ledger::Ledger;
+use super::load;
+use super::plans::Plans;
+use super::verify::DIFFERENCES_MAX;
+use rusqlite::Connection;
+use rutter_core::execution::row::Row;
+use rutter_core::execution::{Execution, Identity};
+use rutter_core::id::ExecutionId;
+use rutter_core::journal::chain::Chain;
+use rutter_core::port::Error;
+use rutter_core::time::Timestamp;
+use std::collections::BTreeMap;
+
+const TOTALS: &str = "select status, count from total where tenant = ?1 and count <> 0";
+const LETTERS: &str = "
+    select execution.letters, count(letter.number), min(letter.at)
+    from execution
+    left join letter on letter.execution = execution.number
+    where execution.number = ?1";
+
+/// Replays every execution of a tenant; returns what differs, in words.
+pub(super) fn differences(
+    connection: &Connection,
+    ledger: &Ledger,
+    plans: &Plans,
+) -> Result<Vec<String>, Error> {
+    let all = format!("select number, id, {ROW} from execution where tenant = ?1 order by number");
+    let mut statement = connection.prepare(&all).map_err(fault::of)?;
+    let mut rows = statement.query([ledger.number]).map_err(fault::of)?;
+    let mut differences = Vec::new();
+    let mut totals: BTreeMap<String, u64> = BTreeMap::new();
+    while let Some(row) = rows.next().map_err(fault::of)? {
+        let (number, id): (i64, String) = (row.get(0).map_err(fault::of)?, row.get(1).map_err(fault::of)?);
+        let stored = row_of(row, 2)?;
+        *totals.entry(stored.status.as_str().to_owned()).or_default() += 1;
+        if differences.len() >= DIFFERENCES_MAX {
+            continue;
+        }
+        match derived(connection, ledger, number, &id, plans) {
+            Ok(derived) if derived == stored => {}
+            Ok(derived) => differences.push(format!("{id}: {}", first_difference(&stored, &derived))),
+            Err(Error::Corrupt(why)) => differences.push(format!("{id}: {why}")),
+            Err(error) => return Err(error),
+        }
+    }
+    let kept = || -> rusqlite::Result<BTreeMap<String, u64>> {
+        let mut statement = connection.prepare_cached(TOTALS)?;
+        statement.query_map([ledger.number], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    };
+    let kept: BTreeMap<String, u64> = kept().map_err(fault::of)?;
+    let of_executions =
+        kept.into_iter().filter(|(status, _)| rutter_core::execution::view::Status::parse(status).is_some());
+    let kept: BTreeMap<String, u64> = of_executions.collect();
+    if kept != totals {
+        differences.push(format!("totals: {kept:?} are kept, {totals:?} are there"));
+    }
+    Ok(differences)
+}
+
+fn derived(
+    connection: &Connection,
+    ledger: &Ledger,
+    number: i64,
+    id: &str,
+    plans: &Plans,
+) -> Result<Row, Error> {
+    let identity = Identity { tenant: ledger.tenant.clone(), execution: ExecutionId::new(id) };
+    let mut chain = Chain::new(identity.tenant.clone(), identity.execution.clone());
+    let mut records = Vec::new();
+    load::for_each_entry(connection, number, &mut |place, entry| {
+        let stored = load::follow(&mut chain, entry)?;
+        records.push(load::open(connection, place, stored, plans)?);
+        Ok(())
+    })?;
+    let execution =
+        Execution::replay(identity, &records).map_err(|illegal| Error::Corrupt(illegal.to_string()))?;
+    let mut row = execution.row();
+    let (kept, letters, oldest): (u64, u64, Option<i64>) = connection
+        .prepare_cached(LETTERS)
+        .and_then(|mut statement| {
+            statement.query_row([number], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        })
+        .map_err(fault::of)?;
+    if kept != letters {
+        return Err(Error::Corrupt(format!("{kept} letters are counted, {letters} are there")));
+    }
+    // A letter makes an execution due.
+    row.due_at = row.due_at.into_iter().chain(oldest.map(Timestamp)).min();
+    Ok(row)
+}
+
+fn first_difference(stored: &Row, derived: &Row) -> String {
+    let (stored, derived) = (serde_json::json!(stored), serde_json::json!(derived));
+    let fields = stored.as_object().into_iter().flatten();
+    let differing = fields.filter(|(field, value)| derived.get(field.as_str()) != Some(value));
+    let told = differing.map(|(field, value)| {
+        let derived = derived.get(field.as_str()).cloned().unwrap_or_default();
+        format!("{field} is {value}, its journal says {derived}")
+    });
+    told.collect::<Vec<_>>().join("; ")
+}
