@@ -9,6 +9,7 @@ mod tree;
 
 use document::{broken_links, gaps_in_numbers, headings_of_codes};
 use rutter_core::execution::input::CODES;
+use rutter_core::port::error::CODES as STORE_CODES;
 use source::{Source, is_code};
 use std::collections::{BTreeMap, BTreeSet};
 use tree::{TextFile, files, text_of};
@@ -142,6 +143,18 @@ fn every_refusal_given_is_listed() {
         .filter(|code| !CODES.contains(&code.as_str()))
         .collect();
     assert!(unlisted.is_empty(), "execution::input::CODES does not have {unlisted:?}");
+}
+
+#[test]
+fn every_code_of_a_store_is_listed_and_given() {
+    let text = text_of("crates/core/src/port/error.rs");
+    let literals = Source::read(&text).literals.into_iter().filter(|literal| literal.starts_with("store."));
+    let mut times: BTreeMap<String, usize> = BTreeMap::new();
+    literals.for_each(|code| *times.entry(code).or_default() += 1);
+    let listed: BTreeSet<&str> = STORE_CODES.iter().copied().collect();
+    assert_eq!(listed, times.keys().map(String::as_str).collect(), "port::error::CODES");
+    let once: Vec<&String> = times.iter().filter(|(_, times)| **times < 2).map(|(code, _)| code).collect();
+    assert!(once.is_empty(), "listed and given nowhere, or given and not listed: {once:?}");
 }
 
 #[test]

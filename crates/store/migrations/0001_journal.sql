@@ -11,7 +11,9 @@ create table tenant (
     epoch integer not null default 1,
     -- The end of the ledger's own journal.
     seq integer not null default 0,
-    head blob not null
+    head blob not null,
+    -- How many plans there are; kept, so that nobody has to count.
+    plans integer not null default 0
 ) strict;
 
 -- Names that stand in every entry, once. Kinds 1 and 2 and actor 1 are so frequent that no index is kept for them.
@@ -50,6 +52,7 @@ create table revision (
     hash blob not null,
     actor integer not null references actor,
     saved_at integer not null,
+    name text not null,
     goal text not null,
     tags text not null,
     steps integer not null,
@@ -59,15 +62,19 @@ create table revision (
     tools blob not null,
     unique (plan, revision)
 ) strict;
--- For load(): a journal names its plan by hash.
+-- For load(), open() and executions(): a journal names its plan by hash.
 create index revision_hash on revision (hash);
 
+-- For plans(): by tag. Of the newest revision only.
 create table plan_tag (
     tenant integer not null,
     tag text not null,
+    saved_at integer not null,
     plan integer not null references plan,
-    primary key (tenant, tag, plan)
+    primary key (tenant, tag, saved_at, plan)
 ) strict, without rowid;
+-- For save(): the tags of the revision before.
+create index plan_tag_plan on plan_tag (plan);
 
 create table worker (
     number integer primary key,
@@ -110,6 +117,7 @@ create index execution_due on execution (due_at) where due_at is not null;
 -- For clean(): what has not been touched for long.
 create index execution_last on execution (tenant, status, last_at);
 
+-- For executions(): by tag.
 create table execution_tag (
     tenant integer not null,
     tag text not null,
@@ -117,6 +125,8 @@ create table execution_tag (
     execution integer not null references execution,
     primary key (tenant, tag, opened_at, execution)
 ) strict, without rowid;
+-- For clean(): the tags of an execution.
+create index execution_tag_execution on execution_tag (execution);
 
 -- How many executions of a tenant have which status; kept, so that nobody has to count.
 create table total (
@@ -185,7 +195,7 @@ create table request (
     primary key (tenant, key)
 ) strict, without rowid;
 -- For clean(): old keys.
-create index request_at on request (at);
+create index request_at on request (tenant, at);
 
 -- Roots of complete subtrees of the ledger's tree, of 2^8, 2^16, … leaves. What is below is computed from the entries.
 create table node (
@@ -210,6 +220,7 @@ create table signer (
     key text primary key
 ) strict, without rowid;
 
--- What people search for. The rowid is the entry's place, or the plan's number.
+-- What people search for. The rowid is the entry's place, or tenant << 40 | the plan's number: a tenant's words are
+-- found without looking at anybody else's.
 create virtual table entry_text using fts5 (words, content = '', contentless_delete = 1);
 create virtual table plan_text using fts5 (words, content = '', contentless_delete = 1);

@@ -70,6 +70,14 @@ pub fn unpack(bytes: &[u8], length_max: usize) -> Result<Cow<'_, [u8]>, Damaged>
     }
 }
 
+/// How long what was packed is, as far as it says so itself.
+pub fn length(bytes: &[u8]) -> usize {
+    match bytes.starts_with(MAGIC) {
+        false => bytes.len(),
+        true => capacity(bytes, usize::MAX),
+    }
+}
+
 /// A text that happens to begin like a packed one must be packed, or it could not be told apart.
 fn smaller(packed: Option<Vec<u8>>, bytes: &[u8]) -> Vec<u8> {
     match packed {
@@ -102,6 +110,7 @@ mod tests {
         for text in texts {
             assert_eq!(&*unpack_entry(&pack_entry(text), MAX).unwrap(), text);
             assert_eq!(&*unpack(&pack(text), MAX).unwrap(), text);
+            assert_eq!(length(&pack(text)), text.len());
         }
         assert!(pack(long.as_bytes()).len() < 100);
     }

@@ -21,13 +21,16 @@ mod load;
 mod lock;
 pub mod migration;
 pub mod own;
+mod payloads;
 mod place;
 mod plans;
 mod projections;
+mod query;
 mod readers;
 mod request;
 mod session;
 mod tree;
+mod upkeep;
 pub mod verify;
 mod writer;
 
@@ -65,6 +68,8 @@ pub struct Options {
     /// A file system of SQLite's by name; `None` is the usual one.
     pub vfs: Option<&'static str>,
     pub readers: usize,
+    /// A query that takes more steps than this in SQLite's machine is refused.
+    pub query_steps_max: u64,
     /// New work is refused while less than this is free.
     pub free_bytes_min: u64,
     /// Kept back for outcomes when the disk is full.
@@ -81,6 +86,7 @@ impl Options {
             directory: directory.into(),
             vfs: None,
             readers: 3,
+            query_steps_max: query::STEPS_MAX,
             free_bytes_min: disk::FREE_BYTES_MIN,
             reserve_bytes: disk::RESERVE_BYTES,
             clock,
@@ -99,6 +105,7 @@ pub struct Store {
     /// `None` only while the store is being dropped.
     writes: Option<mpsc::Sender<Box<dyn Write>>>,
     readers: Option<Readers>,
+    query_steps_max: u64,
     plans: Arc<Plans>,
     fence: Fence,
     threads: Vec<JoinHandle<()>>,
@@ -151,6 +158,7 @@ impl Store {
         let mut store = Store {
             writes: Some(writes),
             readers: Some(readers),
+            query_steps_max: options.query_steps_max,
             plans: Arc::default(),
             fence,
             threads,

@@ -18,7 +18,7 @@ mod paging;
 mod plans;
 mod together;
 
-pub use stage::{Pen, Stage};
+pub use stage::{Pen, Stage, plan_with, request, worker};
 
 use crate::panic::caught;
 use rutter_core::port::journal::Journal;

@@ -2,6 +2,7 @@
 
 use rutter_testkit::conformance::{CASES, failures};
 use rutter_testkit::memory::Memory;
+use rutter_testkit::on_disk::on_sqlite;
 use std::collections::BTreeSet;
 
 #[test]
@@ -14,4 +15,9 @@ fn there_are_many_cases_and_no_two_share_a_name() {
     let names: Vec<&str> = CASES.iter().copied().flatten().map(|(name, _)| *name).collect();
     assert!(names.len() >= 150, "{}", names.len());
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+}
+
+#[test]
+fn sqlite_does_what_a_store_must() {
+    assert_eq!(failures(&|case| on_sqlite(|store| case(store))), Vec::<String>::new());
 }

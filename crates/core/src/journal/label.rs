@@ -2,6 +2,52 @@
 
 use super::event::{DoubtSource, Event, LateAnswer};
 
+/// Every name there is, in the order of the variants.
+pub const KINDS: &[&str] = &[
+    "execution_opened",
+    "execution_started",
+    "fan_out_opened",
+    "steps_skipped",
+    "approval_requested",
+    "approval_granted",
+    "approval_denied",
+    "approval_expired",
+    "approval_voided",
+    "attempt_started",
+    "attempt_succeeded",
+    "attempt_failed",
+    "attempt_lost",
+    "late_answer_arrived",
+    "preparation_failed",
+    "retry_abandoned",
+    "probe_inconclusive",
+    "doubt_settled",
+    "failure_handled",
+    "question_answered",
+    "limit_reached",
+    "paused",
+    "resumed",
+    "cancel_requested",
+    "killed",
+    "compensation_started",
+    "compensation_recorded",
+    "replan_begun",
+    "replan_abandoned",
+    "replanned",
+    "handed_over",
+    "tool_drifted",
+    "tool_accepted",
+    "decision_recorded",
+    "action_recorded",
+    "context_saved",
+    "deviation_found",
+    "execution_ended",
+    "plan_saved",
+    "payloads_erased",
+    "executions_removed",
+    "ledger_restored",
+];
+
 impl<P> Event<P> {
     /// The name of the variant as it stands in stored bytes.
     pub fn kind(&self) -> &'static str {

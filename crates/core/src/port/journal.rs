@@ -15,36 +15,43 @@ use crate::time::Timestamp;
 use std::sync::Arc;
 
 pub trait Journal: Send + Sync {
-    /// Keeps a plan as the next revision of its id. Bytes and tools that are the newest already are not kept twice.
+    /// Keeps a plan as the next revision of its id. Bytes and tools that are the newest already are not kept twice,
+    /// whatever was expected. A new revision is recorded in the ledger's own journal.
     fn save(&self, plan: NewPlan) -> Answer<'_, Saved>;
 
-    /// Begins the journal of a new execution, whose plan must have been saved.
+    /// Begins the journal of a new execution, whose plan must have been saved. A request that was made before, or
+    /// the same entries under the same name, are answered with [`Opened::Already`]; another use of the name is a
+    /// [`super::Error::Conflict`].
     fn open(&self, opening: Opening) -> Answer<'_, Opened>;
 
-    /// Takes up to `limit` executions that are due and that no living worker holds.
+    /// Takes up to `limit` executions that are due and that no living worker holds, of any tenant, longest due first.
+    /// Each gets the next epoch. A worker renews before it claims: one that never did counts as dead.
     fn claim(&self, claim: Claim) -> Answer<'_, Vec<Lease>>;
 
-    /// Says that a worker lives, and until when it may be believed to.
+    /// Says that a worker lives, and until when it may be believed to, that moment included. It is never shortened.
     fn renew(&self, worker: &WorkerId, until: Timestamp) -> Answer<'_, ()>;
 
-    /// Reads an execution back, each entry checked against the chain.
+    /// Reads an execution back, each entry checked against the chain. That of another tenant is not found.
     fn load(&self, identity: &Identity) -> Answer<'_, Loaded>;
 
     /// Appends in one piece or not at all: entries, payloads, row, consumed letters.
     ///
     /// Refused as [`super::Error::Fenced`] when the lease is no longer the newest, and as
     /// [`super::Error::Conflict`] when the journal does not end at `expected`. The same entries once more
-    /// are answered with [`Appended::Already`].
+    /// are answered with [`Appended::Already`] and change nothing, even if the journal has gone on since. Without
+    /// entries only the row changes, and letters are answered. The row's plan must have been saved.
     fn append(&self, append: Append) -> Answer<'_, Appended>;
 
-    /// Puts a letter into an execution's inbox and makes the execution due.
+    /// Puts a letter into an execution's inbox and makes the execution due, until the letter is answered; an
+    /// execution that has ended too.
     fn post(&self, letter: NewLetter) -> Answer<'_, Posted>;
 
-    /// Gives an execution back, for any worker to take.
+    /// Gives an execution back, for any worker to take. Doing so again does no harm while nobody has taken it.
     fn release(&self, lease: Lease) -> Answer<'_, ()>;
 }
 
-/// A request that may come twice: the same key means the same request, and `digest` tells if it is not.
+/// A request that may come twice: the same key means the same request, and `digest` tells if it is not. A tenant's
+/// keys are of visible ASCII, and shared by openings and letters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     pub key: String,
@@ -154,7 +161,7 @@ pub struct Append {
     pub expected: Head,
     pub entries: Vec<Sealed>,
     pub row: Row,
-    /// Letters that these entries answer.
+    /// Letters that these entries answer; a number that is no letter of this execution is left alone.
     pub consumed: Vec<u64>,
 }
 

@@ -26,8 +26,9 @@ pub trait Query: Send + Sync {
         page: Page,
     ) -> Answer<'_, Listing<ExecutionSummary>>;
 
-    /// Of one execution oldest first, of all executions and the ledger's own journal newest first. What was
-    /// cleaned up is not listed.
+    /// Of one execution oldest first, of all executions and the ledger's own journal newest first: by time, or when
+    /// text is searched by when they were written. What was cleaned up is not listed. The ledger's own journal is
+    /// the execution `ledger`. A page may be shorter than asked for although the list goes on.
     fn entries(
         &self,
         tenant: &TenantId,
@@ -38,7 +39,7 @@ pub trait Query: Send + Sync {
     /// One revision of a plan, the newest if none is named.
     fn plan(&self, tenant: &TenantId, id: &PlanId, revision: Option<u32>) -> Answer<'_, Option<SavedPlan>>;
 
-    /// The newest revision of each plan.
+    /// The newest revision of each plan, last saved first.
     fn plans(&self, tenant: &TenantId, filter: PlanFilter, page: Page) -> Answer<'_, Listing<PlanSummary>>;
 
     fn totals(&self, tenant: &TenantId) -> Answer<'_, Totals>;
@@ -48,7 +49,9 @@ pub trait Query: Send + Sync {
 pub struct ExecutionSummary {
     pub id: ExecutionId,
     pub plan: PlanId,
+    /// Of the revision that is carried out now.
     pub name: String,
+    /// Due also when a letter waits.
     pub row: Row,
     pub entries: u64,
     /// Letters nobody has answered yet.
@@ -59,12 +62,14 @@ pub struct ExecutionSummary {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExecutionFilter {
     pub plan: Option<PlanId>,
+    /// A tag of the revision it was opened with.
     pub tag: Option<String>,
     pub statuses: Vec<Status>,
     /// Only those that wait for somebody.
     pub asking: bool,
     pub opened: Between,
-    /// Words in the plan, or in decisions, reasons and errors of the execution.
+    /// Words that all stand in the plan's newest revision, or all in one decision, reason or error of the execution.
+    /// Whole words, in any order and case; at least one.
     pub text: Option<String>,
 }
 
@@ -86,7 +91,7 @@ pub struct EntrySummary {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EntryFilter {
     pub execution: Option<ExecutionId>,
-    /// Names of event types, such as `attempt_failed`; empty means any.
+    /// Names of event types, such as `attempt_failed`; empty means any, an unknown one is refused.
     pub kinds: Vec<String>,
     pub actor: Option<Actor>,
     pub at: Between,
@@ -146,7 +151,9 @@ pub struct Listing<T> {
 /// Counts that are kept, not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
+    /// By status; one that nothing has is left out.
     pub executions: BTreeMap<&'static str, u64>,
+    /// Ever written, those of the ledger's own journal and those cleaned up among them.
     pub entries: u64,
     pub plans: u64,
 }

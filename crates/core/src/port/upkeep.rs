@@ -8,10 +8,12 @@ use crate::id::TenantId;
 use crate::time::Timestamp;
 
 pub trait Upkeep: Send + Sync {
-    /// Erases payloads of an execution; their commitments and every hash stay. Says so in the ledger's own journal.
+    /// Erases payloads of an execution; their commitments and every hash stay. Says so in the ledger's own journal,
+    /// unless there was nothing to erase.
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased>;
 
-    /// Removes ended executions that nobody has touched for a while, batch by batch. Hashes stay.
+    /// Removes ended executions that nobody has touched for a while, batch by batch. Hashes stay. What has letters
+    /// waiting or is held by a living worker is left alone.
     fn clean(&self, cleaning: Cleaning) -> Answer<'_, Cleaned>;
 }
 
@@ -34,9 +36,9 @@ pub struct Erased {
 #[derive(Clone, Debug)]
 pub struct Cleaning {
     pub tenant: TenantId,
-    /// Which ended executions; empty means every ended one. Open ones are never removed.
+    /// Which ended executions; empty means every ended one. A status that is not an end is refused.
     pub statuses: Vec<Status>,
-    /// Nothing happened to them since.
+    /// Nothing happened to them since, nor at that moment.
     pub untouched_since: Timestamp,
     /// What to take away.
     pub what: CleanedPart,
@@ -58,7 +60,9 @@ pub enum CleanedPart {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     pub executions: u64,
+    /// None when only payloads went.
     pub entries: u64,
     pub payloads: u64,
+    /// Of the payloads.
     pub bytes: u64,
 }

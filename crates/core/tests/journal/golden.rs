@@ -7,6 +7,7 @@ use rutter_core::id::{ExecutionId, TenantId};
 use rutter_core::journal::chain::Chain;
 use rutter_core::journal::codec;
 use rutter_core::journal::event::Event;
+use rutter_core::journal::label::KINDS;
 use rutter_core::journal::payload::Commitment;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -44,6 +45,7 @@ fn every_variant_has_golden_bytes() {
     }
     assert!(golden.len() > 30);
     assert_eq!(golden, variants());
+    assert_eq!(golden, KINDS.iter().map(|kind| (*kind).to_owned()).collect());
 }
 
 #[test]

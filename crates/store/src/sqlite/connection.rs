@@ -15,6 +15,8 @@ const OLDEST_NAME: &str = "3.51.3";
 const APPLICATION: i32 = 0x5255_5452;
 
 const STATEMENTS_MAX: usize = 128;
+/// How long a statement waits for another connection.
+pub(super) const WAIT: std::time::Duration = std::time::Duration::from_secs(5);
 /// The longest thing stored is a large payload; nothing that arrives may be longer than this.
 const LENGTH_MAX: i32 = 64 << 20;
 
@@ -89,7 +91,7 @@ impl File {
         };
         let connection = opened.map_err(fault::of)?;
         let careful = || -> rusqlite::Result<()> {
-            connection.busy_timeout(std::time::Duration::from_secs(5))?;
+            connection.busy_timeout(WAIT)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
             connection.pragma_update(None, "cell_size_check", true)?;

@@ -100,8 +100,11 @@ const OPEN: &str = "
     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
     returning number";
 const TAG: &str = "
-    insert into execution_tag (tenant, tag, opened_at, execution)
-    select tenant, tag, ?2, ?3 from plan_tag where tenant = ?1 and plan = ?4";
+    insert or ignore into execution_tag (tenant, tag, opened_at, execution)
+    select ?1, tag.value, ?2, ?3
+    from revision
+    cross join json_each(revision.tags) as tag
+    where revision.hash = ?5 and revision.plan = ?4";
 
 pub(super) fn open(session: &mut Session, new: &NewExecution) -> Result<Opened, Error> {
     let NewExecution { identity, plan, request, worker, entries, row } = new;
@@ -152,7 +155,7 @@ pub(super) fn open(session: &mut Session, new: &NewExecution) -> Result<Opened, 
             ],
         )?
         .ok_or_else(|| Error::Io("the execution's number did not come back".to_owned()))?;
-    session.execute(TAG, params![tenant, row.opened_at.0, number, plan])?;
+    session.execute(TAG, params![tenant, row.opened_at.0, number, plan, row.plan.0])?;
     entries::write(session, tenant, number, entries)?;
     count(session, tenant, row.status.as_str(), 1)?;
     if let Some(request) = request {

@@ -5,7 +5,7 @@ use rutter_core::port::Error;
 const LEAF_BITS: u32 = 40;
 /// The number of a payload is that of its entry times four, and must still fit.
 pub(super) const TENANTS_MAX: i64 = (1 << 20) - 1;
-const PAYLOADS_PER_ENTRY: i64 = 4;
+pub(super) const PAYLOADS_PER_ENTRY: i64 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(i64);

@@ -2,6 +2,7 @@
 
 use super::fault;
 use super::own;
+use super::place::Place;
 use super::session::Session;
 use crate::compress;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -47,11 +48,11 @@ const NEW: &str = "
     returning number";
 const RENAME: &str = "update plan set name = ?2, revision = ?3, saved_at = ?4 where number = ?1";
 const REVISION: &str = "
-    insert into revision (plan, revision, hash, actor, saved_at, goal, tags, steps, format, source, tools)
-    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-const UNTAG_BY_NAME: &str = "delete from plan_tag where tenant = ?1 and tag = ?2 and plan = ?3";
-const TAG: &str = "insert or ignore into plan_tag (tenant, tag, plan) values (?1, ?2, ?3)";
-const OLD_TAGS: &str = "select tags from revision where plan = ?1 and revision = ?2";
+    insert into revision (plan, revision, hash, actor, saved_at, name, goal, tags, steps, format, source, tools)
+    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+const COUNT: &str = "update tenant set plans = plans + 1 where number = ?1";
+const UNTAG: &str = "delete from plan_tag where plan = ?1";
+const TAG: &str = "insert or ignore into plan_tag (tenant, tag, saved_at, plan) values (?1, ?2, ?3, ?4)";
 const UNINDEX: &str = "delete from plan_text where rowid = ?1";
 const INDEX: &str = "insert into plan_text (rowid, words) values (?1, ?2)";
 
@@ -79,18 +80,17 @@ pub(super) fn save(session: &mut Session, packed: &Packed) -> Result<Saved, Erro
     }
     let revision = found + 1;
     let number = match newest {
-        Some((number, old, _)) => {
+        Some((number, ..)) => {
             session.execute(RENAME, params![number, plan.name, revision, at.0])?;
-            let tags: String = session.one(OLD_TAGS, params![number, old])?.unwrap_or_default();
-            for tag in tags_of(&tags)? {
-                session.execute(UNTAG_BY_NAME, params![tenant, tag, number])?;
-            }
-            session.execute(UNINDEX, [number])?;
+            session.execute(UNTAG, [number])?;
+            session.execute(UNINDEX, [text_row(tenant, number)?])?;
             number
         }
-        None => session
-            .one(NEW, params![tenant, id.as_str(), plan.name, at.0])?
-            .ok_or_else(|| Error::Io("the plan's number did not come back".to_owned()))?,
+        None => {
+            session.execute(COUNT, [tenant])?;
+            let number = session.one(NEW, params![tenant, id.as_str(), plan.name, at.0])?;
+            number.ok_or_else(|| Error::Io("the plan's number did not come back".to_owned()))?
+        }
     };
     let by = session.actor(actor)?;
     let steps = plan.steps.len() as u64;
@@ -102,6 +102,7 @@ pub(super) fn save(session: &mut Session, packed: &Packed) -> Result<Saved, Erro
             plan.hash.0,
             by,
             at.0,
+            plan.name,
             plan.goal,
             packed.tags,
             steps,
@@ -111,13 +112,18 @@ pub(super) fn save(session: &mut Session, packed: &Packed) -> Result<Saved, Erro
         ],
     )?;
     for tag in &plan.about.tags {
-        session.execute(TAG, params![tenant, tag, number])?;
+        session.execute(TAG, params![tenant, tag, at.0, number])?;
     }
-    session.execute(INDEX, params![number, words(plan)])?;
+    session.execute(INDEX, params![text_row(tenant, number)?, words(plan)])?;
     let (id, hash, title) = (id.clone(), plan.hash, plan.name.clone());
     let event = Event::PlanSaved { id, revision, plan: hash, name: title };
     own::record(session, tenant, name, &Record { at: *at, actor: actor.clone(), event })?;
     Ok(Saved::New { revision })
+}
+
+/// Where the words of a plan are: like those of entries, beside the other ones of the tenant.
+fn text_row(tenant: i64, number: i64) -> Result<i64, Error> {
+    Ok(Place::new(tenant, number.unsigned_abs())?.number())
 }
 
 /// The text a search finds a plan by.

@@ -26,6 +26,8 @@ pub(super) struct Session {
     sizes: HashMap<i64, u64>,
     /// Entries written since the last look, by tenant; for whoever makes checkpoints.
     pub added: HashMap<i64, u64>,
+    /// Something was erased, and the log may still hold it.
+    pub log_holds_erased: bool,
 }
 
 const TENANT: &str = "select number from tenant where name = ?1";
@@ -45,6 +47,7 @@ impl Session {
             actors: HashMap::new(),
             sizes: HashMap::new(),
             added: HashMap::new(),
+            log_holds_erased: false,
         }
     }
 

@@ -4,18 +4,23 @@
 //! all requests find out by themselves whether they were carried out already. After a failed sync nothing that
 //! is found can be believed, so nothing is written until a restart.
 
-use super::connection::File;
+use super::connection::{self, File};
 use super::disk::Space;
 use super::fault::{self, Kind};
 use super::session::Session;
 use rutter_core::port::Error;
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 /// More requests than this wait outside.
 pub(super) const QUEUE_MAX: usize = 4_096;
 /// Requests in one transaction. Large, so that a thousand writers share a sync.
 const BATCH_MAX: usize = 4_096;
+/// How long to wait for readers that need the log, when nothing else is to be done.
+const TRUNCATE_AGAIN: Duration = Duration::from_millis(50);
 
 /// Something to write. It may be attempted more than once and has one effect.
 pub(super) trait Write: Send {
@@ -86,12 +91,13 @@ struct Failed {
 
 const BEGIN: &str = "begin immediate";
 const COMMIT: &str = "commit";
+const TRUNCATE: &str = "pragma wal_checkpoint(truncate)";
 /// Gives a commit something to sync, so that what was found before it is on disk after it.
 const BARRIER: &str = "update tenant set epoch = epoch where number = (select min(number) from tenant)";
 
 impl Writer {
     pub fn run(mut self) {
-        while let Some(first) = self.requests.blocking_recv() {
+        while let Some(first) = self.next() {
             let mut batch = vec![first];
             while batch.len() < BATCH_MAX
                 && let Ok(next) = self.requests.try_recv()
@@ -104,6 +110,19 @@ impl Writer {
         let _ = self.session.connection.pragma_update(None, "wal_checkpoint", "truncate");
     }
 
+    /// Waits for a request. While readers keep the log from being emptied of what was erased, tries that again.
+    fn next(&mut self) -> Option<Box<dyn Write>> {
+        while self.session.log_holds_erased {
+            match self.requests.try_recv() {
+                Ok(write) => return Some(write),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => thread::sleep(TRUNCATE_AGAIN),
+            }
+            self.truncate_log();
+        }
+        self.requests.blocking_recv()
+    }
+
     fn carry_out(&mut self, batch: Vec<Box<dyn Write>>) {
         if let Some(error) = self.fenced() {
             return batch.into_iter().for_each(|write| write.answer(Some(error.clone())));
@@ -111,6 +130,7 @@ impl Writer {
         let mut batch = self.space.admit(batch);
         match self.commit(&mut batch, false) {
             Ok(()) => {
+                self.truncate_log();
                 batch.into_iter().for_each(|write| write.answer(None));
                 for (tenant, count) in self.session.added.drain() {
                     (self.on_added)(tenant, count);
@@ -136,6 +156,29 @@ impl Writer {
             error: fault::of(error),
             committing: true,
         })
+    }
+
+    /// Empties the log if it may hold something that was erased, unless a reader needs it.
+    fn truncate_log(&mut self) {
+        if !self.session.log_holds_erased || self.fenced().is_some() {
+            self.session.log_holds_erased = false;
+            return;
+        }
+        let connection = &self.session.connection;
+        let truncate = || -> rusqlite::Result<i64> {
+            connection.busy_timeout(Duration::ZERO)?;
+            let busy = connection.query_row(TRUNCATE, [], |row| row.get(0));
+            connection.busy_timeout(connection::WAIT)?;
+            busy
+        };
+        match truncate() {
+            Ok(busy) => self.session.log_holds_erased = busy != 0,
+            Err(error) if fault::kind(&error) == Kind::Sync => {
+                self.set_fence(Error::ReadOnly("a sync failed; restart to go on".to_owned()));
+            }
+            // Whatever is wrong, the next transaction will meet it too.
+            Err(_) => {}
+        }
     }
 
     /// Finds out what became of a batch that failed, one request at a time.

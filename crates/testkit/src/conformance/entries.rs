@@ -1,12 +1,12 @@
 //! Finding entries, of one execution or of all.
 
-use super::stage::{Stage, done};
+use super::stage::{Stage, done, refused};
 use super::{Case, Store, cases};
 use rutter_core::actor::Actor;
 use rutter_core::id::ExecutionId;
 use rutter_core::journal::event::Event;
 use rutter_core::journal::payload::Payload;
-use rutter_core::port::query::{Between, EntryFilter, EntrySummary, Page};
+use rutter_core::port::query::{Between, EntryFilter, EntrySummary, ExecutionFilter, Page, PlanFilter};
 use rutter_core::time::Timestamp;
 use serde_json::json;
 
@@ -19,6 +19,7 @@ pub(super) const CASES: &[(&str, Case)] = cases![
     entries_are_found_by_actor,
     entries_are_found_by_time,
     entries_are_found_by_words,
+    a_search_without_a_word_is_invalid,
     entries_of_another_tenant_are_not_found,
     entries_of_nobody_are_none,
 ];
@@ -98,7 +99,9 @@ fn entries_are_found_by_kind(store: &dyn Store) {
     };
     assert_eq!(kinds(&["decision_recorded"]), ["exec_1 2"]);
     assert_eq!(kinds(&["plan_saved", "execution_opened"]), ["exec_1 1", "ledger 1"]);
-    assert!(kinds(&["decision"]).is_empty());
+    assert!(kinds(&["paused"]).is_empty());
+    let unknown = EntryFilter { kinds: vec!["paused".into(), "decision".into()], ..EntryFilter::default() };
+    refused(store.entries(&stage.tenant(), unknown, Page::first(10)), "store.invalid");
 }
 
 /// The party counts too: an agent that calls itself operator is not the operator.
@@ -154,6 +157,19 @@ fn entries_are_found_by_words(store: &dyn Store) {
         ));
     }
     assert_eq!(labels(&stage, EntryFilter { text: Some("card".into()), ..of("exec_1") }), ["exec_1 2"]);
+}
+
+fn a_search_without_a_word_is_invalid(store: &dyn Store) {
+    let stage = Stage::new(store);
+    let (tenant, page) = (stage.tenant(), || Page::first(10));
+    for text in ["", " ", "?!", "\"\"", "*"] {
+        let text = Some(text.to_owned());
+        let filter = EntryFilter { text: text.clone(), ..EntryFilter::default() };
+        refused(store.entries(&tenant, filter, page()), "store.invalid");
+        let filter = ExecutionFilter { text: text.clone(), ..ExecutionFilter::default() };
+        refused(store.executions(&tenant, filter, page()), "store.invalid");
+        refused(store.plans(&tenant, PlanFilter { text, ..PlanFilter::default() }, page()), "store.invalid");
+    }
 }
 
 fn entries_of_another_tenant_are_not_found(store: &dyn Store) {

@@ -147,7 +147,6 @@ fn executions_are_found_by_words_of_the_plan(store: &dyn Store) {
     for text in ["ship", "shippings", "sea air"] {
         assert!(says(&stage, text).is_empty(), "{text}");
     }
-    assert_eq!(says(&stage, " ?! "), ["exec_2", "exec_1"], "no word is in everything");
 }
 
 fn executions_are_found_by_words_of_their_entries(store: &dyn Store) {

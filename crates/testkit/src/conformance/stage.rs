@@ -25,9 +25,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 /// The tenant of every case; some have another one beside it.
-pub const TENANT: &str = "harbour";
-pub const PLAN: &str = "plan_1";
-pub const WORKER: &str = "worker_1";
+pub(super) const TENANT: &str = "harbour";
+pub(super) const PLAN: &str = "plan_1";
+pub(super) const WORKER: &str = "worker_1";
 
 /// A store on which something happens.
 #[derive(Clone, Copy)]

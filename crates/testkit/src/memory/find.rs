@@ -6,6 +6,7 @@ use rutter_core::execution::Identity;
 use rutter_core::execution::row::Row;
 use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::journal::chain::Entry;
+use rutter_core::journal::label::KINDS;
 use rutter_core::limits;
 use rutter_core::port::Error;
 use rutter_core::port::query::{
@@ -26,6 +27,7 @@ impl State {
         filter: &ExecutionFilter,
         page: &Page,
     ) -> Outcome<Listing<ExecutionSummary>> {
+        words::check(filter.text.as_ref())?;
         let ledger = self.tenants.get(tenant);
         let kept = ledger.iter().flat_map(|ledger| ledger.executions.iter().map(move |kept| (ledger, kept)));
         let found = kept.filter(|(ledger, kept)| execution_fits(ledger, kept, filter));
@@ -42,12 +44,18 @@ impl State {
         filter: &EntryFilter,
         page: &Page,
     ) -> Outcome<Listing<EntrySummary>> {
+        words::check(filter.text.as_ref())?;
+        if let Some(kind) = filter.kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
+            return Err(Error::Invalid(format!("there is no event type {kind:?}")));
+        }
         let lines = self.tenants.get(tenant).into_iter().flat_map(Ledger::lines);
         let found = lines.filter(|(execution, line)| entry_fits(execution, line, filter));
         let found = found.map(|(execution, line)| {
-            let place = match filter.execution {
-                Some(_) => (0, ascending(line.sealed.entry.seq)),
-                None => (newest_first(line.sealed.at), descending(line.place)),
+            let place = match (&filter.execution, &filter.text) {
+                (Some(_), _) => (0, ascending(line.sealed.entry.seq)),
+                // A search is newest first by when entries were written.
+                (None, Some(_)) => (0, descending(line.place)),
+                (None, None) => (newest_first(line.sealed.at), descending(line.place)),
             };
             (place, (execution, line))
         });
@@ -73,6 +81,7 @@ impl State {
         filter: &PlanFilter,
         page: &Page,
     ) -> Outcome<Listing<PlanSummary>> {
+        words::check(filter.text.as_ref())?;
         let histories = self.tenants.get(tenant).map_or(&[][..], |ledger| &ledger.plans);
         let newest = histories.iter().enumerate().filter_map(|(at, plan)| Some((at, plan.revisions.last()?)));
         let found = newest.filter(|(_, revision)| plan_fits(revision, filter));
@@ -94,32 +103,26 @@ impl State {
 }
 
 fn summary(ledger: &Ledger, kept: &Kept) -> ExecutionSummary {
+    let revision = ledger.revision(&kept.plan, kept.row.plan).ok();
     ExecutionSummary {
         id: kept.id.clone(),
         plan: kept.plan.clone(),
-        name: plan_of(ledger, kept).map(|revision| revision.summary.name.clone()).unwrap_or_default(),
+        name: revision.map(|revision| revision.summary.name.clone()).unwrap_or_default(),
         row: Row { due_at: kept.due_at(), ..kept.row },
         entries: kept.lines.len() as u64,
         letters: kept.letters.len() as u64,
     }
 }
 
-/// The revision it is carrying out now.
-fn plan_of<'a>(ledger: &'a Ledger, kept: &Kept) -> Option<&'a Revision> {
-    ledger.revision(&kept.plan, kept.row.plan).ok()
-}
-
 fn execution_fits(ledger: &Ledger, kept: &Kept, filter: &ExecutionFilter) -> bool {
     let ExecutionFilter { plan, tag, statuses, asking, opened, text } = filter;
-    let revision = plan_of(ledger, kept);
-    let tagged = |tag: &String| revision.is_some_and(|revision| revision.summary.tags.contains(tag));
+    let newest = ledger.history(&kept.plan).and_then(|history| history.revisions.last());
     let says = |text: &String| {
-        let mut lines = kept.lines.iter();
-        revision.is_some_and(|revision| words::all_in(text, &revision.words()))
-            || lines.any(|line| line_says(line, text))
+        newest.is_some_and(|newest| words::all_in(text, &newest.words()))
+            || kept.lines.iter().any(|line| line_says(line, text))
     };
     plan.as_ref().is_none_or(|plan| kept.plan == *plan)
-        && tag.as_ref().is_none_or(tagged)
+        && tag.as_ref().is_none_or(|tag| kept.tags.contains(tag))
         && (statuses.is_empty() || statuses.contains(&kept.row.status))
         && (!asking || kept.row.questions > 0)
         && is_within(kept.row.opened_at, opened)

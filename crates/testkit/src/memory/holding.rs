@@ -48,7 +48,7 @@ impl State {
 }
 
 /// Nobody holds it, or whoever does has not been heard of. A worker that never renewed counts as dead.
-fn is_free(kept: &Kept, workers: &HashMap<WorkerId, Timestamp>, now: Timestamp) -> bool {
+pub(super) fn is_free(kept: &Kept, workers: &HashMap<WorkerId, Timestamp>, now: Timestamp) -> bool {
     kept.owner.as_ref().is_none_or(|owner| workers.get(owner).is_none_or(|until| *until < now))
 }
 

@@ -1,7 +1,10 @@
 //! Removing: payloads, or whole executions. The hashes, which a real ledger keeps, nobody here asks for.
 
+use super::holding::is_free;
 use super::state::{Kept, Outcome, State};
+use rutter_core::execution::view::Status;
 use rutter_core::journal::event::{Event, Record, Removed};
+use rutter_core::port::Error;
 use rutter_core::port::upkeep::{Cleaned, CleanedPart, Cleaning, Erased, Erasure};
 
 impl State {
@@ -20,29 +23,45 @@ impl State {
     }
 
     pub fn clean(&mut self, cleaning: Cleaning) -> Outcome<Cleaned> {
-        let Cleaning { tenant, statuses, untouched_since, what, dry_run, actor, at, reason } = cleaning;
-        let ledger = self.ledger_mut(&tenant);
+        if let Some(open) = cleaning.statuses.iter().find(|status| !status.has_ended()) {
+            return Err(Error::Invalid(format!("executions that are {} have not ended", open.as_str())));
+        }
+        let ended = Status::ALL.into_iter().filter(|status| status.has_ended());
+        let wanted =
+            ended.filter(|status| cleaning.statuses.is_empty() || cleaning.statuses.contains(status));
+        Ok(wanted.fold(Cleaned::default(), |sum, status| {
+            let more = self.clean_batch(&cleaning, status);
+            Cleaned {
+                executions: sum.executions + more.executions,
+                entries: sum.entries + more.entries,
+                payloads: sum.payloads + more.payloads,
+                bytes: sum.bytes + more.bytes,
+            }
+        }))
+    }
+
+    /// Cleans up what has one status, longest untouched first.
+    fn clean_batch(&mut self, cleaning: &Cleaning, status: Status) -> Cleaned {
+        let Cleaning { tenant, untouched_since, what, dry_run, actor, at, reason, .. } = cleaning;
+        let workers = &self.workers;
         let is_wanted = |kept: &Kept| {
-            let status = kept.row.status;
-            status.has_ended()
-                && (statuses.is_empty() || statuses.contains(&status))
-                && kept.row.last_at < untouched_since
-                && kept.letters.is_empty()
+            let is_old = kept.row.status == status && kept.row.last_at < *untouched_since;
+            is_old && kept.letters.is_empty() && is_free(kept, workers, *at)
         };
-        let mut cleaned = Cleaned::default();
-        let mut events = Vec::new();
-        let mut removed = Vec::new();
-        for kept in ledger.executions.iter_mut().filter(|kept| is_wanted(kept)) {
+        let ledger = self.tenants.entry(tenant.clone()).or_default();
+        let mut batch: Vec<&mut Kept> = ledger.executions.iter_mut().filter(|kept| is_wanted(kept)).collect();
+        batch.sort_by_key(|kept| (kept.row.last_at, kept.number));
+        let (mut cleaned, mut events, mut removed) = (Cleaned::default(), Vec::new(), Vec::new());
+        for kept in batch {
             let Erased { payloads, bytes } = count(kept, |_| true);
+            let execution = kept.id.clone();
             match what {
                 CleanedPart::Payloads if payloads == 0 => continue,
                 CleanedPart::Payloads => {
-                    let (execution, reason) = (kept.id.clone(), reason.clone());
-                    events.push(Event::PayloadsErased { execution, payloads, reason });
+                    events.push(Event::PayloadsErased { execution, payloads, reason: reason.clone() });
                 }
                 CleanedPart::Executions => {
-                    let (execution, entries, head) =
-                        (kept.id.clone(), kept.lines.len() as u64, kept.head().hash);
+                    let (entries, head) = (kept.lines.len() as u64, kept.head().hash);
                     cleaned.entries += entries;
                     removed.push(Removed { execution, entries, head });
                 }
@@ -54,18 +73,17 @@ impl State {
                 forget(kept, |_| true);
             }
         }
-        if dry_run {
-            return Ok(cleaned);
+        if *dry_run {
+            return cleaned;
         }
         ledger.executions.retain(|kept| removed.iter().all(|gone| gone.execution != kept.id));
-        ledger.requests.retain(|_, asked| removed.iter().all(|gone| gone.execution != asked.execution));
         if !removed.is_empty() {
-            events.push(Event::ExecutionsRemoved { executions: removed, reason });
+            events.push(Event::ExecutionsRemoved { executions: removed, reason: reason.clone() });
         }
         for event in events {
-            ledger.note(&tenant, &Record { at, actor: actor.clone(), event });
+            ledger.note(tenant, &Record { at: *at, actor: actor.clone(), event });
         }
-        Ok(cleaned)
+        cleaned
     }
 }
 

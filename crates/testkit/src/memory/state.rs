@@ -71,6 +71,8 @@ pub(super) struct Kept {
     /// Its place among all that were ever opened.
     pub number: u64,
     pub plan: PlanId,
+    /// Those of the revision it was opened with.
+    pub tags: Vec<String>,
     /// As it was handed in; [`Kept::due_at`] knows of the letters too.
     pub row: Row,
     pub owner: Option<WorkerId>,

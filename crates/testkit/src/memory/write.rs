@@ -64,7 +64,7 @@ impl State {
                 }),
             };
         }
-        ledger.revision(&plan, row.plan)?;
+        let tags = ledger.revision(&plan, row.plan)?.summary.tags.clone();
         remember(ledger, request, &identity);
         let lines = ledger.place(entries);
         let epoch = u64::from(worker.is_some());
@@ -73,6 +73,7 @@ impl State {
             id: identity.execution,
             number,
             plan,
+            tags,
             row,
             owner: worker,
             epoch,

@@ -1,0 +1,296 @@
+//! How SQLite goes about each query, on a database with a million entries: along the index that the statement
+//! names, in its order, without sorting and without looking at everything.
+
+use super::super::connection::File;
+use super::super::upkeep::clean;
+use super::super::{migration, payloads, session};
+use super::cursor::{List, Paging};
+use super::entries::{self, Numbers};
+use super::executions;
+use super::select::Select;
+use super::*;
+use rutter_core::limits::PAGE_MAX;
+use rutter_core::port::query::{Between, Cursor};
+use rutter_core::time::Timestamp;
+
+/// 50,000 executions with 20 entries each, nine tenths of them of the first tenant.
+const FILL: &str = "
+    insert into tenant (number, name, origin, head)
+    values (1, 'acme', 'a', zeroblob(32)), (2, 'other', 'b', zeroblob(32));
+    insert into kind (number, name)
+    values (3, 'execution_opened'), (4, 'attempt_failed'), (5, 'paused'), (6, 'killed');
+    insert into actor (number, party, name) values (2, 'agent', 'pilot'), (3, 'person', 'operator');
+    insert into worker (number, name, until) values (1, 'w', 0);
+
+    with recursive n (i) as (select 0 union all select i + 1 from n where i < 1999)
+    insert into plan (number, tenant, id, name, revision, saved_at)
+    select i + 1, 1 + (i % 10 = 9), 'plan_' || i, 'name ' || (i % 50), 1, i / 3 from n;
+    insert into revision (number, plan, revision, hash, actor, saved_at, name, goal, tags, steps, format, source, tools)
+    select number, number, 1, randomblob(32), 2, saved_at, name, 'goal', '[\"common\"]', 1, 'json', x'00', x'00' from plan;
+    insert into plan_tag (tenant, tag, saved_at, plan) select tenant, 'common', saved_at, number from plan;
+    insert into plan_text (rowid, words)
+    select tenant << 40 | number, 'planned ' || iif(number % 100 = 1, 'seldom', 'often') from plan;
+
+    with recursive n (i) as (select 0 union all select i + 1 from n where i < 49999)
+    insert into execution (number, tenant, id, plan, status, driver, hash, revision, settled, total, questions,
+        opened_at, last_at, seq, head, epoch, owner)
+    select i + 1, 1 + (i % 10 = 9), 'exec_' || i, i % 2000 + 1,
+        case i % 16 when 0 then 'failed' when 1 then 'waiting' when 2 then 'partial' else 'completed' end,
+        'server', revision.hash, 1, 1, 1, i % 16 = 1, i * 20, i * 20 + 19, 20, zeroblob(32), 1, 1
+    from n
+    join revision on revision.number = i % 2000 + 1;
+    insert into execution_tag (tenant, tag, opened_at, execution)
+    select tenant, 'common', opened_at, number from execution;
+
+    with recursive n (i) as (select 0 union all select i + 1 from n where i < 999999)
+    insert into entry (place, execution, seq, tenant, at, kind, actor, hash, bytes)
+    select (1 + (i / 20 % 10 = 9)) << 40 | i, i / 20 + 1, i % 20 + 1, 1 + (i / 20 % 10 = 9), i / 2,
+        case i % 20 when 0 then 3 when 18 then 4 when 19 then 5 else 1 + i % 2 end,
+        case i % 20 when 19 then 3 when 0 then 2 else 1 end, zeroblob(32), x'00'
+    from n;
+    insert into payload (number, salt, bytes) select place * 4, zeroblob(16), x'00' from entry where seq = 1;
+    insert into entry_text (rowid, words)
+    select place, 'said ' || iif(at % 1000 = 9, 'seldom', 'often') from entry where kind = 4;
+    insert into request (tenant, key, digest, execution, at) select tenant, id, hash, id, opened_at from execution;";
+
+/// What a query of one page may take here; looking at every execution of the tenant would take more.
+const STEPS_OF_A_PAGE: u64 = 60_000;
+
+/// A statement, and what its plan must show.
+struct Case {
+    select: Select,
+    index: &'static str,
+    /// What follows from more than one filter can take long; that is for the number of steps to bound.
+    is_quick: bool,
+}
+
+#[test]
+fn every_query_goes_along_the_index_it_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut connection = million(directory.path());
+    for Case { select, index, is_quick } in cases() {
+        check_plan(&connection, &select.sql, index);
+        if is_quick {
+            let found = bounded(&mut connection, STEPS_OF_A_PAGE, |connection| select.keys(connection));
+            assert!(
+                !found.unwrap_or_else(|error| panic!("{error}: {}", select.sql)).is_empty(),
+                "{}",
+                select.sql
+            );
+        }
+    }
+    for (sql, index) in statements() {
+        check_plan(&connection, sql, index);
+    }
+    a_search_that_finds_too_much_is_refused(&mut connection);
+}
+
+/// A database filled in seconds, because nothing is ever to be read from it after a crash.
+fn million(directory: &std::path::Path) -> Connection {
+    let file = File { path: directory.join("million.db"), vfs: None };
+    let mut connection = file.writer().unwrap();
+    migration::migrate(&mut connection, migration::ALL, Timestamp(0)).unwrap();
+    for (pragma, value) in [("synchronous", "off"), ("secure_delete", "off"), ("foreign_keys", "off")] {
+        connection.pragma_update(None, pragma, value).unwrap();
+    }
+    let transaction = connection.transaction().unwrap();
+    transaction.execute_batch(FILL).unwrap();
+    transaction.commit().unwrap();
+    connection
+}
+
+fn check_plan(connection: &Connection, sql: &str, index: &str) {
+    let mut statement = connection.prepare(&format!("explain query plan {sql}")).unwrap();
+    // Parameters that are not set are null; the plan does not depend on them.
+    let lines = statement.raw_query().mapped(|row| row.get::<_, String>(3)).map(Result::unwrap);
+    let lines: Vec<String> = lines.collect();
+    let plan = lines.join("\n");
+    assert!(plan.contains(index), "expected {index} in\n{plan}\n{sql}");
+    for line in &lines {
+        // Words between two places, or one row by its number.
+        let is_search =
+            line.contains("_text VIRTUAL TABLE INDEX") && (line.ends_with(":M1><") || line.ends_with(":="));
+        // One value per status or kind that was asked for, or per tag of one plan; and the two rows of PART.
+        let is_small = line.contains("json_each") || line.starts_with("SCAN (subquery");
+        assert!(!line.starts_with("SCAN") || is_search || is_small, "{line} in\n{plan}\n{sql}");
+        assert!(!line.contains("TEMP B-TREE"), "{line} in\n{plan}\n{sql}");
+    }
+}
+
+fn paging(list: List, after: Option<&str>) -> Paging {
+    let after = after.map(|after| Cursor(after.to_owned()));
+    Paging::read(list, &Page { limit: 100, after }).unwrap()
+}
+
+fn words(text: &str) -> search::Words {
+    search::read(Some(text)).unwrap().unwrap()
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    cases_of_executions(&mut cases);
+    cases_of_entries(&mut cases);
+    cases_of_plans(&mut cases);
+    cases
+}
+
+fn cases_of_executions(cases: &mut Vec<Case>) {
+    use Status::{Completed, Failed, Partial};
+    let statuses = [vec![], vec![Failed], vec![Partial, Failed, Completed], Status::ALL.to_vec()];
+    for after in [None, Some("x600000.30001")] {
+        let paging = paging(List::Executions, after);
+        for bits in 0..8_u32 {
+            let (asking, plan, tag) = (bits & 1 > 0, (bits & 2 > 0).then_some(1), bits & 4 > 0);
+            for statuses in &statuses {
+                let opened = Between { from: Some(Timestamp(10)), until: Some(Timestamp(900_000)) };
+                let tag = tag.then(|| "common".to_owned());
+                let filter =
+                    ExecutionFilter { tag, statuses: statuses.clone(), asking, opened, ..Default::default() };
+                let wanted = executions::Wanted { tenant: 1, plan, filter: &filter };
+                let (index, columns) = match (asking, plan, &filter.tag, statuses.is_empty()) {
+                    (true, ..) => ("execution_asking", "tenant=?"),
+                    (_, Some(_), ..) => ("execution_plan", "plan=?"),
+                    (_, _, Some(_), _) => ("execution_tag USING PRIMARY KEY", "tenant=? AND tag=?"),
+                    (.., false) => ("execution_status", "tenant=? AND status=?"),
+                    _ => ("execution_opened", "tenant=?"),
+                };
+                let select = wanted.select(&paging);
+                let is_quick = bits.count_ones() + u32::from(!statuses.is_empty()) < 2;
+                assert!(select.sql.contains(index.split(' ').next().unwrap()));
+                cases.push(Case { select, index: seek(index, columns, "opened_at"), is_quick });
+                let is_quick = bits == 0 && statuses.is_empty();
+                let [said, planned] = wanted.search(&words("seldom"), &paging);
+                cases.push(Case {
+                    select: said,
+                    index: "entry USING INTEGER PRIMARY KEY (rowid=?)",
+                    is_quick,
+                });
+                let index = "execution_plan (plan=? AND opened_at>";
+                cases.push(Case { select: planned, index, is_quick });
+            }
+        }
+    }
+}
+
+fn cases_of_entries(cases: &mut Vec<Case>) {
+    let kinds: [&[i64]; 5] = [&[], &[4], &[3, 4, 5], &[1], &[1, 3]];
+    for words in [None, Some(words("often"))] {
+        for kinds in kinds {
+            for actor in [None, Some(1), Some(3)] {
+                let numbers = Numbers { tenant: 1, journal: None, kinds: kinds.to_vec(), actor };
+                let is_quick = usize::from(!kinds.is_empty()) + usize::from(actor.is_some()) < 2;
+                let filter = EntryFilter {
+                    at: Between { from: Some(Timestamp(10)), until: None },
+                    ..Default::default()
+                };
+                let wanted = |list, after| entries::Wanted {
+                    filter: filter.clone(),
+                    words: words.clone(),
+                    paging: paging(list, after),
+                };
+                let rare = !kinds.is_empty() && kinds.iter().all(|kind| *kind > 2);
+                let index = match (&words, rare, actor) {
+                    (Some(_), ..) => "entry_text VIRTUAL TABLE INDEX",
+                    (_, true, _) => seek("entry_kind", "tenant=? AND kind=?", "at"),
+                    (_, _, Some(3)) => seek("entry_actor", "tenant=? AND actor=?", "at"),
+                    _ => seek("entry_at", "tenant=?", "at"),
+                };
+                let (list, cursor) = match words {
+                    None => (List::Entries, "e300000.1099512000000"),
+                    Some(_) => (List::FoundEntries, "f300000.1099512000000"),
+                };
+                for after in [None, Some(cursor)] {
+                    let select = entries::select(&numbers, &wanted(list, after));
+                    let is_quick =
+                        is_quick && !(words.is_some() && kinds.first().is_some_and(|kind| *kind != 4));
+                    let is_quick = is_quick && !(words.is_some() && actor == Some(3));
+                    cases.push(Case { select, index, is_quick });
+                }
+                let index = match words {
+                    None => "entry_seq (execution=? AND seq>?)",
+                    Some(_) => index,
+                };
+                for after in [None, Some("j3.1")] {
+                    let part = (1 << 40, (1 << 40) + 100);
+                    let select = entries::select_journal(&numbers, 2, &wanted(List::Journal, after), part);
+                    cases.push(Case { select, index, is_quick: is_quick && words.is_none() });
+                }
+            }
+        }
+    }
+}
+
+fn cases_of_plans(cases: &mut Vec<Case>) {
+    for after in [None, Some("p500.1500")] {
+        let paging = paging(List::Plans, after);
+        for (name, tag) in
+            [(None, None), (Some("name 7"), None), (None, Some("common")), (Some("name 7"), Some("common"))]
+        {
+            let filter =
+                PlanFilter { name: name.map(str::to_owned), tag: tag.map(str::to_owned), text: None };
+            let index = match (name, tag) {
+                (Some(_), _) => seek("plan_name", "tenant=? AND name=?", "saved_at"),
+                (_, Some(_)) => seek("plan_tag USING PRIMARY KEY", "tenant=? AND tag=?", "saved_at"),
+                _ => seek("plan_saved", "tenant=?", "saved_at"),
+            };
+            let select = plans::select(1, &filter, &paging);
+            cases.push(Case { select, index, is_quick: true });
+            let select = plans::written(1, &filter, &words("seldom"), &paging);
+            cases.push(Case {
+                select,
+                index: "plan USING INTEGER PRIMARY KEY (rowid=?)",
+                is_quick: name.is_none(),
+            });
+        }
+    }
+}
+
+/// How a plan says that an index is entered at both bounds of the list.
+fn seek(index: &str, columns: &str, time: &str) -> &'static str {
+    format!("{index} ({columns} AND {time}>").leak()
+}
+
+/// Statements that are not put together, and the index each must use.
+fn statements() -> Vec<(&'static str, &'static str)> {
+    let mut all = vec![
+        (TENANT, "tenant USING COVERING INDEX sqlite_autoindex_tenant_1 (name=?)"),
+        (BY_STATUS, "total USING PRIMARY KEY (tenant=?)"),
+        (PLANS, "tenant USING INTEGER PRIMARY KEY (rowid=?)"),
+        (session::SIZE, "entry USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+        (executions::NUMBER, "sqlite_autoindex_execution_1 (tenant=? AND id=?)"),
+        (executions::PLAN_NUMBER, "sqlite_autoindex_plan_1 (tenant=? AND id=?)"),
+        (&executions::SUMMARY, "revision USING INDEX revision_hash (hash=?)"),
+        (plans::NEWEST_REVISION, "sqlite_autoindex_revision_1 (plan=? AND revision=?)"),
+        (plans::ONE_REVISION, "sqlite_autoindex_revision_1 (plan=? AND revision=?)"),
+        (entries::EXECUTION, "sqlite_autoindex_execution_1 (tenant=? AND id=?)"),
+        (entries::KIND, "sqlite_autoindex_kind_1 (name=?)"),
+        (entries::ACTOR, "sqlite_autoindex_actor_1 (party=? AND name=?)"),
+        (entries::PART, "entry_seq (execution=? AND seq>?)"),
+        (entries::ENTRY, "entry USING INTEGER PRIMARY KEY (rowid=?)"),
+        (clean::NEXT, "execution_last (tenant=? AND status=? AND last_at>"),
+        (clean::STILL, "execution USING INTEGER PRIMARY KEY (rowid=?)"),
+        (clean::UNINDEX, "entry_seq (execution=?)"),
+        (clean::HASHES_ONLY, "entry_seq (execution=?)"),
+        (clean::UNTAG, "execution_tag_execution (execution=?)"),
+        (clean::OLD_REQUESTS, "request_at (tenant=? AND at<?)"),
+        (payloads::FORGET_BLOB, "payload_blob (blob=?)"),
+    ];
+    all.extend(
+        payloads::SELECTS.iter().map(|sql| (*sql, "payload USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)")),
+    );
+    all
+}
+
+fn a_search_that_finds_too_much_is_refused(connection: &mut Connection) {
+    let paging = Paging::read(List::Executions, &Page::first(PAGE_MAX)).unwrap();
+    let mut search = |text: &str, opened: Between| {
+        let filter = ExecutionFilter { opened, ..Default::default() };
+        bounded(connection, STEPS_MAX, |connection| {
+            executions::list(connection, 1, &filter, Some(&words(text)), paging)
+        })
+    };
+    let refused = search("often", Between::default()).unwrap_err();
+    assert!(matches!(&refused, Error::TooBroad(why) if why.contains("10000")), "{refused}");
+    let short = Between { from: Some(Timestamp(0)), until: Some(Timestamp(10_000)) };
+    assert_eq!(search("often", short).unwrap().items.len(), 445, "five of 450 say and plan something else");
+}
