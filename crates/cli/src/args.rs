@@ -53,6 +53,9 @@ pub(crate) enum Command {
     /// Look after the database: migrate, back up, restore, measure and clean it
     #[command(subcommand)]
     Db(DbCommand),
+    /// Measure how fast this machine lets Rutter be
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Print the completion script of a shell
     #[command(after_help = "For bash, put this into ~/.bashrc:  source <(rutter completions bash)")]
     Completions { shell: Shell },
@@ -67,6 +70,29 @@ pub(crate) struct DemoArgs {
     #[arg(long)]
     pub(crate) keep: bool,
     /// Print one JSON object per scene
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Write, verify and query journals on a scratch database, beside what disk and SQLite alone can do
+    #[command(after_help = EXIT_CODES)]
+    Store(BenchStoreArgs),
+}
+
+#[derive(Debug, Options)]
+pub(crate) struct BenchStoreArgs {
+    /// Where the scratch database is made and removed; the disk that counts is the one under it
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// Seconds for each measurement of writing
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) seconds: u64,
+    /// Entries in the large database
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10_000..=100_000_000))]
+    pub(crate) entries: u64,
+    /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -195,7 +221,7 @@ impl Command {
         match self {
             Command::Journal(command) => command.store().json,
             Command::Db(command) => command.store().json,
-            Command::Demo(_) | Command::Plan(_) | Command::Completions { .. } => false,
+            Command::Demo(_) | Command::Plan(_) | Command::Bench(_) | Command::Completions { .. } => false,
         }
     }
 }

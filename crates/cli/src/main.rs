@@ -1,6 +1,7 @@
 //! The `rutter` program: reads the command line, does what it says, answers with an exit code.
 
 mod args;
+mod bench;
 mod clock;
 mod completions;
 mod config;
@@ -16,7 +17,7 @@ mod store;
 mod table;
 mod terminal;
 
-use args::{Args, Command, PlanCommand};
+use args::{Args, BenchCommand, Command, PlanCommand};
 use clap::Parser;
 use failure::Failure;
 use std::io;
@@ -72,6 +73,7 @@ fn run(command: Command, terminal: &Terminal) -> anyhow::Result<Exit> {
         Command::Plan(PlanCommand::Diff(args)) => plan::diff::run(&args, terminal),
         Command::Journal(command) => journal::run(&command, terminal),
         Command::Db(command) => db::run(&command, terminal),
+        Command::Bench(BenchCommand::Store(args)) => bench::run(&args, terminal),
         Command::Completions { shell } => completions::run(shell, terminal),
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod archive;
 pub mod backup;
+pub mod baseline;
 mod connection;
 pub mod disk;
 mod entries;

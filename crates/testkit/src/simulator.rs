@@ -4,8 +4,8 @@
 //! [`monitor`] knows the promises. [`mutation`] makes deliberate mistakes, to show that they would be seen.
 
 pub mod crew;
-pub mod disk;
 mod inspect;
+pub mod logbook;
 pub mod monitor;
 pub mod mutation;
 pub mod plans;
@@ -13,9 +13,11 @@ pub mod tally;
 pub mod voyage;
 pub mod world;
 
+use crate::memory::Memory;
+use crate::panic::caught;
 use mutation::Mistake;
+use rutter_core::port::journal::Journal;
 use rutter_core::tool::ToolCatalog;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tally::Tally;
 
@@ -35,6 +37,23 @@ pub struct Report {
 
 /// Sails the seeds on all cores, each with the same mistake, until `violations_max` promises are broken.
 pub fn simulate(seeds: std::ops::Range<u64>, mistake: Option<Mistake>, violations_max: usize) -> Report {
+    simulate_on(&in_memory, seeds, mistake, violations_max)
+}
+
+/// Lends an empty journal for one voyage.
+pub type Lend = dyn Fn(&mut dyn FnMut(&dyn Journal)) + Sync;
+
+pub fn in_memory(voyage: &mut dyn FnMut(&dyn Journal)) {
+    voyage(&Memory::default());
+}
+
+/// The same on journals of any kind, a new one for each voyage.
+pub fn simulate_on(
+    lend: &Lend,
+    seeds: std::ops::Range<u64>,
+    mistake: Option<Mistake>,
+    violations_max: usize,
+) -> Report {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicU64::new(seeds.start);
     let catalog = plans::catalog();
@@ -46,7 +65,7 @@ pub fn simulate(seeds: std::ops::Range<u64>, mistake: Option<Mistake>, violation
             if seed >= seeds.end {
                 return report;
             }
-            match sail(seed, &catalog) {
+            match sail(lend, seed, &catalog) {
                 Ok(tally) => report.tally.add(&tally),
                 Err(what) => {
                     report.violations.push(Violation { seed, what });
@@ -71,10 +90,8 @@ pub fn simulate(seeds: std::ops::Range<u64>, mistake: Option<Mistake>, violation
 }
 
 /// One voyage; a panic is a broken promise like any other.
-pub fn sail(seed: u64, catalog: &ToolCatalog) -> Result<Tally, String> {
-    catch_unwind(AssertUnwindSafe(|| voyage::sail(seed, catalog))).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Err(format!("panicked: {}", text.unwrap_or_default()))
-    })
+pub fn sail(lend: &Lend, seed: u64, catalog: &ToolCatalog) -> Result<Tally, String> {
+    let mut outcome = Err("no journal was lent".to_owned());
+    let sailed = caught(|| lend(&mut |journal| outcome = voyage::sail(seed, catalog, journal)));
+    sailed.map_err(|said| format!("panicked: {said}")).and(outcome)
 }

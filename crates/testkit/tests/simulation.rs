@@ -1,6 +1,9 @@
 //! A short simulation with every test run: clean voyages keep every promise, and each deliberate mistake is noticed.
 
-use rutter_testkit::simulator::{mutation, simulate};
+use rutter_core::port::journal::Journal;
+use rutter_testkit::memory::Memory;
+use rutter_testkit::on_disk::on_sqlite;
+use rutter_testkit::simulator::{mutation, simulate, simulate_on, voyage};
 
 #[test]
 fn clean_voyages_break_no_promise_and_get_something_done() {
@@ -38,6 +41,15 @@ fn every_deliberate_mistake_is_noticed() {
 #[test]
 fn the_same_seed_tells_the_same_story() {
     let catalog = rutter_testkit::simulator::plans::catalog();
-    let story = || rutter_testkit::simulator::voyage::tell(7, &catalog).expect("a plan");
+    let story = || voyage::tell(7, &catalog, &Memory::default()).expect("a plan");
     assert_eq!(story(), story());
+}
+
+#[test]
+fn voyages_on_the_real_store_go_as_in_memory() {
+    let in_sqlite = |voyage: &mut dyn FnMut(&dyn Journal)| on_sqlite(|store| voyage(store));
+    let on_disk = simulate_on(&in_sqlite, 0..60, None, 3);
+    assert!(on_disk.violations.is_empty(), "{:#?}", on_disk.violations);
+    assert_eq!(format!("{:?}", on_disk.tally), format!("{:?}", simulate(0..60, None, 3).tally));
+    assert!(on_disk.tally.crashes > 10 && on_disk.tally.fenced > 0, "{:?}", on_disk.tally);
 }

@@ -6,7 +6,7 @@ use crate::compress;
 use rusqlite::params;
 use rutter_core::hash::Hash;
 use rutter_core::journal::chain::Head;
-use rutter_core::limits::{APPEND_ENTRIES_MAX, PAYLOAD_BYTES_MAX, PAYLOAD_INLINE_MAX};
+use rutter_core::limits::{APPEND_ENTRIES_MAX, ENTRY_BYTES_MAX, PAYLOAD_BYTES_MAX, PAYLOAD_INLINE_MAX};
 use rutter_core::port::Error;
 use rutter_core::port::journal::Sealed;
 
@@ -37,7 +37,11 @@ pub(super) fn pack(head: Head, entries: Vec<Sealed>) -> Result<Vec<Packed>, Erro
         .into_iter()
         .map(|sealed| {
             let entry = &sealed.entry;
-            if entry.seq != head.seq + 1 || entry.prev != head.hash || !entry.is_linked() {
+            let (max, found) = (ENTRY_BYTES_MAX as u64, entry.bytes.len() as u64);
+            if found > max {
+                return Err(Error::Limit { limit: "entry_bytes_max", max, found });
+            }
+            if entry.seq != head.seq.saturating_add(1) || entry.prev != head.hash || !entry.is_linked() {
                 let (seq, after) = (entry.seq, head.seq);
                 return Err(Error::Invalid(format!("entry {seq} does not follow from entry {after}")));
             }

@@ -2,6 +2,7 @@
 
 use super::entries::{self, Packed};
 use super::fault;
+use super::own;
 use super::request;
 use super::session::{Session, hash_of};
 use rusqlite::{OptionalExtension, params};
@@ -22,13 +23,18 @@ pub(super) struct Found {
     pub tenant: i64,
     pub head: Head,
     pub epoch: u64,
-    pub is_owned: bool,
+    /// The worker that holds it.
+    pub owner: Option<String>,
     status: String,
+    /// The plan it is an execution of, and the revision it carries out now.
+    plan: i64,
+    hash: Vec<u8>,
 }
 
 const FIND: &str = "
-    select number, seq, head, epoch, owner is not null, status
+    select execution.number, seq, head, epoch, worker.name, status, plan, hash
     from execution
+    left join worker on worker.number = execution.owner
     where tenant = ?1 and id = ?2";
 
 /// Finds an execution; one of another tenant looks like one that does not exist.
@@ -38,18 +44,19 @@ pub(super) fn find(session: &mut Session, identity: &Identity) -> Result<Found, 
     let mut statement = session.connection.prepare_cached(FIND).map_err(fault::of)?;
     let found = statement
         .query_row(params![tenant, identity.execution.as_str()], |row| {
-            let hash: Vec<u8> = row.get(2)?;
-            Ok((row.get(0)?, row.get(1)?, hash, row.get(3)?, row.get(4)?, row.get(5)?))
+            let (head, (plan, hash)): (Vec<u8>, _) = (row.get(2)?, (row.get(6)?, row.get(7)?));
+            Ok((row.get(0)?, row.get(1)?, head, row.get(3)?, row.get(4)?, row.get(5)?, plan, hash))
         })
         .optional()
         .map_err(fault::of)?;
-    let (number, seq, hash, epoch, is_owned, status) = found.ok_or_else(unknown)?;
-    Ok(Found { number, tenant, head: Head { seq, hash: hash_of(&hash)? }, epoch, is_owned, status })
+    let (number, seq, head, epoch, owner, status, plan, hash) = found.ok_or_else(unknown)?;
+    let head = Head { seq, hash: hash_of(&head)? };
+    Ok(Found { number, tenant, head, epoch, owner, status, plan, hash })
 }
 
 /// Refuses a lease that is not the newest, or was given back.
 pub(super) fn check_lease(found: &Found, lease: &Lease) -> Result<(), Error> {
-    match found.is_owned && found.epoch == lease.epoch {
+    match found.owner.as_deref() == Some(lease.worker.as_str()) && found.epoch == lease.epoch {
         true => Ok(()),
         false => Err(Error::Fenced { execution: lease.identity.execution.clone(), epoch: found.epoch }),
     }
@@ -73,6 +80,9 @@ impl NewExecution {
         let entries = entries::pack(head, entries)?;
         if entries.first().is_none_or(|first| first.sealed.kind != "execution_opened") {
             return Err(Error::Invalid("a journal begins with execution_opened".to_owned()));
+        }
+        if identity.execution.as_str() == own::JOURNAL {
+            return Err(Error::Invalid(format!("{} is the ledger's own journal", own::JOURNAL)));
         }
         request.as_ref().map_or(Ok(()), request::check)?;
         Ok(NewExecution { identity, plan, request, worker, entries, row })
@@ -170,6 +180,7 @@ impl More {
     }
 }
 
+const HAS_REVISION: &str = "select 1 from revision where plan = ?1 and hash = ?2 limit 1";
 const MOVE_ON: &str = "
     update execution
     set status = ?2, driver = ?3, hash = ?4, revision = ?5, settled = ?6, total = ?7, questions = ?8,
@@ -195,6 +206,11 @@ pub(super) fn append(session: &mut Session, more: &More) -> Result<Appended, Err
         let what = format!("the journal of {}", lease.identity.execution);
         return Err(Error::Conflict { what, expected: expected.seq, found: found.head.seq });
     }
+    let replanned = found.hash != row.plan.0;
+    if replanned && session.one::<i64>(HAS_REVISION, params![found.plan, row.plan.0])?.is_none() {
+        // Without its plan the execution could never be loaded again.
+        return Err(Error::NotFound { what: "plan", id: row.plan.short() });
+    }
     entries::write(session, found.tenant, found.number, entries)?;
     let head = entries
         .last()
@@ -218,7 +234,8 @@ pub(super) fn append(session: &mut Session, more: &More) -> Result<Appended, Err
             head.hash.0,
         ],
     )?;
-    for letter in consumed {
+    // A number that was never given is no letter's.
+    for letter in consumed.iter().filter_map(|number| i64::try_from(*number).ok()) {
         session.execute(CONSUME, params![letter, found.number])?;
     }
     let letters: i64 = session.one(LETTERS, [found.number])?.unwrap_or(0);

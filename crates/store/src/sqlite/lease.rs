@@ -62,7 +62,7 @@ pub(super) fn claim(session: &Session, claim: &Claim) -> Result<Vec<Lease>, Erro
 pub(super) fn release(session: &mut Session, lease: &Lease) -> Result<(), Error> {
     let found = find(session, &lease.identity)?;
     // Given back already, and nobody has taken it since: the same request once more.
-    if !found.is_owned && found.epoch == lease.epoch {
+    if found.owner.is_none() && found.epoch == lease.epoch {
         return Ok(());
     }
     check_lease(&found, lease)?;

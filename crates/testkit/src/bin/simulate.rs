@@ -1,12 +1,17 @@
 //! Sails many seeds and says whether a promise was broken; or makes a mistake on purpose and says whether it was seen.
 
-use rutter_testkit::simulator::{self, Report, mutation};
+use rutter_core::port::journal::Journal;
+use rutter_testkit::memory::Memory;
+use rutter_testkit::on_disk::on_sqlite;
+use rutter_testkit::simulator::{self, Lend, Report, mutation};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: simulate [--seeds N] [--seed S] [--mutation NAME] [--list-mutations]
+const USAGE: &str =
+    "usage: simulate [--seeds N] [--seed S] [--store KIND] [--mutation NAME] [--list-mutations]
 
   --seeds N           sail seeds 0 to N-1 (default 1000)
   --seed S            sail one seed, and say what happened
+  --store KIND        keep the journals in memory (default) or in sqlite, which is slower
   --mutation NAME     make this mistake on purpose; exit 0 only if it is caught
   --list-mutations    print the name of every mistake
 ";
@@ -15,6 +20,7 @@ const USAGE: &str = "usage: simulate [--seeds N] [--seed S] [--mutation NAME] [-
 struct Args {
     seeds: Option<u64>,
     seed: Option<u64>,
+    sqlite: bool,
     mutation: Option<String>,
     list: bool,
 }
@@ -37,22 +43,27 @@ fn main() -> ExitCode {
     }
     let seeds = match args.seed {
         Some(seed) => {
-            let told = simulator::voyage::tell(seed, &simulator::plans::catalog());
+            let told = simulator::voyage::tell(seed, &simulator::plans::catalog(), &Memory::default());
             eprint!("{}", told.unwrap_or_else(|why| format!("{why}\n")));
             seed..seed + 1
         }
         None => 0..args.seeds.unwrap_or(1_000),
     };
+    let lend: &Lend = if args.sqlite { &in_sqlite } else { &simulator::in_memory };
     match args.mutation {
-        None => clean(&simulator::simulate(seeds, None, 10)),
+        None => clean(&simulator::simulate_on(lend, seeds, None, 10)),
         Some(name) => {
             let Some((_, mistake)) = mutation::all().into_iter().find(|(known, _)| *known == name) else {
                 eprintln!("no mutation is called {name:?}; --list-mutations prints them");
                 return ExitCode::from(2);
             };
-            caught(&name, &simulator::simulate(seeds, Some(mistake), 1))
+            caught(&name, &simulator::simulate_on(lend, seeds, Some(mistake), 1))
         }
     }
+}
+
+fn in_sqlite(voyage: &mut dyn FnMut(&dyn Journal)) {
+    on_sqlite(|store| voyage(store));
 }
 
 fn read(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
@@ -66,6 +77,11 @@ fn read(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
             "--seeds" => args.seeds = Some(number()?),
             "--seed" => args.seed = Some(number()?),
             "--mutation" => args.mutation = Some(words.next().ok_or("--mutation expects a name")?),
+            "--store" => match words.next().as_deref() {
+                Some("memory") => args.sqlite = false,
+                Some("sqlite") => args.sqlite = true,
+                _ => return Err("--store expects memory or sqlite".to_owned()),
+            },
             "--list-mutations" => args.list = true,
             other => return Err(format!("unknown option {other:?}")),
         }

@@ -16,9 +16,9 @@ use std::sync::Arc;
 impl Voyage<'_> {
     /// Compares what was recorded with what really happened.
     pub(super) fn inspect(&mut self) -> Result<(), String> {
-        self.tally.entries = self.disk.records.len() as u64;
+        self.tally.entries = self.logbook.records.len() as u64;
         self.tally.calls = self.world.calls;
-        let read_back = self.disk.read_back()?;
+        let read_back = self.logbook.load()?.records;
         let replayed =
             Execution::replay(self.identity.clone(), &read_back).map_err(|error| error.to_string())?;
         if replayed != self.execution {
@@ -89,7 +89,7 @@ impl Voyage<'_> {
 
     /// Every prefix of the journal is a place to recover from.
     pub(super) fn recover_every_prefix(&mut self) -> Result<(), String> {
-        let records = &self.disk.records;
+        let records = &self.logbook.records;
         let mut execution =
             Execution::open(self.identity.clone(), &records[0]).map_err(|error| error.to_string())?;
         let inputs = match &records[0].event {

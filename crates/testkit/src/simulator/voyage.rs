@@ -1,7 +1,7 @@
 //! One simulated voyage: a random plan in an unkind world, with crashes at every boundary.
 
 use super::crew::{self, Deed, Move};
-use super::disk::Disk;
+use super::logbook::{Hand, Logbook};
 use super::monitor::Monitor;
 use super::mutation::{self, DriverMutation};
 use super::plans;
@@ -17,6 +17,8 @@ use rutter_core::id::{ExecutionId, TenantId};
 use rutter_core::journal::event::{Event, PlanRef, Record};
 use rutter_core::journal::payload::Payload;
 use rutter_core::plan::Driver;
+use rutter_core::port::Error;
+use rutter_core::port::journal::Journal;
 use rutter_core::time::Timestamp;
 use rutter_core::tool::{Outcome, Safety, ToolCatalog};
 use serde_json::Value;
@@ -37,8 +39,7 @@ pub(super) struct Flight {
 #[derive(Debug)]
 pub(super) struct Zombie {
     execution: Execution,
-    epoch: u64,
-    head: usize,
+    hand: Hand,
 }
 
 /// A voyage under way.
@@ -48,8 +49,7 @@ pub struct Voyage<'a> {
     pub(super) catalog: &'a ToolCatalog,
     pub(super) document: Value,
     pub(super) identity: Identity,
-    pub(super) disk: Disk,
-    pub(super) epoch: u64,
+    pub(super) logbook: Logbook<'a>,
     pub(super) execution: Execution,
     pub(super) monitor: Monitor,
     pub(super) world: World,
@@ -64,19 +64,19 @@ pub struct Voyage<'a> {
     pub(super) tally: Tally,
 }
 
-/// Sails one seed; an error says which promise was broken.
-pub fn sail(seed: u64, catalog: &ToolCatalog) -> Result<Tally, String> {
-    let mut voyage = Voyage::embark(seed, catalog)?;
+/// Sails one seed on a journal with nothing in it; an error says which promise was broken.
+pub fn sail(seed: u64, catalog: &ToolCatalog, journal: &dyn Journal) -> Result<Tally, String> {
+    let mut voyage = Voyage::embark(seed, catalog, journal)?;
     voyage.finish()?;
     Ok(voyage.tally)
 }
 
 /// Sails one seed and tells the whole story: the plan, every record, and how it ended.
-pub fn tell(seed: u64, catalog: &ToolCatalog) -> Result<String, String> {
-    let mut voyage = Voyage::embark(seed, catalog)?;
+pub fn tell(seed: u64, catalog: &ToolCatalog, journal: &dyn Journal) -> Result<String, String> {
+    let mut voyage = Voyage::embark(seed, catalog, journal)?;
     let mut story = format!("{:#}\n", voyage.document);
     let end = voyage.finish();
-    for (at, record) in voyage.disk.records.iter().enumerate() {
+    for (at, record) in voyage.logbook.records.iter().enumerate() {
         story += &format!("{at:>4} {:>8} {:<12} {:?}\n", record.at.0, record.actor.to_string(), record.event);
     }
     story += &format!("{:?}\n", voyage.world.order);
@@ -88,7 +88,11 @@ pub fn tell(seed: u64, catalog: &ToolCatalog) -> Result<String, String> {
 }
 
 impl Voyage<'_> {
-    fn embark(seed: u64, catalog: &ToolCatalog) -> Result<Voyage<'_>, String> {
+    fn embark<'a>(
+        seed: u64,
+        catalog: &'a ToolCatalog,
+        journal: &'a dyn Journal,
+    ) -> Result<Voyage<'a>, String> {
         let mut chance = Chance::new(seed);
         let document = plans::document(&mut chance);
         let plan =
@@ -109,10 +113,8 @@ impl Voyage<'_> {
             },
         };
         let execution = Execution::open(identity.clone(), &opened).map_err(|error| error.to_string())?;
-        let mut disk = Disk::new(identity.clone());
-        disk.plans.insert(plan.hash, plan.clone());
-        let epoch = disk.claim();
-        disk.append(epoch, 0, &[opened], &mut chance).map_err(|_| "the first append was fenced")?;
+        let row = execution.row();
+        let logbook = Logbook::open(journal, identity.clone(), &plan, opened, row, &mut chance)?;
         let monitor = Monitor::new(plan, &inputs);
         let weather = Weather::new(&mut chance);
         let crash_percent = *chance.pick(&[0, 0, 2, 6, 12]);
@@ -121,8 +123,7 @@ impl Voyage<'_> {
             catalog,
             document,
             identity,
-            disk,
-            epoch,
+            logbook,
             execution,
             monitor,
             world: World::default(),
@@ -243,7 +244,6 @@ impl Voyage<'_> {
     }
 
     fn turn(&mut self, next: Move) -> Result<(), String> {
-        let head = self.disk.records.len();
         let room = u32::try_from(self.chance.below(4)).expect("small");
         let room = if self.flights.is_empty() { room.max(1) } else { room };
         let moment = Moment { now: self.now, room };
@@ -267,11 +267,13 @@ impl Voyage<'_> {
         if self.crashes() {
             return self.crash();
         }
-        let appended = self.disk.append(self.epoch, head, &decision.records, &mut self.chance);
-        appended.map_err(|_| "the owner was fenced")?;
-        if mutation::is_active(DriverMutation::AppendTwice) && self.chance.percent(5) {
-            let head = self.disk.records.len();
-            self.disk.append(self.epoch, head, &decision.records, &mut self.chance).map_err(|_| "fenced")?;
+        if let Deed::Revise(_, plan) = &next.deed {
+            self.logbook.save(plan)?;
+        }
+        let twice = mutation::is_active(DriverMutation::AppendTwice) && self.chance.percent(5);
+        for _ in 0..1 + u32::from(twice) {
+            let appended = self.logbook.append(&decision.records, self.execution.row(), &mut self.chance);
+            appended.map_err(|error| format!("the owner could not append: {error}"))?;
         }
         self.watch(before, &decision.records)?;
         self.do_deed(next.deed);
@@ -315,10 +317,7 @@ impl Voyage<'_> {
             Deed::UndoByHand(part) => {
                 self.world.standing.remove(&part);
             }
-            Deed::Revise(document, plan) => {
-                self.document = document;
-                self.disk.plans.insert(plan.hash, plan);
-            }
+            Deed::Revise(document, _) => self.document = document,
         }
     }
 
@@ -365,12 +364,10 @@ impl Voyage<'_> {
     fn crash(&mut self) -> Result<(), String> {
         self.tally.crashes += 1;
         if self.chance.percent(30) {
-            let (execution, epoch) = (self.execution.clone(), self.epoch);
-            self.zombie = Some(Zombie { execution, epoch, head: self.disk.records.len() });
+            let (execution, hand) = (self.execution.clone(), self.logbook.hand.clone());
+            self.zombie = Some(Zombie { execution, hand });
         }
-        self.epoch = self.disk.claim();
-        let replayed = Execution::replay(self.identity.clone(), &self.disk.records);
-        self.execution = replayed.map_err(|error| format!("the journal does not replay: {error}"))?;
+        self.execution = self.logbook.take_over(self.now)?;
         self.inbox = vec![Input::Recovered];
         // Some answers still find their way, late.
         let chance = &mut self.chance;
@@ -390,11 +387,17 @@ impl Voyage<'_> {
         if decision.records.is_empty() {
             return Ok(());
         }
-        match self.disk.append(zombie.epoch, zombie.head, &decision.records, &mut self.chance) {
-            Err(_) => {
+        let row = zombie.execution.row();
+        let appended = match mutation::is_active(DriverMutation::SkipFence) {
+            true => self.logbook.append(&decision.records, row, &mut self.chance),
+            false => self.logbook.append_as(zombie.hand, &decision.records, row),
+        };
+        match appended {
+            Err(Error::Fenced { .. }) => {
                 self.tally.fenced += 1;
                 Ok(())
             }
+            Err(error) => Err(format!("a process that was replaced is not fenced: {error}")),
             Ok(()) => {
                 for call in &decision.calls {
                     self.world.call(call, self.now, self.weather, &mut self.chance);
