@@ -98,9 +98,10 @@ fn a_changed_export_is_not_believed_and_the_first_bad_entry_is_named() {
     let export = done(kept.rutter(&["journal", "export"])).stdout;
     done(kept.rutter(&["journal", "receipt", "exec_5-off-boarding", "--out", "receipt"]));
     done(kept.rutter(&["journal", "checkpoint", "--out", "checkpoint"]));
-    let lines: Vec<&str> = export.lines().collect();
+    // Where checkpoints stand depends on time.
+    let lines: Vec<&str> = export.lines().filter(|line| !line.starts_with(r#"{"checkpoint""#)).collect();
     kept.write("cut", &(lines[..20].join("\n") + "\n"));
-    kept.write("broken", &export.replacen("\"seq\":3,", "\"seq\":three,", 1));
+    kept.write("broken", &lines.join("\n").replacen("\"seq\":3,", "\"seq\":three,", 1));
     kept.write("empty", "");
     let other = "other-key+30d52952+AcbaC82/ZSvH8IbtpkqKsmO4m9yoBvt7c7YeUDutzQsv";
     let other = other.replace("30d52952", &key_hash(other));

@@ -9,7 +9,7 @@ use crate::table::{Paint, wrapped};
 use crate::terminal::{Terminal, printable};
 use anyhow::Context;
 use rutter_core::journal::note::VerifierKey;
-use rutter_core::journal::verify::{Assurance, Fault, Receipt, Trust, Verdict, Verifier};
+use rutter_core::journal::verify::{Assurance, Fault, Receipt, Trust, Verdict, Verifier, Why};
 use rutter_store::sqlite::verify::Checked;
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -35,7 +35,8 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> anyhow::Result<Exit
     match args.store.json {
         true => terminal.answer(&format!("{}\n", answer(&subject, &checked, required, is_ok)))?,
         false => {
-            let told = Told { subject: &subject, checked: &checked, is_file: args.export.is_some() };
+            let (is_file, has_keys) = (args.export.is_some(), !args.keys.is_empty());
+            let told = Told { subject: &subject, checked: &checked, is_file, has_keys };
             terminal.answer(&told.text())?;
             if checked.is_clean() && !is_enough {
                 let (found, wanted) = (level(checked.verdict.assurance), level(required));
@@ -172,16 +173,19 @@ struct Told<'a> {
     subject: &'a str,
     checked: &'a Checked,
     is_file: bool,
+    has_keys: bool,
 }
 
 impl Told<'_> {
     fn text(&self) -> String {
         let Checked { verdict, rows } = self.checked;
         let subject = printable(self.subject);
-        let mut text = match self.checked.is_clean() {
-            true => format!("{subject} is {}\n", Paint::Green.on("intact")),
-            false => format!("{subject} is {}\n", Paint::Red.on("not what was written")),
+        let state = match &verdict.fault {
+            None if rows.is_empty() => Paint::Green.on("is intact"),
+            Some(fault) if is_about_trust(&fault.why) => Paint::Red.on("cannot be believed"),
+            _ => Paint::Red.on("is not what was written"),
         };
+        let mut text = format!("{subject} {state}\n");
         let mut lines = Vec::new();
         if let Some(fault) = &verdict.fault {
             lines.push(("first fault", self.place(fault)));
@@ -208,7 +212,7 @@ impl Told<'_> {
 
     /// A line is somewhere only in a file.
     fn place(&self, fault: &Fault) -> String {
-        match (self.is_file, &fault.entry) {
+        match (self.is_file && fault.line > 0, &fault.entry) {
             (true, _) => fault.to_string(),
             (false, Some((execution, seq))) => format!("entry {seq} of {execution}: {}", fault.why),
             (false, None) => fault.why.to_string(),
@@ -217,14 +221,19 @@ impl Told<'_> {
 
     fn advice(&self) -> Option<&'static str> {
         match (self.checked.verdict.assurance, self.is_file) {
-            (Assurance::ChainOnly, true) => Some("give the public key with --key"),
-            (Assurance::ChainOnly, false) => Some("something must be signed first"),
+            (Assurance::ChainOnly, true) if !self.has_keys => Some("give the public key with --key"),
+            (Assurance::ChainOnly, _) => Some("there must be a checkpoint, signed by a key you trust"),
             (Assurance::Signed, _) => Some(
                 "keep what `rutter journal checkpoint` prints elsewhere, and give it with --checkpoint next time",
             ),
             (Assurance::Compared, _) => None,
         }
     }
+}
+
+/// Whether the fault is that what was kept elsewhere does not belong to this ledger.
+fn is_about_trust(why: &Why) -> bool {
+    matches!(why, Why::Key(_) | Why::OutsideCheckpoint(_) | Why::NotComparable { .. } | Why::ReceiptTenant)
 }
 
 fn counted(verdict: &Verdict) -> String {

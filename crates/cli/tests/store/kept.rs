@@ -112,6 +112,12 @@ fn next(rest: &str) -> (usize, Option<&'static str>) {
     if is_time {
         return (TIME.len(), Some("<time>"));
     }
+    for counted in ["\"checkpoints\":", "\"lines\":"] {
+        if let Some(after) = rest.strip_prefix(counted) {
+            let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+            return (counted.len() + digits, Some("\"…\":<count>"));
+        }
+    }
     let is_in = |set: fn(char) -> bool| rest.find(|c| !set(c)).unwrap_or(rest.len());
     let base64 = is_in(|c| c.is_ascii_alphanumeric() || "+/=".contains(c));
     if base64 >= 44 && rest[..base64].contains(|c: char| c.is_ascii_uppercase()) {
