@@ -89,7 +89,7 @@ fn hint(error: &Error) -> Option<&'static str> {
         }
         Error::Schema { .. } => "a later version of this program wrote it: use that one",
         Error::Corrupt(_) => {
-            "do not write to it; copy the directory, look with `rutter journal verify`, and go back to a backup \
+            "keep a copy of the directory, see what `rutter journal verify` says, and begin again from a backup \
              with `rutter db restore`"
         }
         Error::ReadOnly(_) => "look with `rutter journal verify`, and at who may write to the directory",

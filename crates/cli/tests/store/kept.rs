@@ -112,10 +112,10 @@ fn next(rest: &str) -> (usize, Option<&'static str>) {
     if is_time {
         return (TIME.len(), Some("<time>"));
     }
-    for counted in ["\"checkpoints\":", "\"lines\":"] {
+    for counted in ["\"checkpoints\":", "\"lines\":", "\"bytes\":"] {
         if let Some(after) = rest.strip_prefix(counted) {
             let digits = after.bytes().take_while(u8::is_ascii_digit).count();
-            return (counted.len() + digits, Some("\"…\":<count>"));
+            return (counted.len() + digits, Some("<counted>"));
         }
     }
     let is_in = |set: fn(char) -> bool| rest.find(|c| !set(c)).unwrap_or(rest.len());

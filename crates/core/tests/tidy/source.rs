@@ -100,9 +100,21 @@ impl Source {
 
 /// Whether a text is a code of a finding, a refusal or an error: `plan.cycle`.
 pub fn is_code(text: &str) -> bool {
-    const AREAS: &[&str] =
-        &["plan", "lint", "document", "expression", "catalog", "file", "execution", "replan", "journal"];
-    const FILES: &[&str] = &["json", "yaml", "yml", "md", "rs"];
+    const AREAS: &[&str] = &[
+        "plan",
+        "lint",
+        "document",
+        "expression",
+        "catalog",
+        "file",
+        "command",
+        "config",
+        "store",
+        "execution",
+        "replan",
+        "journal",
+    ];
+    const FILES: &[&str] = &["json", "yaml", "yml", "toml", "md", "rs"];
     text.split_once('.').is_some_and(|(area, name)| {
         let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         AREAS.contains(&area) && plain && !FILES.contains(&name)
