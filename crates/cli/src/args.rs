@@ -1,7 +1,13 @@
 //! What was typed.
 
+pub(crate) mod db;
+pub(crate) mod journal;
+
 use clap::{Args as Options, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use db::DbCommand;
+use journal::JournalCommand;
+use rutter_core::id::TenantId;
 use rutter_core::plan::Driver;
 use std::path::PathBuf;
 
@@ -19,9 +25,10 @@ pub(crate) struct Args {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done; warnings are allowed
-  1  `plan diff`: the plans differ
-  2  wrong usage, a file that cannot be read, a plan with errors (with --strict also warnings)
-  4  internal error, a demo that did not end as told, or the output could not be written
+  1  `plan diff`: the plans differ; `journal verify`: something is wrong; stored data is damaged
+  2  wrong usage, a file that cannot be read, a plan with errors (with --strict also warnings),
+     or something that cannot be done as things are: no such database or entry, in use, refused
+  4  internal error, a failing disk, a demo that did not end as told, or no way to write the output
 
 Answers go to stdout, remarks to stderr. `-` as a file is stdin.";
 
@@ -40,6 +47,12 @@ pub(crate) enum Command {
     /// Look at plans without carrying them out
     #[command(subcommand)]
     Plan(PlanCommand),
+    /// Look at journals: verify, export, show them, and erase what is in them
+    #[command(subcommand)]
+    Journal(JournalCommand),
+    /// Look after the database: migrate, back up, restore, measure and clean it
+    #[command(subcommand)]
+    Db(DbCommand),
     /// Measure how fast this machine lets Rutter be
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -53,7 +66,7 @@ pub(crate) struct DemoArgs {
     /// Do not pause between lines
     #[arg(long)]
     pub(crate) fast: bool,
-    /// Keep the journals, and say where they are
+    /// Keep the database with the journals, and say where it is
     #[arg(long)]
     pub(crate) keep: bool,
     /// Print one JSON object per scene
@@ -174,6 +187,41 @@ impl CommonArgs {
         match (self.driver, &self.tools) {
             (Some(DriverArg::Server), _) | (None, Some(_)) => Driver::Server,
             (Some(DriverArg::Agent), _) | (None, None) => Driver::Agent,
+        }
+    }
+}
+
+/// Which database, and how to answer.
+#[derive(Debug, Options)]
+pub(crate) struct StoreArgs {
+    /// The directory of the database [default: RUTTER_DIR, `dir` in rutter.toml, or where the system keeps data]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Options)]
+pub(crate) struct TenantArgs {
+    /// Whose journals
+    #[arg(long, default_value = "default", value_name = "NAME")]
+    tenant: String,
+}
+
+impl TenantArgs {
+    pub(crate) fn id(&self) -> TenantId {
+        TenantId::new(&self.tenant)
+    }
+}
+
+impl Command {
+    /// Whether a program asked, and errors are to be told to it as JSON too.
+    pub(crate) fn is_store_json(&self) -> bool {
+        match self {
+            Command::Journal(command) => command.store().json,
+            Command::Db(command) => command.store().json,
+            Command::Demo(_) | Command::Plan(_) | Command::Bench(_) | Command::Completions { .. } => false,
         }
     }
 }

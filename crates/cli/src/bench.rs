@@ -8,10 +8,10 @@ mod write;
 
 use crate::Exit;
 use crate::args::BenchStoreArgs;
+use crate::clock;
 use crate::table::{Cell, columns};
 use crate::terminal::Terminal;
 use anyhow::Context;
-use rutter_core::time::Timestamp;
 use rutter_store::sqlite::baseline;
 use rutter_store::{Options, Store};
 use serde_json::{Value, json};
@@ -69,11 +69,7 @@ pub(crate) fn run(args: &BenchStoreArgs, terminal: &Terminal) -> anyhow::Result<
 
 /// A store in a directory of its own.
 fn open(directory: &Path) -> anyhow::Result<Store> {
-    let clock = Arc::new(|| {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        Timestamp(since.map_or(0, |since| since.as_millis() as i64))
-    });
-    Ok(Store::open(Options::new(directory, clock))?)
+    Ok(Store::open(Options::new(directory, Arc::new(clock::now)))?)
 }
 
 fn as_json(measured: &[Measured]) -> Value {

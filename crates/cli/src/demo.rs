@@ -15,8 +15,8 @@ use crate::table::Paint;
 use crate::terminal::Terminal;
 use anyhow::Context;
 use ending::Ending;
-use rutter_core::journal::note::SigningKey;
-use scenes::{SCENES, Theatre};
+use journal::Book;
+use scenes::{ALTERED_EXPORT, SCENES, Theatre};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,10 +31,10 @@ pub(crate) fn run(args: &DemoArgs, terminal: &Terminal) -> anyhow::Result<Exit> 
     let pause = if args.fast || !terminal.is_interactive { Duration::ZERO } else { PAUSE };
     let teller = Teller::new(*terminal, args.json, pause);
     let folder = Folder::create(args.keep)?;
-    let key = SigningKey::new("rutter.demo", journal::random()?)?;
-    let theatre = Theatre { terminal, teller: &teller, folder: &folder.path, key };
+    let book = Book::open(&folder.path)?;
+    let theatre = Theatre { terminal, teller: &teller, folder: &folder.path, book };
     teller.say(
-        "Rutter in six scenes. The compiler, the state machine and the journal are the real ones; \
+        "Rutter in six scenes. The compiler, the state machine, the store and the journal are the real ones; \
          the tools are played by this demo: nothing outside is called and nobody is charged.",
     )?;
     let mut endings = Vec::new();
@@ -47,7 +47,13 @@ pub(crate) fn run(args: &DemoArgs, terminal: &Terminal) -> anyhow::Result<Exit> 
     }
     sum_up(&teller, &endings)?;
     if args.keep {
-        terminal.remark(&format!("journals kept in {}\n", folder.path.display()));
+        let place = folder.path.display();
+        terminal.remark(&format!(
+            "kept in {place}; try:\n  \
+             rutter journal verify --dir {place}\n  \
+             rutter journal tail --dir {place}\n  \
+             rutter journal verify --export {place}/{ALTERED_EXPORT}\n"
+        ));
     }
     let is_as_told = endings.iter().all(Ending::is_as_told);
     Ok(if is_as_told { Exit::Done } else { Exit::Internal })
@@ -85,12 +91,12 @@ fn sum_up(teller: &Teller, endings: &[Ending]) -> anyhow::Result<()> {
         "\nTry next:\n  \
          rutter plan check examples/order.yaml --tools examples/tools.json\n  \
          rutter plan preview examples/order.yaml --tools examples/tools.json\n  \
-         rutter demo --keep    and python3 tools/verify_journal.py on what it keeps\n",
+         rutter demo --keep    and `rutter journal` on the database it keeps\n",
     )?;
     Ok(())
 }
 
-/// A directory for the journals that goes away with the demo unless it is to be kept.
+/// A directory for the database that goes away with the demo unless it is to be kept.
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,

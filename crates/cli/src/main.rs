@@ -2,16 +2,24 @@
 
 mod args;
 mod bench;
+mod clock;
 mod completions;
+mod config;
+mod db;
 mod demo;
+mod failure;
 mod graph;
+mod journal;
+mod outlet;
 mod plan;
 mod report;
+mod store;
 mod table;
 mod terminal;
 
 use args::{Args, BenchCommand, Command, PlanCommand};
 use clap::Parser;
+use failure::Failure;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
@@ -21,6 +29,7 @@ use terminal::Terminal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Exit {
     Done = 0,
+    /// Plans differ, or what is stored is not what was written.
     Differs = 1,
     Refused = 2,
     Internal = 4,
@@ -35,14 +44,21 @@ impl From<Exit> for ExitCode {
 fn main() -> ExitCode {
     let args = Args::parse();
     let terminal = Terminal::from_environment(args.color);
+    let is_json = args.command.is_store_json();
     // A panic is our mistake; it ends as an internal error like the others.
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| run(args.command, &terminal)));
     match outcome {
         Ok(Ok(exit)) => exit.into(),
         Ok(Err(error)) if is_closed_pipe(&error) => Exit::Done.into(),
         Ok(Err(error)) => {
-            terminal.remark(&format!("error: {error:#}\n"));
-            Exit::Internal.into()
+            terminal.progress("");
+            let failure = Failure::of(&error);
+            match is_json {
+                // Whoever cannot be answered learns it from the exit code.
+                true => drop(terminal.answer(&format!("{}\n", failure.json()))),
+                false => terminal.remark(&failure.text()),
+            }
+            failure.exit.into()
         }
         Err(_) => Exit::Internal.into(),
     }
@@ -55,6 +71,8 @@ fn run(command: Command, terminal: &Terminal) -> anyhow::Result<Exit> {
         Command::Plan(PlanCommand::Preview(args)) => plan::preview::run(&args, terminal),
         Command::Plan(PlanCommand::Graph(args)) => plan::graph::run(&args, terminal),
         Command::Plan(PlanCommand::Diff(args)) => plan::diff::run(&args, terminal),
+        Command::Journal(command) => journal::run(&command, terminal),
+        Command::Db(command) => db::run(&command, terminal),
         Command::Bench(BenchCommand::Store(args)) => bench::run(&args, terminal),
         Command::Completions { shell } => completions::run(shell, terminal),
     }

@@ -8,6 +8,7 @@ pub(crate) mod preview;
 
 use crate::Exit;
 use crate::args::CommonArgs;
+use crate::clock;
 use crate::report::{Subject, count, plural};
 use crate::table::{Cell, Paint};
 use crate::terminal::{Signs, Terminal, printable};
@@ -25,7 +26,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// What plans are checked against.
 #[derive(Debug)]
@@ -49,8 +49,7 @@ struct PlanFile {
 impl Checker {
     /// Reads the catalogue; what is wrong with it has been said when there is none.
     fn new(args: &CommonArgs, terminal: &Terminal) -> Option<Checker> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let now = Timestamp(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
+        let now = clock::now();
         let driver = args.driver();
         let Some(path) = &args.tools else {
             if driver == Driver::Agent {

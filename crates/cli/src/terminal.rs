@@ -1,6 +1,7 @@
-//! Where answers and remarks go, and what can be shown there. Only this file looks at the environment.
+//! Where answers and remarks go, and what can be shown there. Only this file asks the environment about that.
 
 use crate::args::Colour;
+use crate::failure::Refusal;
 use crate::graph::Pen;
 use anstream::{AutoStream, ColorChoice};
 use std::io::{self, IsTerminal, Write};
@@ -38,6 +39,32 @@ impl Terminal {
     pub(crate) fn remark(&self, text: &str) {
         let mut stderr = AutoStream::new(io::stderr().lock(), self.colour);
         let _ = stderr.write_all(text.as_bytes());
+    }
+
+    /// Shows how far something is, over what was shown before; nothing where nobody watches.
+    pub(crate) fn progress(&self, text: &str) {
+        let mut stderr = io::stderr().lock();
+        if stderr.is_terminal() {
+            let _ = write!(stderr, "\r\x1b[K{text}");
+        }
+    }
+
+    /// Asks a person before something that cannot be undone, unless that was answered with the command.
+    pub(crate) fn confirm(&self, is_answered: bool, question: &str) -> anyhow::Result<()> {
+        if is_answered {
+            return Ok(());
+        }
+        let unconfirmed = || Refusal::new("command.unconfirmed", "nothing was changed: it was not confirmed");
+        if !io::stdin().is_terminal() {
+            return Err(unconfirmed().with_hint("--yes confirms it where nobody can be asked").into());
+        }
+        self.remark(&format!("{question} [y/N] "));
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        match answer.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => Ok(()),
+            _ => Err(unconfirmed().into()),
+        }
     }
 }
 

@@ -1,52 +1,109 @@
-//! The journal of one execution as an export on disk: written entry by entry, read back, verified.
+//! The demo's journals in a real store: written before anything is called, read back after a crash, verified.
 
+use crate::clock;
 use anyhow::{Context, bail};
+use rutter_core::execution::row::Row;
 use rutter_core::execution::{Execution, Identity};
-use rutter_core::id::{ExecutionId, TenantId};
+use rutter_core::id::{ExecutionId, PlanId, TenantId, WorkerId};
 use rutter_core::journal::chain::Chain;
-use rutter_core::journal::checkpoint::{Checkpoint, CheckpointGuard};
 use rutter_core::journal::event::Record;
-use rutter_core::journal::export::{CheckpointLine, EntryLine, Header, Line, PayloadLine, Scope};
-use rutter_core::journal::merkle::{self, Frontier};
-use rutter_core::journal::note::SigningKey;
-use rutter_core::journal::payload::{Commitment, Salt, SealedPayload};
-use rutter_core::journal::verify::{Trust, Verdict, verify_export};
+use rutter_core::journal::payload::Salt;
 use rutter_core::plan::Plan;
+use rutter_core::port::journal::{
+    Append, Claim, Journal as _, Lease, Loaded, NewPlan, Opened, Opening, Sealed,
+};
 use rutter_core::time::Timestamp;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use rutter_store::{Options, Store, wait};
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
-const TENANT: &str = "demo";
+/// The one commands take when no other is named.
+const TENANT: &str = "default";
+const FREE_BYTES_MIN: u64 = 16 << 20;
+/// More executions than are ever due at once.
+const CLAIMED_MAX: u32 = 100;
 
+pub(crate) fn tenant() -> TenantId {
+    TenantId::new(TENANT)
+}
+
+/// The database of all scenes.
+#[derive(Debug)]
+pub(crate) struct Book {
+    directory: PathBuf,
+    /// There is none only while a process dies and the next one begins.
+    store: RefCell<Option<Store>>,
+}
+
+impl Book {
+    pub(crate) fn open(directory: &Path) -> anyhow::Result<Rc<Book>> {
+        let book = Book { directory: directory.to_owned(), store: RefCell::new(None) };
+        book.open_again()?;
+        Ok(Rc::new(book))
+    }
+
+    /// Forgets everything that is not on the disk.
+    fn open_again(&self) -> anyhow::Result<()> {
+        let mut store = self.store.borrow_mut();
+        // The old one goes first: one process owns a database at a time.
+        *store = None;
+        // Nothing here is worth keeping room for.
+        let options = Options::new(&self.directory, Arc::new(clock::now));
+        *store = Some(Store::open(Options { reserve_bytes: 0, free_bytes_min: FREE_BYTES_MIN, ..options })?);
+        Ok(())
+    }
+
+    /// Ends the demo's use of the database; everything is on the disk and signed when this returns.
+    pub(crate) fn close(&self) {
+        *self.store.borrow_mut() = None;
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&Store) -> Result<T, rutter_core::port::Error>) -> anyhow::Result<T> {
+        let store = self.store.borrow();
+        Ok(work(store.as_ref().context("the database is closed")?)?)
+    }
+}
+
+/// The journal of one execution.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    path: PathBuf,
-    file: File,
+    book: Rc<Book>,
     identity: Identity,
     chain: Chain,
-    frontier: Frontier,
-    key: SigningKey,
+    lease: Lease,
 }
 
 impl Journal {
-    /// Begins an export with its header.
-    pub(crate) fn create(path: PathBuf, name: &str, key: &SigningKey) -> anyhow::Result<Journal> {
-        let file = OpenOptions::new().append(true).create_new(true).open(&path)?;
-        let identity =
-            Identity { tenant: TenantId::new(TENANT), execution: ExecutionId::new(&format!("exec_{name}")) };
-        let chain = Chain::new(identity.tenant.clone(), identity.execution.clone());
-        let mut journal =
-            Journal { path, file, identity, chain, frontier: Frontier::default(), key: key.clone() };
-        let keys = vec![key.verifier().to_string()];
-        let header = Header::new(Scope::Ledger, TenantId::new(TENANT), &journal.origin(), keys);
-        journal.write(&[Line::Header(header)])?;
-        Ok(journal)
-    }
-
-    pub(crate) fn identity(&self) -> &Identity {
-        &self.identity
+    /// Keeps the plan and begins the journal.
+    pub(crate) fn open(
+        book: &Rc<Book>,
+        plan: &Arc<Plan>,
+        execution: &Execution,
+        opened: &Record,
+    ) -> anyhow::Result<Journal> {
+        let identity = execution.identity().clone();
+        let id = PlanId::new(&identity.execution.as_str().replacen("exec_", "plan_", 1));
+        let Record { at, actor, .. } = opened.clone();
+        let tenant = identity.tenant.clone();
+        let new = NewPlan { tenant, id: id.clone(), plan: plan.clone(), expected: None, actor, at };
+        book.with(|store| wait(store.save(new)))?;
+        let mut chain = Chain::new(identity.tenant.clone(), identity.execution.clone());
+        let opening = Opening {
+            identity: identity.clone(),
+            plan: id,
+            request: None,
+            worker: Some(WorkerId::new("demo")),
+            entries: seal(&mut chain, std::slice::from_ref(opened))?,
+            row: execution.row(),
+        };
+        match book.with(|store| wait(store.open(opening)))? {
+            Opened::New { lease: Some(lease) } => Ok(Journal { book: book.clone(), identity, chain, lease }),
+            answer => bail!("a new journal was expected: {answer:?}"),
+        }
     }
 
     pub(crate) fn entries(&self) -> u64 {
@@ -54,102 +111,58 @@ impl Journal {
     }
 
     /// Seals the records and appends them in one piece; they are on the disk when this returns.
-    pub(crate) fn append(&mut self, records: &[Record]) -> anyhow::Result<()> {
-        let mut lines = Vec::with_capacity(records.len());
-        for record in records {
-            let mut failed = None;
-            let mut salts = || {
-                let salt = random().map_err(|error| failed = Some(error));
-                Salt(salt.unwrap_or_default())
-            };
-            let (entry, payloads) = self.chain.seal(record, &mut salts)?;
-            if let Some(error) = failed {
-                return Err(error);
-            }
-            let leaf = self.frontier.size();
-            self.frontier.append(merkle::leaf(entry.hash), &mut |_, _| {});
-            let payloads = payloads.iter().map(|sealed| PayloadLine::new(sealed.commitment, Some(sealed)));
-            let execution = self.identity.execution.clone();
-            lines.push(Line::Entry(EntryLine::new(execution, &entry, Some(leaf), payloads.collect())));
-        }
-        self.write(&lines)
+    pub(crate) fn append(&mut self, records: &[Record], row: Row) -> anyhow::Result<()> {
+        let expected = self.chain.head();
+        let entries = seal(&mut self.chain, records)?;
+        let append = Append { lease: self.lease.clone(), expected, entries, row, consumed: Vec::new() };
+        self.book.with(|store| wait(store.append(append)))?;
+        Ok(())
     }
 
-    /// Signs what was written so far.
-    pub(crate) fn sign(&mut self, at: Timestamp) -> anyhow::Result<()> {
-        let (size, root) = (self.frontier.size(), self.frontier.root());
-        let checkpoint = Checkpoint::new(&self.origin(), size, root, at);
-        let note = CheckpointGuard::new(None).sign(&self.key, checkpoint, &[])?.to_string();
-        self.write(&[Line::Checkpoint(CheckpointLine { note, consistency: Vec::new() })])
-    }
-
-    /// Rebuilds the execution from what is on the disk and nothing else. The plan is found by its hash.
-    pub(crate) fn replay(&self, plan: &Arc<Plan>) -> anyhow::Result<Execution> {
-        Ok(self.load(plan)?.0)
+    /// Signs what was written so far, and rebuilds the execution from what is on the disk and nothing else.
+    pub(crate) fn sign_and_replay(&self) -> anyhow::Result<Execution> {
+        self.book.with(|store| wait(store.checkpoint(&self.identity.tenant)))?;
+        let loaded = self.load()?;
+        Ok(Execution::replay(self.identity.clone(), &loaded.records)?)
     }
 
     /// The same for a process that is to go on writing: what was in memory is forgotten.
-    pub(crate) fn recover(&mut self, plan: &Arc<Plan>) -> anyhow::Result<Execution> {
-        let (execution, chain, frontier) = self.load(plan)?;
-        self.file = OpenOptions::new().append(true).open(&self.path)?;
-        (self.chain, self.frontier) = (chain, frontier);
-        Ok(execution)
+    pub(crate) fn recover(&mut self, now: Timestamp) -> anyhow::Result<Execution> {
+        self.book.open_again()?;
+        let claim = Claim { worker: WorkerId::new("demo-again"), now, limit: CLAIMED_MAX };
+        let leases = self.book.with(|store| wait(store.claim(claim)))?;
+        let lease = leases.into_iter().find(|lease| lease.identity == self.identity);
+        self.lease = lease.context("the execution was not due after the crash")?;
+        let loaded = self.load()?;
+        let Identity { tenant, execution } = self.identity.clone();
+        self.chain = Chain::resume(tenant, execution, loaded.head);
+        Ok(Execution::replay(self.identity.clone(), &loaded.records)?)
     }
 
-    fn load(&self, plan: &Arc<Plan>) -> anyhow::Result<(Execution, Chain, Frontier)> {
-        let verdict = verify(&self.path, &self.key)?;
-        if !verdict.is_clean() {
-            bail!("the journal is not as it was written: {verdict}");
-        }
-        let text = fs::read(&self.path)?;
-        let mut chain = Chain::new(self.identity.tenant.clone(), self.identity.execution.clone());
-        let (mut frontier, mut records) = (Frontier::default(), Vec::new());
-        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let Line::Entry(line) = Line::parse(line).map_err(anyhow::Error::msg)? else { continue };
-            let mut record = chain.follow(&line.entry())?.open(&|wanted| kept(&line, wanted))?;
-            record.event.supply_plan(&|hash| (hash == plan.hash).then(|| plan.clone()));
-            frontier.append(merkle::leaf(line.hash), &mut |_, _| {});
-            records.push(record);
-        }
-        Ok((Execution::replay(self.identity.clone(), &records)?, chain, frontier))
-    }
-
-    fn origin(&self) -> String {
-        format!("rutter.demo/{}", self.identity.execution)
-    }
-
-    fn write(&mut self, lines: &[Line]) -> anyhow::Result<()> {
-        let mut text = String::new();
-        for line in lines {
-            line.write(&mut text)?;
-        }
-        self.file.write_all(text.as_bytes())?;
-        self.file.sync_data()?;
-        Ok(())
+    fn load(&self) -> anyhow::Result<Loaded> {
+        self.book.with(|store| wait(store.load(&self.identity)))
     }
 }
 
-/// Checks an export with the key its reader trusts.
-pub(crate) fn verify(path: &Path, key: &SigningKey) -> anyhow::Result<Verdict> {
-    let text = fs::read(path)?;
-    let text = text.strip_suffix(b"\n").unwrap_or(&text);
-    let trust = Trust { keys: vec![key.verifier()], ..Trust::default() };
-    Ok(verify_export(text.split(|byte| *byte == b'\n'), trust))
+pub(crate) fn identity(name: &str) -> Identity {
+    Identity { tenant: tenant(), execution: ExecutionId::new(&format!("exec_{name}")) }
 }
 
-/// Bytes nobody can guess, for keys, salts and names.
+fn seal(chain: &mut Chain, records: &[Record]) -> anyhow::Result<Vec<Sealed>> {
+    let mut failed = None;
+    let mut salts = || Salt(random().map_err(|error| failed = Some(error)).unwrap_or_default());
+    let sealed: Result<Vec<Sealed>, _> =
+        records.iter().map(|record| Sealed::seal(chain, record, &mut salts)).collect();
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(sealed?),
+    }
+}
+
+/// Bytes nobody can guess, for salts and names.
 pub(crate) fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
     let mut bytes = [0; N];
     let read = |bytes: &mut [u8]| -> io::Result<()> { File::open("/dev/urandom")?.read_exact(bytes) };
-    read(&mut bytes).context("the demo needs /dev/urandom for its key and salts")?;
+    read(&mut bytes).context("the demo needs /dev/urandom for its salts")?;
     Ok(bytes)
-}
-
-fn kept(line: &EntryLine, wanted: Commitment) -> Option<SealedPayload> {
-    line.payloads.iter().find_map(|payload| match payload {
-        PayloadLine::Kept { salt, bytes, .. } if payload.commitment() == wanted => {
-            Some(SealedPayload { commitment: wanted, salt: *salt, bytes: bytes.as_bytes().into() })
-        }
-        _ => None,
-    })
 }

@@ -1,7 +1,7 @@
 //! The six scenes. Each says what it shows, lets it happen, and checks that it ended as told.
 
 use super::ending::Ending;
-use super::journal::{Journal, verify};
+use super::journal::{Book, identity, tenant};
 use super::stage::{Played, Stage, agent, person};
 use super::teller::{Progress, Sign, Teller, WIDTH};
 use super::tools::{Fault, Tools};
@@ -15,15 +15,18 @@ use rutter_core::actor::Actor;
 use rutter_core::execution::input::{Input, Refusal};
 use rutter_core::execution::view::{Ask, Status};
 use rutter_core::id::{PartId, StepId, ToolName};
-use rutter_core::journal::note::SigningKey;
+use rutter_core::journal::verify::{Assurance, Trust, verify_export};
 use rutter_core::plan::check::read_and_check;
 use rutter_core::plan::document::{Document, Format};
 use rutter_core::plan::preview::preview;
 use rutter_core::plan::{Driver, Plan};
+use rutter_core::port::Error;
 use rutter_core::tool::{Category, Failure, Outcome, ToolCatalog};
+use rutter_store::Archive;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 const ORDER: &str = include_str!("../../../../examples/order.yaml");
@@ -32,6 +35,9 @@ const TOOLS: &str = include_str!("../../../../examples/tools.json");
 
 /// The journal of the second scene, which the last one looks at.
 const ORDER_JOURNAL: &str = "2-order";
+/// What the last scene writes for somebody else, and what becomes of it.
+const ORDER_EXPORT: &str = "6-order.ndjson";
+pub(crate) const ALTERED_EXPORT: &str = "6-altered.ndjson";
 
 /// Where the scenes are played.
 #[derive(Debug)]
@@ -39,7 +45,7 @@ pub(crate) struct Theatre<'a> {
     pub(crate) terminal: &'a Terminal,
     pub(crate) teller: &'a Teller,
     pub(crate) folder: &'a Path,
-    pub(crate) key: SigningKey,
+    pub(crate) book: Rc<Book>,
 }
 
 pub(crate) type Scene = fn(&Theatre<'_>) -> anyhow::Result<Ending>;
@@ -195,7 +201,7 @@ fn approval(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     let plan = compile(ORDER, &catalog)?;
     // The cheaper order, which Ada looks at by mistake. Its call has another hash.
     let silent = Teller::silent(*theatre.terminal);
-    let beside = Theatre { teller: &silent, key: theatre.key.clone(), ..*theatre };
+    let beside = Theatre { teller: &silent, book: theatre.book.clone(), ..*theatre };
     let tools = Tools::new(catalog.clone());
     let mut cheap = beside.stage("4-cheap", (&plan, Driver::Server), order(129), tools)?;
     cheap.give(&person(), Input::Start)?;
@@ -259,27 +265,40 @@ fn handing_over(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
 
 fn tampering(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     let teller = theatre.teller;
-    let path = theatre.folder.join(format!("{ORDER_JOURNAL}.ndjson"));
-    let verdict = verify(&path, &theatre.key)?;
-    teller.say(&format!("The journal of scene 2: {verdict}."))?;
+    theatre.book.close();
+    let mut archive = Archive::open(theatre.folder)?;
+    let keys: Vec<_> = archive.public_key()?.into_iter().collect();
+    let trust = || Trust { keys: keys.clone(), ..Trust::default() };
+    let checked = archive.verify(&tenant(), trust(), true, &mut |_| {})?;
+    teller.say(&format!("The database of all scenes: {}.", checked.verdict))?;
 
-    let mut bytes = fs::read(&path)?;
+    let mut text = String::new();
+    let order = identity(ORDER_JOURNAL).execution;
+    archive.export(&tenant(), Some(&[order]), &mut |line| {
+        line.write(&mut text).map_err(|error| Error::Io(error.to_string()))
+    })?;
+    fs::write(theatre.folder.join(ORDER_EXPORT), &text)?;
+    let mut bytes = text.into_bytes();
     let amount = br#"\"amount\":129"#;
     let at = bytes.windows(amount.len()).rposition(|window| window == amount);
     let at = at.context("the amount is not in the journal")? + amount.len() - 1;
     bytes[at] ^= 1;
-    let altered = theatre.folder.join("6-altered.ndjson");
-    fs::write(&altered, &bytes)?;
-    teller.say("\nOne bit of a copy is flipped: the charge of 129 EUR becomes one of 128 EUR.")?;
-    let found = verify(&altered, &theatre.key)?;
+    fs::write(theatre.folder.join(ALTERED_EXPORT), &bytes)?;
+    teller.say(
+        "\nThe journal of scene 2 is exported, and one bit of the copy is flipped: the charge of 129 EUR \
+         becomes one of 128 EUR.",
+    )?;
+    let found =
+        verify_export(bytes.strip_suffix(b"\n").unwrap_or(&bytes).split(|byte| *byte == b'\n'), trust());
     teller.say(&format!("Verified again: {found}."))?;
 
-    // The first line is the header, so an entry's number is that of the line before.
+    // Two lines come before the first entry: the header and the checkpoint.
     let lines_before = bytes[..at].iter().filter(|byte| **byte == b'\n').count() as u64;
     let named = found.fault.as_ref().and_then(|fault| fault.entry.as_ref()).map(|(_, seq)| *seq);
     let mut ending = Ending::new("the flipped bit was found and its entry named");
-    ending.check("the journal is intact", verdict.is_clean() && verdict.unprotected() == 0);
-    ending.check("the first bad entry is named", named == Some(lines_before));
+    ending.check("the database is intact", checked.is_clean() && checked.verdict.unprotected() == 0);
+    ending.check("it is signed by the key beside it", checked.verdict.assurance == Assurance::Signed);
+    ending.check("the first bad entry is named", named == Some(lines_before - 1));
     Ok(ending)
 }
 
@@ -291,9 +310,7 @@ impl<'a> Theatre<'a> {
         inputs: Value,
         tools: Tools,
     ) -> anyhow::Result<Stage<'a>> {
-        let path = self.folder.join(format!("{name}.ndjson"));
-        let journal = Journal::create(path, name, &self.key)?;
-        Stage::open(self.teller, journal, plan, inputs, tools)
+        Stage::open(self.teller, (&self.book, name), plan, inputs, tools)
     }
 
     /// An order up to the charge, which takes effect while the process dies.
@@ -313,7 +330,7 @@ impl<'a> Theatre<'a> {
             bail!("the charge was answered");
         }
         let entries = stage.journal.entries();
-        let words = format!("the process dies; a new one has only the file with its {entries} entries");
+        let words = format!("the process dies; a new one has only the database, with {entries} entries");
         self.teller.note("charge", words)?;
         Ok(stage)
     }

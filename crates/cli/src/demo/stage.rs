@@ -1,9 +1,10 @@
 //! Carries one execution out as an engine would: record, then call, then give the answer back.
 
-use super::journal::Journal;
+use super::journal::{Book, Journal, identity};
 use super::narrate::Narrator;
 use super::teller::Teller;
 use super::tools::Tools;
+use crate::clock;
 use anyhow::{Context, bail};
 use rutter_core::actor::Actor;
 use rutter_core::execution::Execution;
@@ -18,8 +19,8 @@ use rutter_core::plan::{Driver, Plan};
 use rutter_core::time::Timestamp;
 use serde_json::Value;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// Calls are played one after the other, so there is always room for more.
 const ROOM: u32 = 100;
@@ -27,7 +28,6 @@ const ROOM: u32 = 100;
 #[derive(Debug)]
 pub(crate) struct Stage<'a> {
     teller: &'a Teller,
-    plan: Arc<Plan>,
     pub(crate) execution: Execution,
     pub(crate) journal: Journal,
     pub(crate) tools: Tools,
@@ -40,20 +40,19 @@ pub(crate) struct Stage<'a> {
 impl<'a> Stage<'a> {
     pub(crate) fn open(
         teller: &'a Teller,
-        mut journal: Journal,
+        (book, name): (&Rc<Book>, &str),
         (plan, driver): (&Arc<Plan>, Driver),
         inputs: Value,
         tools: Tools,
     ) -> anyhow::Result<Stage<'a>> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let now = Timestamp(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
+        let now = clock::now();
         teller.set_names(plan.steps.iter().map(|step| step.id.as_str().len()).max().unwrap_or(0));
-        let identity = journal.identity().clone();
+        let identity = identity(name);
         let opened = opening(plan, driver, Arc::new(inputs), &identity.execution, person(), now)?;
-        journal.append(std::slice::from_ref(&opened))?;
         let execution = Execution::open(identity, &opened)?;
+        let journal = Journal::open(book, plan, &execution, &opened)?;
         let (narrator, calls) = (Narrator::default(), VecDeque::new());
-        Ok(Stage { teller, plan: plan.clone(), execution, journal, tools, narrator, calls, now })
+        Ok(Stage { teller, execution, journal, tools, narrator, calls, now })
     }
 
     /// Takes an input; none of the story's is refused unless it says so.
@@ -73,7 +72,7 @@ impl<'a> Stage<'a> {
             Err(Error::Refused(refusal)) => return Ok(Some(refusal)),
             Err(error) => return Err(error.into()),
         };
-        self.journal.append(&decision.records)?;
+        self.journal.append(&decision.records, self.execution.row())?;
         self.calls.extend(decision.calls);
         self.tell(&decision.records)?;
         Ok(None)
@@ -103,10 +102,10 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// The process dies and another takes over: all it has is the file.
+    /// The process dies and another takes over: all it has is the database.
     pub(crate) fn crash_and_recover(&mut self) -> anyhow::Result<()> {
         self.calls.clear();
-        self.execution = self.journal.recover(&self.plan)?;
+        self.execution = self.journal.recover(self.now)?;
         self.give(&Actor::rutter(), Input::Recovered)
     }
 
@@ -127,8 +126,7 @@ impl<'a> Stage<'a> {
 
     /// Signs the journal; whether what is on the disk is intact and gives the same execution again.
     pub(crate) fn close(&mut self) -> anyhow::Result<bool> {
-        self.journal.sign(self.now)?;
-        Ok(self.journal.replay(&self.plan)? == self.execution)
+        Ok(self.journal.sign_and_replay()? == self.execution)
     }
 
     fn tell(&mut self, records: &[Record]) -> anyhow::Result<()> {

@@ -107,12 +107,14 @@ pub fn is_code(text: &str) -> bool {
         "expression",
         "catalog",
         "file",
+        "command",
+        "config",
+        "store",
         "execution",
         "replan",
         "journal",
-        "store",
     ];
-    const FILES: &[&str] = &["json", "yaml", "yml", "md", "rs"];
+    const FILES: &[&str] = &["json", "yaml", "yml", "toml", "md", "rs"];
     text.split_once('.').is_some_and(|(area, name)| {
         let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         AREAS.contains(&area) && plain && !FILES.contains(&name)

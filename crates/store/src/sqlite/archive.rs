@@ -143,7 +143,7 @@ impl Archive {
     /// The public key beside the database.
     pub fn public_key(&self) -> Result<Option<VerifierKey>, Error> {
         let directory = self.path.parent().unwrap_or(Path::new("."));
-        KeyRing::new(directory).verifier_key()
+        KeyRing::new(directory).public_key()
     }
 
     pub fn stats(&self) -> Result<Stats, Error> {

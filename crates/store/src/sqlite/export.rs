@@ -28,7 +28,17 @@ use std::collections::HashMap;
 /// What takes the lines.
 pub(super) type Each<'a> = dyn FnMut(Line) -> Result<(), Error> + 'a;
 
-const SIGNERS: &str = "select key from signer order by key";
+/// The keys that signed this ledger: a restored one has another name, and what signed the old one does not count.
+const SIGNERS: &str = "
+    select key
+    from signer
+    where exists (
+        select 1
+        from checkpoint
+        where tenant = ?1 and epoch = ?2
+            and instr(note, char(10) || '— ' || substr(key, 1, instr(key, '+') - 1) || ' ') > 0
+    )
+    order by key";
 const CHECKPOINTS: &str = "select size, note from checkpoint where tenant = ?1 and epoch = ?2 order by size";
 const ENTRIES: &str = "
     select place, execution, seq, hash, bytes
@@ -150,7 +160,8 @@ fn find(connection: &Connection, tenant: &TenantId) -> Result<Ledger, Error> {
 
 fn header(connection: &Connection, ledger: &Ledger, scope: Scope) -> Result<Line, Error> {
     let keys = || -> rusqlite::Result<Vec<String>> {
-        connection.prepare_cached(SIGNERS)?.query_map([], |row| row.get(0))?.collect()
+        let of_ledger = params![ledger.number, ledger.epoch];
+        connection.prepare_cached(SIGNERS)?.query_map(of_ledger, |row| row.get(0))?.collect()
     };
     let keys = keys().map_err(fault::of)?;
     Ok(Line::Header(Header::new(scope, ledger.tenant.clone(), &ledger.origin, keys)))

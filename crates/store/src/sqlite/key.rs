@@ -67,6 +67,18 @@ impl KeyRing {
         }
     }
 
+    /// What is beside the database for everybody to read: whoever checks it need not be able to sign.
+    pub fn public_key(&self) -> Result<Option<VerifierKey>, Error> {
+        let path = self.directory.join(PUBLIC);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(&path, &error)),
+        };
+        let bad = |error| Error::Corrupt(format!("{} is not a public key: {error}", path.display()));
+        VerifierKey::parse(text.trim_end()).map(Some).map_err(bad)
+    }
+
     /// The newest checkpoint signed for each tenant's ledger.
     pub fn last(&self) -> Result<BTreeMap<TenantId, String>, Error> {
         let path = self.directory.join(LAST);

@@ -1,10 +1,12 @@
 //! Bringing a database up to date: numbered, forward only, each in one transaction.
 
-use super::fault;
+use super::connection::File;
+use super::{DATABASE, fault};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use rutter_core::hash::Hash;
 use rutter_core::port::Error;
 use rutter_core::time::Timestamp;
+use std::path::Path;
 
 /// Never edited once released: the checksum of each is kept in the database.
 pub(super) const ALL: &[Migration] =
@@ -34,6 +36,17 @@ const APPLY: &str = "insert into migration (number, name, checksum, applied_at) 
 pub struct Migrated {
     pub from: u64,
     pub to: u64,
+}
+
+/// Says what opening the store in a directory would do to its database; 0 is one that is not there.
+pub fn pending(directory: &Path) -> Result<Migrated, Error> {
+    let path = directory.join(DATABASE);
+    let to = ALL.last().map_or(0, |last| last.number);
+    let from = match path.exists() {
+        true => check(&File { path, vfs: None }.reader()?, ALL)?,
+        false => 0,
+    };
+    Ok(Migrated { from, to })
 }
 
 /// Returns the newest migration that was applied.

@@ -12,12 +12,13 @@ use rutter_core::port::{Answer, Error};
 use std::sync::Arc;
 
 impl Upkeep for Store {
+    // What makes room may use the last there is.
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
         if let Err(error) = check_reason(&erasure.reason) {
             return refused(error);
         }
         let mut before = None;
-        self.write(false, move |session| erase::erase(session, &erasure, &mut before))
+        self.write(true, move |session| erase::erase(session, &erasure, &mut before))
     }
 
     /// A loop of short writes: between two of them others have their turn, and dropping the answer stops it.
@@ -44,10 +45,10 @@ impl Upkeep for Store {
             }
             if cleaning.what == CleanedPart::Executions && !cleaning.dry_run {
                 let at = cleaning.at;
-                while self.write(false, move |session| clean::forget_requests(session, tenant, at)).await? {}
+                while self.write(true, move |session| clean::forget_requests(session, tenant, at)).await? {}
                 let mut is_first = true;
                 while sum.executions > 0
-                    && self.write(false, move |session| clean::merge_words(session, is_first)).await?
+                    && self.write(true, move |session| clean::merge_words(session, is_first)).await?
                 {
                     is_first = false;
                 }
@@ -62,7 +63,7 @@ impl Store {
         let mut before = None;
         match batch.asked.cleaning.dry_run {
             true => self.read(move |connection| clean::measure(connection, &batch)),
-            false => self.write(false, move |session| clean::clean(session, &batch, &mut before)),
+            false => self.write(true, move |session| clean::clean(session, &batch, &mut before)),
         }
     }
 }

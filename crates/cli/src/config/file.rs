@@ -1,0 +1,158 @@
+//! One file with settings: read, checked, and refused with the line that is wrong.
+
+use crate::failure::Refusal;
+use rutter_core::plan::wording::{guess, quoted};
+use rutter_core::time::Millis;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use toml_edit::{Document, Item, Key, TableLike};
+
+/// What a file says; `None` where it says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) dir: Option<PathBuf>,
+    pub(super) payloads: Option<Option<Millis>>,
+    pub(super) executions: Option<Option<Millis>>,
+}
+
+impl Settings {
+    /// A file that is not there says nothing.
+    pub(super) fn load(path: &Path) -> Result<Settings, Refusal> {
+        match fs::read_to_string(path) {
+            Ok(text) => Text { path, text: &text }.read(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Settings::default()),
+            Err(error) => {
+                let message = format!("cannot read {}: {error}", path.display());
+                Err(Refusal::new("file.unreadable", message))
+            }
+        }
+    }
+}
+
+/// A file under way; knows where its lines are.
+struct Text<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Text<'_> {
+    fn read(&self) -> Result<Settings, Refusal> {
+        let document = Document::parse(self.text)
+            .map_err(|error| self.wrong(error.span(), &error.message().replace('\n', ", ")))?;
+        let mut settings = Settings::default();
+        let top = document.as_table();
+        for (key, item) in self.known(top, &["dir", "retention"])? {
+            match key {
+                "dir" => settings.dir = Some(self.directory(item)?),
+                _ => {
+                    let table = item.as_table_like();
+                    let table = table.ok_or_else(|| self.wrong(item.span(), "retention must be a table"))?;
+                    self.read_retention(table, &mut settings)?;
+                }
+            }
+        }
+        Ok(settings)
+    }
+
+    fn read_retention(&self, table: &dyn TableLike, settings: &mut Settings) -> Result<(), Refusal> {
+        for (key, item) in self.known(table, &["payloads", "executions"])? {
+            let age = Some(self.age(key, item)?);
+            match key {
+                "payloads" => settings.payloads = age,
+                _ => settings.executions = age,
+            }
+        }
+        Ok(())
+    }
+
+    /// The entries of a table, all of whose keys must be known.
+    fn known<'t>(
+        &self,
+        table: &'t dyn TableLike,
+        names: &[&'static str],
+    ) -> Result<Vec<(&'static str, &'t Item)>, Refusal> {
+        let mut entries = Vec::new();
+        for (key, item) in table.iter() {
+            match names.iter().find(|name| **name == key) {
+                Some(name) => entries.push((*name, item)),
+                None => {
+                    let place = table.get_key_value(key).and_then(|(key, _)| Key::span(key)).or(item.span());
+                    let refusal = self.wrong(place, &format!("there is no setting {}", quoted(key)));
+                    let meant = guess(key, names.iter().copied()).map(|guess| guess.word());
+                    return Err(match meant {
+                        Some(word) => refusal.with_hint(format!("did you mean {}?", quoted(word))),
+                        None => refusal.with_hint(format!("there are: {}", names.join(", "))),
+                    });
+                }
+            }
+        }
+        Ok(entries)
+    }
+
+    /// A relative directory starts at the file that names it.
+    fn directory(&self, item: &Item) -> Result<PathBuf, Refusal> {
+        match item.as_str() {
+            Some(text) if !text.is_empty() => Ok(self.path.parent().unwrap_or(Path::new("")).join(text)),
+            _ => Err(self.wrong(item.span(), "dir must be the path of a directory, as a text")),
+        }
+    }
+
+    fn age(&self, name: &str, item: &Item) -> Result<Option<Millis>, Refusal> {
+        match item.as_str() {
+            Some("never") => Ok(None),
+            text => text.and_then(Millis::parse).map(Some).ok_or_else(|| {
+                self.wrong(item.span(), &format!("{name} must be an age such as \"90d\", or \"never\""))
+            }),
+        }
+    }
+
+    fn wrong(&self, place: Option<Range<usize>>, what: &str) -> Refusal {
+        let start = place.map_or(0, |place| place.start.min(self.text.len()));
+        let line = self.text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
+        Refusal::new("config.invalid", format!("{}, line {line}: {what}", self.path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Settings, String> {
+        Text { path: Path::new("conf/rutter.toml"), text }.read().map_err(|refusal| refusal.to_string())
+    }
+
+    #[test]
+    fn settings_are_read() {
+        let text = "dir = \"data\" # here\n[retention]\npayloads = \"90d\"\nexecutions = \"never\"\n";
+        let expected = Settings {
+            dir: Some("conf/data".into()),
+            payloads: Some(Some(Millis::hours(24 * 90))),
+            executions: Some(None),
+        };
+        assert_eq!(read(text), Ok(expected.clone()));
+        let inline = "dir = \"data\"\nretention = { payloads = \"90d\", executions = \"never\" }";
+        assert_eq!(read(inline), Ok(expected));
+        assert_eq!(read(""), Ok(Settings::default()));
+        assert_eq!(read("dir = \"/data\"").unwrap().dir, Some("/data".into()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, line) in [
+            ("\ndirr = 'x'", 2),
+            ("dir = 7", 1),
+            ("dir = ''", 1),
+            ("\n\n[retention]\npayload = '1d'", 4),
+            ("[retention]\npayloads = 90", 2),
+            ("[retention]\npayloads = '90 days'", 2),
+            ("retention = 'never'", 1),
+            ("dir = 'x'\ndir = 'y'", 2),
+            ("dir = 'x", 1),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with(&format!("conf/rutter.toml, line {line}: ")), "{text:?}: {error}");
+        }
+    }
+}

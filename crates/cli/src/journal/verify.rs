@@ -1,0 +1,269 @@
+//! `rutter journal verify`: whether journals are what was written, how sure that is, and what that leaves open.
+
+use crate::Exit;
+use crate::args::journal::VerifyArgs;
+use crate::failure::Refusal;
+use crate::report::plural;
+use crate::store;
+use crate::table::{Paint, wrapped};
+use crate::terminal::{Terminal, printable};
+use anyhow::Context;
+use rutter_core::journal::note::VerifierKey;
+use rutter_core::journal::verify::{Assurance, Fault, Receipt, Trust, Verdict, Verifier, Why};
+use rutter_store::sqlite::verify::Checked;
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+/// An entry with the largest payloads there can be, each byte of them escaped, is shorter.
+const LINE_BYTES_MAX: u64 = 512 << 20;
+/// Between two reports of progress.
+const LINES_BETWEEN: u64 = 10_000;
+
+pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let trust = trust(args)?;
+    let (subject, checked) = match &args.export {
+        Some(path) => {
+            (name_of(path), Checked { verdict: check_file(path, trust, terminal)?, rows: Vec::new() })
+        }
+        None => (format!("the ledger of {}", args.tenant.id()), check_database(args, trust, terminal)?),
+    };
+    let required = Assurance::from(args.require);
+    let is_enough = checked.verdict.assurance >= required;
+    let is_ok = checked.is_clean() && is_enough;
+    match args.store.json {
+        true => terminal.answer(&format!("{}\n", answer(&subject, &checked, required, is_ok)))?,
+        false => {
+            let (is_file, has_keys) = (args.export.is_some(), !args.keys.is_empty());
+            let told = Told { subject: &subject, checked: &checked, is_file, has_keys };
+            terminal.answer(&told.text())?;
+            if checked.is_clean() && !is_enough {
+                let (found, wanted) = (level(checked.verdict.assurance), level(required));
+                terminal.answer(&format!("\nThis is {found}, and {wanted} was required.\n"))?;
+            }
+        }
+    }
+    Ok(if is_ok { Exit::Done } else { Exit::Differs })
+}
+
+/// What whoever asks has kept elsewhere.
+fn trust(args: &VerifyArgs) -> anyhow::Result<Trust> {
+    let mut trust = Trust::default();
+    for key in &args.keys {
+        trust.keys.push(read_key(key)?);
+    }
+    for path in &args.checkpoints {
+        trust.checkpoints.push(read(path)?);
+    }
+    for path in &args.receipts {
+        let receipt: Result<Receipt, _> = serde_json::from_str(&read(path)?);
+        let bad =
+            |error| Refusal::new("file.unreadable", format!("{} is no receipt: {error}", path.display()));
+        trust.receipts.push(receipt.map_err(bad)?);
+    }
+    Ok(trust)
+}
+
+/// A key as it is, or a file with one.
+fn read_key(text: &str) -> anyhow::Result<VerifierKey> {
+    if let Ok(key) = VerifierKey::parse(text) {
+        return Ok(key);
+    }
+    let path = Path::new(text);
+    let bad = |error| {
+        Refusal::new(
+            "file.unreadable",
+            format!("{text} is neither a public key nor a file with one: {error}"),
+        )
+    };
+    Ok(VerifierKey::parse(read(path)?.trim()).map_err(|error| bad(error.to_string()))?)
+}
+
+fn read(path: &Path) -> Result<String, Refusal> {
+    fs::read_to_string(path)
+        .map_err(|error| Refusal::new("file.unreadable", format!("cannot read {}: {error}", path.display())))
+}
+
+fn name_of(path: &Path) -> String {
+    if path == Path::new("-") { "<stdin>".to_owned() } else { path.display().to_string() }
+}
+
+/// Reads an export line by line and holds no more than one of them.
+fn check_file(path: &Path, trust: Trust, terminal: &Terminal) -> anyhow::Result<Verdict> {
+    let mut source: Box<dyn BufRead> = match path == Path::new("-") {
+        true => Box::new(io::stdin().lock()),
+        false => {
+            let unreadable =
+                |error| Refusal::new("file.unreadable", format!("cannot read {}: {error}", path.display()));
+            Box::new(BufReader::new(File::open(path).map_err(unreadable)?))
+        }
+    };
+    let mut verifier = Verifier::new(trust);
+    let (mut line, mut count) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        let read = source.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+        if read.with_context(|| format!("cannot read {}", path.display()))? == 0 {
+            break;
+        }
+        verifier.read(line.strip_suffix(b"\n").unwrap_or(&line));
+        count += 1;
+        if count % LINES_BETWEEN == 0 {
+            terminal.progress(&format!("{count} lines"));
+        }
+    }
+    terminal.progress("");
+    Ok(verifier.finish())
+}
+
+fn check_database(args: &VerifyArgs, mut trust: Trust, terminal: &Terminal) -> anyhow::Result<Checked> {
+    let tenant = args.tenant.id();
+    let mut archive = store::archive(&args.store)?;
+    store::check_tenant(&archive, &tenant)?;
+    if trust.keys.is_empty() {
+        trust.keys.extend(archive.public_key()?);
+    }
+    let checked = archive.verify(&tenant, trust, args.projections, &mut |entries| {
+        terminal.progress(&format!("{entries} entries"));
+    })?;
+    terminal.progress("");
+    Ok(checked)
+}
+
+fn level(assurance: Assurance) -> &'static str {
+    match assurance {
+        Assurance::ChainOnly => "V0",
+        Assurance::Signed => "V1",
+        Assurance::Compared => "V2",
+    }
+}
+
+fn answer(subject: &str, checked: &Checked, required: Assurance, is_ok: bool) -> Value {
+    let Verdict { assurance, lines, entries, executions, checkpoints, erased, removed, .. } = checked.verdict;
+    let fault = checked.verdict.fault.as_ref().map(|fault| {
+        let entry = fault.entry.as_ref();
+        json!({
+            "line": fault.line,
+            "execution": entry.map(|(execution, _)| execution),
+            "seq": entry.map(|(_, seq)| seq),
+            "message": fault.why.to_string(),
+        })
+    });
+    json!({
+        "ok": is_ok,
+        "subject": subject,
+        "intact": checked.is_clean(),
+        "level": level(assurance),
+        "required": level(required),
+        "lines": lines,
+        "entries": entries,
+        "executions": executions,
+        "checkpoints": checkpoints,
+        "uncovered": checked.verdict.unprotected(),
+        "erased": erased,
+        "removed": removed,
+        "fault": fault,
+        "rows": checked.rows,
+    })
+}
+
+/// A verdict for people.
+struct Told<'a> {
+    subject: &'a str,
+    checked: &'a Checked,
+    is_file: bool,
+    has_keys: bool,
+}
+
+impl Told<'_> {
+    fn text(&self) -> String {
+        let Checked { verdict, rows } = self.checked;
+        let subject = printable(self.subject);
+        let state = match &verdict.fault {
+            None if rows.is_empty() => Paint::Green.on("is intact"),
+            Some(fault) if is_about_trust(&fault.why) => Paint::Red.on("cannot be believed"),
+            _ => Paint::Red.on("is not what was written"),
+        };
+        let mut text = format!("{subject} {state}\n");
+        let mut lines = Vec::new();
+        if let Some(fault) = &verdict.fault {
+            lines.push(("first fault", self.place(fault)));
+        }
+        lines.extend(rows.iter().map(|row| ("differs", row.clone())));
+        lines.push(("checked", counted(verdict)));
+        if verdict.is_clean() {
+            let words = verdict.assurance.to_string();
+            let (name, meaning) = words.split_once(": ").unwrap_or(("", &words));
+            lines.push(("level", name.to_owned()));
+            lines.push(("that means", meaning.to_owned()));
+            lines.extend(left_open(verdict).into_iter().map(|sentence| ("not covered", sentence)));
+            lines.extend(self.advice().map(|advice| ("for more", advice.to_owned())));
+        }
+        let mut last = "";
+        for (name, sentence) in lines {
+            let shown = if name == last { "" } else { name };
+            text.push_str(&wrapped(&format!("  {shown:11}  {}", printable(&sentence)), 15));
+            text.push('\n');
+            last = name;
+        }
+        text
+    }
+
+    /// A line is somewhere only in a file.
+    fn place(&self, fault: &Fault) -> String {
+        match (self.is_file && fault.line > 0, &fault.entry) {
+            (true, _) => fault.to_string(),
+            (false, Some((execution, seq))) => format!("entry {seq} of {execution}: {}", fault.why),
+            (false, None) => fault.why.to_string(),
+        }
+    }
+
+    fn advice(&self) -> Option<&'static str> {
+        match (self.checked.verdict.assurance, self.is_file) {
+            (Assurance::ChainOnly, true) if !self.has_keys => Some("give the public key with --key"),
+            (Assurance::ChainOnly, _) => Some("there must be a checkpoint, signed by a key you trust"),
+            (Assurance::Signed, _) => Some(
+                "keep what `rutter journal checkpoint` prints elsewhere, and give it with --checkpoint next time",
+            ),
+            (Assurance::Compared, _) => None,
+        }
+    }
+}
+
+/// Whether the fault is that what was kept elsewhere does not belong to this ledger.
+fn is_about_trust(why: &Why) -> bool {
+    matches!(why, Why::Key(_) | Why::OutsideCheckpoint(_) | Why::NotComparable { .. } | Why::ReceiptTenant)
+}
+
+fn counted(verdict: &Verdict) -> String {
+    let plural = |count: u64, noun| plural(usize::try_from(count).unwrap_or(usize::MAX), noun);
+    let entries = match verdict.entries {
+        1 => "1 entry".to_owned(),
+        many => format!("{many} entries"),
+    };
+    let journals = plural(verdict.executions, "journal");
+    format!("{entries} of {journals}, {}", plural(verdict.checkpoints, "checkpoint"))
+}
+
+/// What a clean verdict says nothing about.
+fn left_open(verdict: &Verdict) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if verdict.assurance > Assurance::ChainOnly && verdict.unprotected() > 0 {
+        sentences.push(format!(
+            "{} of the newest entries, which no checkpoint covers yet: they could be rewritten or cut off",
+            verdict.unprotected()
+        ));
+    }
+    if verdict.erased > 0 {
+        sentences.push(format!(
+            "{} payloads that were erased; what was erased on purpose is said in the journal \"ledger\"",
+            verdict.erased
+        ));
+    }
+    if verdict.removed > 0 {
+        sentences
+            .push(format!("{} entries that were cleaned up: only their hashes are left", verdict.removed));
+    }
+    sentences
+}

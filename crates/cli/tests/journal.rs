@@ -1,0 +1,147 @@
+//! What people and programs see of `rutter journal`, on the database the demo keeps.
+
+// Every call of a test may fail loudly, also in the functions they share.
+#![allow(clippy::unwrap_used)]
+
+#[path = "store/kept.rs"]
+mod kept;
+
+use kept::{Answer, Kept};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs commands one after the other, for one snapshot of all.
+fn seen(kept: &Kept, commands: &[&[&str]]) -> String {
+    commands.iter().map(|arguments| kept.seen(arguments)).collect::<Vec<_>>().join("\n")
+}
+
+fn done(answer: Answer) -> Answer {
+    assert_eq!(answer.code, 0, "{answer:?}");
+    answer
+}
+
+/// What the second verifier, which shares no code with the first, says of an export.
+fn python(export: &Path, key: &str) -> (Option<i32>, String) {
+    let python = std::env::var("RUTTER_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/verify_journal.py");
+    let output = Command::new(&python).arg(script).arg(export).args(["--key", key]).output().unwrap();
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output.status.code(), said)
+}
+
+#[test]
+fn every_command_explains_itself() {
+    let kept = Kept::empty();
+    for command in ["verify", "export", "checkpoint", "receipt", "key", "show", "tail", "erase"] {
+        insta::assert_snapshot!(format!("help_{command}"), kept.seen(&["journal", command, "--help"]));
+    }
+    insta::assert_snapshot!("help", kept.seen(&["journal", "--help"]));
+}
+
+#[test]
+fn a_database_is_verified_with_the_key_beside_it() {
+    let kept = Kept::new();
+    done(kept.rutter(&["journal", "checkpoint", "--out", "checkpoint"]));
+    done(kept.rutter(&["journal", "receipt", "exec_2-order", "--seq", "7", "--out", "receipt"]));
+    let text = seen(
+        &kept,
+        &[
+            &["journal", "verify"],
+            &["journal", "verify", "--projections", "--require", "v1"],
+            &["journal", "verify", "--require", "v2"],
+            &["journal", "verify", "--require", "v2", "--checkpoint", "checkpoint"],
+            &["journal", "verify", "--require", "v2", "--receipt", "receipt"],
+            &["journal", "verify", "--key", "data/ledger.pub", "--json"],
+            &["journal", "key"],
+            &["journal", "checkpoint"],
+            &["journal", "receipt", "exec_2-order"],
+        ],
+    );
+    insta::assert_snapshot!("verify", text);
+}
+
+#[test]
+fn an_export_is_verified_by_itself_and_by_somebody_elses_program() {
+    let kept = Kept::new();
+    let key = done(kept.rutter(&["journal", "key"])).stdout.trim().to_owned();
+    done(kept.rutter(&["journal", "export", "--out", "all.ndjson"]));
+    let to_stdout = done(kept.rutter(&["journal", "export"])).stdout;
+    assert_eq!(to_stdout, kept.read("all.ndjson"));
+    let two = ["journal", "export", "--execution", "exec_2-order", "--execution", "exec_4-order"];
+    done(kept.rutter(&[&two[..], &["--out", "two.ndjson"]].concat()));
+    for export in ["all.ndjson", "two.ndjson"] {
+        let (code, said) = python(&kept.path(export), &key);
+        assert_eq!(code, Some(0), "{export}: {said}");
+        assert!(said.starts_with("V1: "), "{said}");
+    }
+    let left = fs::read_dir(kept.path("")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(left.map(|name| name.into_string().unwrap()).all(|name| !name.contains("unfinished")));
+    let text = seen(
+        &kept,
+        &[
+            &["journal", "verify", "--export", "all.ndjson"],
+            &["journal", "verify", "--export", "two.ndjson", "--key", "data/ledger.pub"],
+            &["journal", "verify", "--export", "two.ndjson", "--key", "data/ledger.pub", "--json"],
+            &["journal", "export", "--out", "all.ndjson"],
+            &["journal", "export", "--out", "all.ndjson", "--force", "--json"],
+            &["journal", "export", "--execution", "exec_9"],
+        ],
+    );
+    insta::assert_snapshot!("export", text);
+}
+
+#[test]
+fn a_changed_export_is_not_believed_and_the_first_bad_entry_is_named() {
+    let kept = Kept::new();
+    let export = done(kept.rutter(&["journal", "export"])).stdout;
+    done(kept.rutter(&["journal", "receipt", "exec_5-off-boarding", "--out", "receipt"]));
+    done(kept.rutter(&["journal", "checkpoint", "--out", "checkpoint"]));
+    // Where checkpoints stand depends on time.
+    let lines: Vec<&str> = export.lines().filter(|line| !line.starts_with(r#"{"checkpoint""#)).collect();
+    kept.write("cut", &(lines[..20].join("\n") + "\n"));
+    kept.write("broken", &lines.join("\n").replacen("\"seq\":3,", "\"seq\":three,", 1));
+    kept.write("empty", "");
+    let other = "other-key+30d52952+AcbaC82/ZSvH8IbtpkqKsmO4m9yoBvt7c7YeUDutzQsv";
+    let other = other.replace("30d52952", &key_hash(other));
+    let text = seen(
+        &kept,
+        &[
+            &["journal", "verify", "--export", "data/6-altered.ndjson", "--key", "data/ledger.pub"],
+            &["journal", "verify", "--export", "data/6-altered.ndjson", "--json"],
+            &["journal", "verify", "--export", "broken"],
+            &["journal", "verify", "--export", "empty"],
+            &["journal", "verify", "--export", "cut", "--key", "data/ledger.pub"],
+            &["journal", "verify", "--export", "cut", "--key", "data/ledger.pub", "--receipt", "receipt"],
+            &[
+                "journal",
+                "verify",
+                "--export",
+                "cut",
+                "--key",
+                "data/ledger.pub",
+                "--checkpoint",
+                "checkpoint",
+            ],
+            &["journal", "verify", "--export", "data/6-order.ndjson", "--key", &other],
+            &["journal", "verify", "--key", &other],
+            &["journal", "verify", "--export", "not-there"],
+            &["journal", "verify", "--key", "not-there"],
+            &["journal", "verify", "--receipt", "checkpoint"],
+            &["journal", "verify", "--require", "v3"],
+        ],
+    );
+    insta::assert_snapshot!("not_believed", text);
+}
+
+/// The hash in a key's text, which a wrong key must have right to be a key at all.
+fn key_hash(key: &str) -> String {
+    let (name, rest) = key.split_once('+').unwrap();
+    let public = rest.split_once('+').unwrap().1;
+    let program = "import base64,hashlib,sys; \
+                   print(hashlib.sha256(sys.argv[1].encode()+b'\\n'+base64.b64decode(sys.argv[2])).hexdigest()[:8])";
+    let python = std::env::var("RUTTER_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let output = Command::new(python).args(["-c", program, name, public]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
