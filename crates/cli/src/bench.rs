@@ -2,6 +2,7 @@
 //!
 //! Machines differ and are noisy, so what counts is the ratio of two numbers from one run.
 
+mod find;
 mod fleet;
 mod read;
 mod write;
@@ -41,7 +42,7 @@ const ROW_BYTES: usize = 256;
 pub(crate) fn run(args: &BenchStoreArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     let scratch = tempfile::Builder::new().prefix("rutter-bench-").tempdir_in(&args.dir);
     let scratch = scratch.with_context(|| format!("no scratch directory in {}", args.dir.display()))?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
     let say = |text: &str| terminal.remark(&format!("{text}\n"));
     let during = Duration::from_secs(args.seconds);
 

@@ -18,10 +18,13 @@ use rutter_core::tool::ToolCatalog;
 use rutter_store::Store;
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(super) const TENANT: &str = "default";
 pub(super) const WORKER: &str = "bench";
 const PLAN: &str = "plan_bench";
+/// Now and then somebody says something, for searches to find.
+pub(super) const DECISION_EVERY: u32 = 64;
 
 /// A plan everybody sails by; what its steps are called decides how long entries are.
 fn plan() -> Arc<Plan> {
@@ -92,6 +95,20 @@ impl Ship {
         }
     }
 
+    /// As [`Ship::launch`], and again while too many want to be.
+    pub(super) async fn launch_patiently(
+        store: &Store,
+        plan: &Arc<Plan>,
+        number: u64,
+    ) -> Result<Ship, Error> {
+        loop {
+            match Ship::launch(store, plan, number).await {
+                Err(Error::Overloaded) => tokio::time::sleep(Duration::from_millis(1)).await,
+                launched => return launched,
+            }
+        }
+    }
+
     /// The result of one step and the start of the next: what a plan in sequence appends at a time.
     pub(super) async fn sail(&mut self, store: &Store) -> Result<(), Error> {
         let expected = self.chain.head();
@@ -106,7 +123,7 @@ impl Ship {
                 &self.attempt.to_be_bytes(),
             ])
         };
-        let records = [
+        let mut records = vec![
             record(Event::AttemptSucceeded {
                 part: part(),
                 side: Side::Do,
@@ -127,6 +144,11 @@ impl Ship {
                 deadline: Some(Timestamp(self.now + 60_000)),
             }),
         ];
+        if self.attempt % DECISION_EVERY == 0 {
+            let (decision, reason) = ("go on".to_owned(), "the stock was low, and is not now".to_owned());
+            let event = Event::DecisionRecorded { step: None, decision, reason, details: None };
+            records.push(Record { actor: Actor::agent("bench"), ..record(event) });
+        }
         let entries = records.iter().map(|record| seal(&mut self.chain, record, &mut self.salt)).collect();
         self.row.last_at = Timestamp(self.now);
         let append =

@@ -1,17 +1,20 @@
-//! What a large database costs: bytes for each step, verifying it, opening it.
+//! What a large database costs: bytes for each step, queries, verifying it, opening it.
 
 use super::fleet::{self, Ship};
-use super::{Measured, Target, open};
+use super::{Measured, Target, find, open};
 use anyhow::ensure;
 use rutter_core::id::{TenantId, WorkerId};
 use rutter_core::journal::verify::Trust;
 use rutter_core::port::journal::{Claim, Journal};
+use rutter_core::port::query::Query;
 use rutter_core::time::Timestamp;
 use rutter_store::{Archive, Store};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// The database that the large one is compared with.
+const SMALL: u64 = 10_000;
 /// Executions that are open when a database is opened again.
 const OPEN_EXECUTIONS: u64 = 10_000;
 /// Tables and indexes that hold payloads; the rest is the journal.
@@ -23,10 +26,19 @@ pub(super) async fn measure(
     say: &dyn Fn(&str),
 ) -> anyhow::Result<Vec<Measured>> {
     let mut measured = Vec::new();
-    say(&format!("a database of {entries} entries"));
+    say(&format!("a database of {SMALL} entries, and its queries"));
+    let directory = scratch.join("small");
+    let store = Arc::new(open(&directory)?);
+    fill(&store, SMALL).await?;
+    let small = find::medians(&store).await?;
+    drop(store);
+    std::fs::remove_dir_all(&directory)?;
+
+    say(&format!("a database of {entries} entries, and its queries"));
     let directory = scratch.join("large");
     let store = Arc::new(open(&directory)?);
     let written = fill(&store, entries).await?;
+    let large = find::medians(&store).await?;
     drop(store);
 
     let mut archive = Archive::open(&directory)?;
@@ -35,6 +47,11 @@ pub(super) async fn measure(
     let bytes = journal.map(|(_, bytes)| bytes).sum::<u64>() as f64 / (written as f64 / 2.0);
     let ratio = Some((bytes, "bytes", Target::AtMost(600.0)));
     measured.push(Measured { what: "journal of one step".into(), value: bytes, unit: "bytes", ratio });
+
+    for ((what, small), (_, large)) in small.into_iter().zip(large) {
+        let ratio = Some((large / small, "x of 10,000 entries", Target::AtMost(2.0)));
+        measured.push(Measured { what: format!("query: {what}"), value: large, unit: "ms", ratio });
+    }
 
     say("verify");
     let trust = Trust { keys: archive.public_key()?.into_iter().collect(), ..Trust::default() };
@@ -51,8 +68,15 @@ pub(super) async fn measure(
     let directory = scratch.join("many");
     let store = open(&directory)?;
     let plan = fleet::save_plan(&store).await?;
-    for number in 0..OPEN_EXECUTIONS {
-        Ship::launch(&store, &plan, number).await?;
+    let store = Arc::new(store);
+    let launched: Vec<_> = (0..OPEN_EXECUTIONS)
+        .map(|number| {
+            let (store, plan) = (Arc::clone(&store), Arc::clone(&plan));
+            tokio::spawn(async move { Ship::launch_patiently(&store, &plan, number).await.map(|_| ()) })
+        })
+        .collect();
+    for ship in launched {
+        ship.await??;
     }
     drop(store);
     let start = Instant::now();
@@ -79,24 +103,29 @@ pub(super) async fn measure(
     Ok(measured)
 }
 
-/// Writes at least so many entries with many writers; returns how many.
-async fn fill(store: &Arc<Store>, entries: u64) -> anyhow::Result<u64> {
-    const SHIPS: u64 = 500;
+/// Steps of one execution.
+const STEPS: u64 = 100;
+/// Executions that are written at once.
+const ABREAST: u64 = 500;
+
+/// Writes about so many entries with many writers; returns how many.
+pub(super) async fn fill(store: &Arc<Store>, entries: u64) -> anyhow::Result<u64> {
     let plan = fleet::save_plan(store).await?;
-    let steps = entries / SHIPS / 2;
-    let mut sailing = Vec::new();
-    for number in 0..SHIPS {
-        let mut ship = Ship::launch(store, &plan, number).await?;
-        let store = Arc::clone(store);
-        sailing.push(tokio::spawn(async move {
-            for _ in 0..steps {
-                ship.sail(&store).await?;
-            }
-            Ok::<_, rutter_core::port::Error>(())
-        }));
+    let ships = entries / (2 * STEPS);
+    for first in (0..ships).step_by(ABREAST as usize) {
+        let abreast = (first..ships.min(first + ABREAST)).map(|number| {
+            let (store, plan) = (Arc::clone(store), Arc::clone(&plan));
+            tokio::spawn(async move {
+                let mut ship = Ship::launch(&store, &plan, number).await?;
+                for _ in 0..STEPS {
+                    ship.sail(&store).await?;
+                }
+                Ok::<_, rutter_core::port::Error>(())
+            })
+        });
+        for ship in abreast.collect::<Vec<_>>() {
+            ship.await??;
+        }
     }
-    for ship in sailing {
-        ship.await??;
-    }
-    Ok(SHIPS * (1 + steps * 2))
+    Ok(store.totals(&TenantId::new(fleet::TENANT)).await?.entries)
 }
