@@ -23,6 +23,7 @@
 //! other, so tests may go side by side.
 
 pub mod account;
+pub mod bed;
 pub mod check;
 mod disk;
 pub mod shapes;

@@ -40,7 +40,7 @@ impl Shape {
     }
 
     /// What an execution of it starts with; `text` makes it as large as one likes.
-    pub fn inputs(self, text: String) -> Value {
+    pub fn inputs(self, text: &str) -> Value {
         json!({"items": (0..16).collect::<Vec<u32>>(), "text": text})
     }
 

@@ -22,8 +22,8 @@ use rutter_core::time::Timestamp;
 use rutter_store::Store;
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
@@ -39,7 +39,7 @@ const TURNS_MAX: usize = 200;
 const ANSWERS_MAX: usize = 6;
 const ROOM: u32 = 16;
 /// Larger than what is kept beside the entry, and hardly compressible.
-const LARGE_BYTES: usize = 80_000;
+const LARGE_BYTES: usize = 66_000;
 const TICK_MS: i64 = 7;
 const LEASE_MS: i64 = 5_000;
 /// After an error: long enough for a lease to end that was given and not heard of.
@@ -174,7 +174,7 @@ impl<'a> Workload<'a> {
         shape: Shape,
         is_own: bool,
     ) -> Result<Option<Voyage>, Error> {
-        let inputs = Arc::new(shape.inputs(if nth == 0 { noise(LARGE_BYTES) } else { String::new() }));
+        let inputs = Arc::new(shape.inputs(if nth == 0 { noise() } else { "" }));
         let (plan, now) = (shape.plan(), self.tick());
         let opened =
             admit::opening(&plan, Driver::Server, inputs, &identity.execution, Actor::agent("pilot"), now);
@@ -406,9 +406,10 @@ pub(crate) fn text_of(letter: &Letter) -> String {
 }
 
 /// Text without repetition, always the same.
-fn noise(bytes: usize) -> String {
-    let hashes = (0_u64..).map(|nth| Hash::of(&[&nth.to_be_bytes()]).to_string());
-    let mut text: String = hashes.take(bytes.div_ceil(64)).collect();
-    text.truncate(bytes);
-    text
+fn noise() -> &'static str {
+    static NOISE: OnceLock<String> = OnceLock::new();
+    NOISE.get_or_init(|| {
+        let hashes = (0_u64..).map(|nth| Hash::of(&[&nth.to_be_bytes()]).to_string());
+        hashes.take(LARGE_BYTES.div_ceil(64)).collect()
+    })
 }
