@@ -186,7 +186,8 @@ mod tests {
         let hash = Hash::of(&[b"x"]);
         let asked = |what| Note::Asked { number: 7, what };
         let answered = |said| Note::Answered { number: 7, said };
-        let entries = |hashes, consumed| What::Entries { execution: execution.clone(), first: 3, hashes, consumed };
+        let entries =
+            |hashes, consumed| What::Entries { execution: execution.clone(), first: 3, hashes, consumed };
         let notes = [
             asked(What::Plan { id: "plan_1".to_owned(), hash }),
             asked(entries(vec![hash, Hash::ZERO], vec!["a-1".to_owned(), "b".to_owned()])),

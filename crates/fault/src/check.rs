@@ -62,11 +62,14 @@ impl Found {
     pub fn read(store: &Store, directory: &Path) -> Result<Found, String> {
         vfs::register();
         let path = directory.join(DATABASE);
-        let connection = Connection::open_with_flags_and_vfs(path, OpenFlags::SQLITE_OPEN_READ_ONLY, vfs::VFS);
+        let connection =
+            Connection::open_with_flags_and_vfs(path, OpenFlags::SQLITE_OPEN_READ_ONLY, vfs::VFS);
         let connection = connection.map_err(|error| format!("cannot be looked at: {error}"))?;
         let mut found = read_tables(&connection).map_err(|error| format!("cannot be read: {error}"))?;
         check_tables(&connection)?;
-        for (execution, row) in rows(&connection).map_err(|error| format!("its rows cannot be read: {error}"))? {
+        for (execution, row) in
+            rows(&connection).map_err(|error| format!("its rows cannot be read: {error}"))?
+        {
             let journal = found.executions.get_mut(&execution).expect("both have every execution");
             load(store, &execution, &row, journal).map_err(|broken| format!("{execution}: {broken}"))?;
         }
@@ -97,7 +100,9 @@ fn check_entries(handed: &[Handed], hashes: &[Hash]) -> Result<(), String> {
         let (first, length) = (piece.first, piece.hashes.len());
         match &piece.said {
             _ if there != 0 && there != length => {
-                return Err(format!("of {length} entries appended together from {first} on {there} are there"));
+                return Err(format!(
+                    "of {length} entries appended together from {first} on {there} are there"
+                ));
             }
             Said::Yes if there != length => {
                 return Err(format!("{length} entries from {first} on were acknowledged and are not there"));
@@ -128,9 +133,10 @@ fn check_letters(handed: &[Handed], posted: &[(String, Said)], journal: &Journal
     }
     // Whether an append without entries happened cannot be seen, so its letters may be there or not.
     let is_answered = |text: &String| {
-        handed.iter().filter(|piece| piece.consumed.contains(text)).any(|piece| {
-            may_be(&piece.said) && piece.hashes.iter().all(|hash| journal.hashes.contains(hash))
-        })
+        handed
+            .iter()
+            .filter(|piece| piece.consumed.contains(text))
+            .any(|piece| may_be(&piece.said) && piece.hashes.iter().all(|hash| journal.hashes.contains(hash)))
     };
     for (text, said) in posted {
         let is_waiting = waiting.contains(text);
@@ -138,7 +144,8 @@ fn check_letters(handed: &[Handed], posted: &[(String, Said)], journal: &Journal
             return Err(format!("letter {text} was acknowledged, nobody answered it, and it is not there"));
         }
         let is_surely_answered = handed.iter().any(|piece| {
-            piece.consumed.contains(text) && (piece.said == Said::Yes || !piece.hashes.is_empty() && is_answered(text))
+            piece.consumed.contains(text)
+                && (piece.said == Said::Yes || !piece.hashes.is_empty() && is_answered(text))
         });
         if is_waiting && is_surely_answered {
             return Err(format!("letter {text} was answered and is there again"));
@@ -211,7 +218,10 @@ fn rows(connection: &Connection) -> Result<Vec<(String, Listed)>, rusqlite::Erro
 
 /// Each query counts what must not be.
 const BROKEN: &[(&str, &str)] = &[
-    ("pages that SQLite finds damaged", "select count(*) from pragma_integrity_check where integrity_check <> 'ok'"),
+    (
+        "pages that SQLite finds damaged",
+        "select count(*) from pragma_integrity_check where integrity_check <> 'ok'",
+    ),
     ("references to nothing", "select count(*) from pragma_foreign_key_check"),
     (
         "ledgers with a gap",
@@ -233,7 +243,10 @@ const BROKEN: &[(&str, &str)] = &[
         "executions without entries",
         "select count(*) from execution where number not in (select execution from entry)",
     ),
-    ("blobs that nobody uses", "select count(*) from blob where number not in (select blob from payload where blob > 0)"),
+    (
+        "blobs that nobody uses",
+        "select count(*) from blob where number not in (select blob from payload where blob > 0)",
+    ),
 ];
 
 fn check_tables(connection: &Connection) -> Result<(), String> {
@@ -251,7 +264,8 @@ fn check_tables(connection: &Connection) -> Result<(), String> {
 fn load(store: &Store, execution: &str, listed: &Listed, journal: &mut Journaled) -> Result<(), String> {
     let identity = Identity { tenant: TenantId::new(TENANT), execution: ExecutionId::new(execution) };
     let loaded = wait(store.load(&identity)).map_err(|error: Error| format!("cannot be loaded: {error}"))?;
-    let replayed = Execution::replay(identity, &loaded.records).map_err(|why| format!("cannot be replayed: {why}"))?;
+    let replayed =
+        Execution::replay(identity, &loaded.records).map_err(|why| format!("cannot be replayed: {why}"))?;
     let Row { status, settled, total, questions, last_at, .. } = replayed.row();
     let derived = Listed {
         status: status.as_str().to_owned(),

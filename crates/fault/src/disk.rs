@@ -79,7 +79,10 @@ pub enum Action {
     Truncate,
     Sync,
     Delete,
-    MapSharedMemory,
+    /// Only memory beyond the end of its file needs room.
+    MapSharedMemory {
+        grows: bool,
+    },
 }
 
 impl Disk {
@@ -225,6 +228,11 @@ impl Place {
         &self.file
     }
 
+    /// How long the file is that SQLite's connections to this one share as memory.
+    pub(crate) fn shared_memory_bytes(&self) -> u64 {
+        std::fs::metadata(cache::beside(&self.file, "-shm")).map_or(0, |found| found.len())
+    }
+
     pub(crate) fn begin(&self, action: Action) -> Turn<'_> {
         let mut state = self.disk.state();
         let verdict = if state.is_dead(self.boot) {
@@ -327,7 +335,7 @@ fn fits(fault: &Planned, action: Action) -> bool {
 }
 
 fn needs_room(action: Action) -> bool {
-    matches!(action, Action::Open { new: true } | Action::Write | Action::MapSharedMemory)
+    matches!(action, Action::Open { new: true } | Action::Write | Action::MapSharedMemory { grows: true })
 }
 
 // The codes are those that SQLite's own file system gives in these cases.
@@ -339,14 +347,14 @@ fn code_of_io_error(action: Action) -> c_int {
         Action::Truncate => ffi::SQLITE_IOERR_TRUNCATE,
         Action::Sync => ffi::SQLITE_IOERR_FSYNC,
         Action::Delete => ffi::SQLITE_IOERR_DELETE,
-        Action::MapSharedMemory => ffi::SQLITE_IOERR_SHMMAP,
+        Action::MapSharedMemory { .. } => ffi::SQLITE_IOERR_SHMMAP,
     }
 }
 
 fn code_of_full_disk(action: Action) -> c_int {
     match action {
         Action::Write => ffi::SQLITE_FULL,
-        Action::MapSharedMemory => ffi::SQLITE_IOERR_SHMSIZE,
+        Action::MapSharedMemory { .. } => ffi::SQLITE_IOERR_SHMSIZE,
         other => code_of_io_error(other),
     }
 }

@@ -55,8 +55,7 @@ pub fn carry_out(
     tell: &mut dyn FnMut(Note),
 ) -> Result<(), Error> {
     let worker = WorkerId::new(name);
-    let mut workload =
-        Workload { store, name, worker, now: begin, salts: 0, leases: BTreeMap::new(), tell };
+    let mut workload = Workload { store, name, worker, now: begin, salts: 0, leases: BTreeMap::new(), tell };
     for shape in Shape::ALL.into_iter().filter(|shape| shapes.contains(shape)) {
         workload.save(shape)?;
     }
@@ -289,7 +288,8 @@ impl<'a> Workload<'a> {
         for _ in 0..TRIES {
             let Some(lease) = self.leases.get(&identity.execution).cloned() else { return Ok(None) };
             let expected = voyage.chain.head();
-            let mut decided = self.decide(voyage, inputs.iter().cloned().map(|input| (Actor::rutter(), input)));
+            let mut decided =
+                self.decide(voyage, inputs.iter().cloned().map(|input| (Actor::rutter(), input)));
             let asked_for = voyage.letters.iter().map(|letter| {
                 let decision = text_of(letter);
                 let input =
