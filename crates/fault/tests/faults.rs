@@ -7,7 +7,7 @@ use rutter_fault::bed::{directory, open, play_all, some};
 use rutter_fault::check::check;
 use rutter_fault::shapes::Shape;
 use rutter_fault::workload::{SHAPES, carry_out};
-use rutter_fault::{Disk, Fault, Kind, Operation};
+use rutter_fault::{Disk, Fault, Kind};
 
 #[test]
 fn a_healthy_disk_keeps_everything() {
@@ -24,8 +24,12 @@ fn a_healthy_disk_keeps_everything() {
     assert!(account.acknowledged() > 100, "{account:?}");
 }
 
+/// One of so many cases is played every time; `RUTTER_EVERY=1` plays all.
+const STRIDE: usize = 4;
+
 #[derive(Debug)]
 struct Case {
+    shape: Shape,
     kind: Kind,
     /// The operation that fails, from 1.
     at: u64,
@@ -47,9 +51,8 @@ struct Played {
 
 #[test]
 fn whatever_fails_nothing_acknowledged_is_lost() {
-    let history = history();
-    let cases: Vec<Case> = Kind::ALL.into_iter().flat_map(|kind| cases(kind, &history)).collect();
-    let name = |case: &Case| format!("{:?}@{}", case.kind, case.at);
+    let cases: Vec<Case> = Shape::ALL.into_iter().flat_map(cases).collect();
+    let name = |case: &Case| format!("{:?}-{:?}-{}", case.shape, case.kind, case.at);
     let played = play_all(&cases, name, play);
     for kind in Kind::ALL {
         let of_kind: Vec<&Played> = played.iter().filter(|played| played.kind == kind).collect();
@@ -77,28 +80,31 @@ fn whatever_fails_nothing_acknowledged_is_lost() {
             );
         }
     }
-    println!("{} cases of {} operations", played.len(), history.len());
+    println!("{} cases", played.len());
 }
 
-/// Every operation that such a fault can hit, or a part of them.
-fn cases(kind: Kind, history: &[Operation]) -> Vec<Case> {
-    let hits = (1..).zip(history).filter(|(_, operation)| kind.fits(operation.action));
-    let stride = if kind == Kind::SyncError { 1 } else { 3 };
-    some(hits, stride).into_iter().map(|(at, _)| Case { kind, at }).collect()
-}
-
-/// What a healthy disk is asked for, from opening to closing.
-fn history() -> Vec<Operation> {
+/// Every operation of one execution and of closing, with every fault that can hit it; or a part of them. Opening is
+/// the same for all shapes, and once is enough.
+fn cases(shape: Shape) -> Vec<Case> {
     let directory = directory();
     let disk = Disk::new(directory.path());
     let store = open(directory.path()).unwrap();
-    carry_out(&store, "first", Timestamp(1_000), &Shape::ALL, &mut |_| ()).unwrap();
+    let opening = if shape == Shape::Chain { 0 } else { disk.operations() as usize };
+    carry_out(&store, "first", Timestamp(1_000), &[shape], &mut |_| ()).unwrap();
     drop(store);
-    disk.history()
+    let history = disk.history();
+    let cases = |kind: Kind| {
+        let hits =
+            (1..).zip(&history).skip(opening).filter(move |(_, operation)| kind.fits(operation.action));
+        hits.map(move |(at, _)| Case { shape, kind, at }).collect::<Vec<_>>()
+    };
+    // There are few syncs, and each matters.
+    let stride = |kind| if kind == Kind::SyncError { 1 } else { STRIDE };
+    Kind::ALL.into_iter().flat_map(|kind| some(cases(kind), stride(kind))).collect()
 }
 
 fn play(case: &Case) -> Result<Played, String> {
-    let Case { kind, at } = *case;
+    let Case { shape, kind, at } = *case;
     let directory = directory();
     let disk = Disk::new(directory.path());
     disk.fail(Fault { at, kind });
@@ -106,7 +112,7 @@ fn play(case: &Case) -> Result<Played, String> {
     let mut afterwards = 0;
     let opened = match open(directory.path()) {
         Ok(store) => {
-            let ended = carry_out(&store, "first", Timestamp(1_000), &Shape::ALL, &mut |note| {
+            let ended = carry_out(&store, "first", Timestamp(1_000), &[shape], &mut |note| {
                 let is_yes = matches!(note, Note::Answered { said: Said::Yes, .. });
                 afterwards += usize::from(is_yes && disk.failures() > 0);
                 account.take(note);
@@ -133,7 +139,7 @@ fn play(case: &Case) -> Result<Played, String> {
     let store =
         open(directory.path()).map_err(|error| format!("a healed disk cannot be opened: {error:?}"))?;
     let begin = Timestamp(1_000_000);
-    let ended = carry_out(&store, "second", begin, &[Shape::Compensated], &mut |note| account.take(note));
+    let ended = carry_out(&store, "second", begin, &[shape], &mut |note| account.take(note));
     ended.map_err(|error| format!("a healed disk takes no new work: {error:?}"))?;
     let found = check(&account, &store, directory.path())?;
     if !found.executions.contains_key("exec_second-0") {
