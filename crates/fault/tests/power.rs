@@ -11,7 +11,7 @@ use rutter_fault::{Action, Disk, Fault, Kind};
 use std::path::Path;
 
 /// One of so many moments is tried every time; `RUTTER_EVERY=1` tries all.
-const STRIDE: usize = 5;
+const STRIDE: usize = 7;
 
 #[derive(Debug)]
 struct Cut {
