@@ -77,6 +77,13 @@ pub struct Handed {
     pub said: Said,
 }
 
+impl Handed {
+    /// Each with its sequence number.
+    pub fn entries(&self) -> impl Iterator<Item = (u64, &Hash)> {
+        (self.first..).zip(&self.hashes)
+    }
+}
+
 impl Account {
     pub fn take(&mut self, note: Note) {
         match note {

@@ -93,27 +93,28 @@ fn check_plans(account: &Account, found: &Found) -> Result<(), String> {
 
 fn check_entries(handed: &[Handed], hashes: &[Hash]) -> Result<(), String> {
     let at = |seq: u64| usize::try_from(seq).ok().and_then(|seq| hashes.get(seq.checked_sub(1)?));
-    let mut explained = BTreeSet::new();
-    for piece in handed {
-        let pairs = || (piece.first..).zip(&piece.hashes);
-        let there = pairs().filter(|(seq, hash)| at(*seq) == Some(hash)).count();
+    let is_there = |(seq, hash): &(u64, &Hash)| at(*seq) == Some(hash);
+    let accepted = || handed.iter().filter(|piece| may_be(&piece.said));
+    for piece in accepted() {
+        let there = piece.entries().filter(is_there).count();
         let (first, length) = (piece.first, piece.hashes.len());
-        match &piece.said {
-            _ if there != 0 && there != length => {
-                return Err(format!(
-                    "of {length} entries appended together from {first} on {there} are there"
-                ));
-            }
-            Said::Yes if there != length => {
-                return Err(format!("{length} entries from {first} on were acknowledged and are not there"));
-            }
-            // The same entries may have been handed over again, and then accepted.
-            Said::No { .. } => continue,
-            _ => explained.extend(pairs()),
+        if there == length {
+            continue;
+        }
+        if piece.said == Said::Yes {
+            return Err(format!("{length} entries from {first} on were acknowledged and are not there"));
+        }
+        // Two workers that decide the same at the same moment begin with the same entries.
+        let is_of_another = |entry: &(u64, &Hash)| {
+            accepted().any(|other| other != piece && other.entries().any(|known| known == *entry))
+        };
+        if piece.entries().filter(is_there).any(|entry| !is_of_another(&entry)) {
+            return Err(format!("of {length} entries appended together from {first} on {there} are there"));
         }
     }
+    let known: BTreeSet<(u64, &Hash)> = accepted().flat_map(Handed::entries).collect();
     for (seq, hash) in (1..).zip(hashes) {
-        if !explained.contains(&(seq, hash)) {
+        if !known.contains(&(seq, hash)) {
             let refused = handed.iter().find(|piece| piece.hashes.contains(hash)).map(|piece| &piece.said);
             return Err(format!("entry {seq} is there, and the answer to it was {refused:?}"));
         }

@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{RwLock, mpsc};
 use std::time::Duration;
 
 /// One of so many operations is tried every time; `RUTTER_EVERY=1` tries all.
@@ -76,6 +76,9 @@ fn a_process_may_be_killed_at_any_moment() {
     assert!(total as u64 > lives.len() as u64 * LIVES, "hardly anything was acknowledged between the kills");
 }
 
+/// For a moment a new process has all locks of its parent, and a store that was closed meanwhile seems to be in use.
+static FORKING: RwLock<()> = RwLock::new(());
+
 /// Starts a process and keeps its account; kills it after a while.
 fn listen(
     directory: &Path,
@@ -85,7 +88,10 @@ fn listen(
 ) -> Result<ExitStatus, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_torture"));
     command.arg(directory).args(words).stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let mut child = {
+        let _nobody_has_a_store_open = FORKING.write().map_err(|error| error.to_string())?;
+        command.spawn().map_err(|error| error.to_string())?
+    };
     let stdout = child.stdout.take().ok_or("a process has a stdout")?;
     // The pipe must be emptied while the process is at work, or it waits.
     let (send, lines) = mpsc::channel::<String>();
@@ -115,6 +121,7 @@ fn listen(
 
 /// Looks at what was left, and carries it on.
 fn go_on(account: &mut Account, directory: &Path, begin: i64) -> Result<(), String> {
+    let _nobody_forks = FORKING.read().map_err(|error| error.to_string())?;
     let store = open(directory).map_err(|error| format!("cannot be opened after a kill: {error:?}"))?;
     check(account, &store, directory)?;
     let begin = Timestamp(begin + 1_000_000);
