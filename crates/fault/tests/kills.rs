@@ -6,12 +6,11 @@ use rutter_fault::bed::{directory, open, play_all, some};
 use rutter_fault::check::check;
 use rutter_fault::shapes::Shape;
 use rutter_fault::workload::carry_out;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{RwLock, mpsc};
-use std::time::Duration;
 
 /// One of so many operations is tried every time; `RUTTER_EVERY=1` tries all.
 const STRIDE: usize = 6;
@@ -44,6 +43,8 @@ const DIRECTORIES: u64 = 20;
 /// A life is looked at from outside only now and then: the next one has to cope with what it finds, too.
 const LOOK_EVERY: u64 = 3;
 const THREADS: &str = "3";
+/// The longest life, in lines told.
+const NOTES_MAX: u64 = 150;
 
 #[test]
 fn a_process_may_be_killed_at_any_moment() {
@@ -56,8 +57,8 @@ fn a_process_may_be_killed_at_any_moment() {
             let mut account = Account::default();
             for life in 1..=LIVES {
                 let words = [life.to_string(), THREADS.to_owned()];
-                let delay = Duration::from_millis(10 + mixed(seed * LIVES + life) % 120);
-                let ended = listen(directory.path(), &words, Some(delay), &mut account)?;
+                let moment = 1 + mixed(seed * LIVES + life) % NOTES_MAX;
+                let ended = listen(directory.path(), &words, Some(moment), &mut account)?;
                 if ended.signal() != Some(SIGKILL) {
                     return Err(format!("life {life} ended by itself: {ended}"));
                 }
@@ -76,14 +77,39 @@ fn a_process_may_be_killed_at_any_moment() {
     assert!(total as u64 > lives.len() as u64 * LIVES, "hardly anything was acknowledged between the kills");
 }
 
+#[test]
+fn a_second_process_is_told_who_has_the_store() {
+    let directory = directory();
+    let start = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_torture"));
+        command.arg(directory.path()).args(["1", "1"]).stdin(Stdio::null());
+        let _nobody_has_a_store_open = FORKING.write().unwrap();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut owner = start();
+    let mut lines = BufReader::new(owner.stdout.take().unwrap());
+    lines.read_line(&mut String::new()).unwrap();
+    let mut second = start();
+    let mut said = String::new();
+    second.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(!second.wait().unwrap().success());
+    assert!(
+        said.starts_with("store.locked: ") && said.contains(&format!("process {} ", owner.id())),
+        "{said}"
+    );
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    open(directory.path()).expect("a dead process holds nothing");
+}
+
 /// For a moment a new process has all locks of its parent, and a store that was closed meanwhile seems to be in use.
 static FORKING: RwLock<()> = RwLock::new(());
 
-/// Starts a process and keeps its account; kills it after a while.
+/// Starts a process and keeps its account; kills it after so many lines.
 fn listen(
     directory: &Path,
     words: &[String],
-    kill_after: Option<Duration>,
+    kill_after: Option<u64>,
     account: &mut Account,
 ) -> Result<ExitStatus, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_torture"));
@@ -105,11 +131,10 @@ fn listen(
             }
         }
     });
-    if let Some(delay) = kill_after {
-        // Counted from its first word: starting takes a time of its own.
-        let first = lines.recv().map_err(|_| "a process ended without a word")?;
-        account.take(Note::read(&first).ok_or_else(|| format!("{first:?} is not a note"))?);
-        std::thread::sleep(delay);
+    if let Some(notes) = kill_after {
+        for line in lines.iter().take(notes as usize) {
+            account.take(Note::read(&line).ok_or_else(|| format!("{line:?} is not a note"))?);
+        }
         child.kill().map_err(|error| error.to_string())?;
     }
     let ended = child.wait().map_err(|error| error.to_string())?;

@@ -1,22 +1,21 @@
 //! Trouble that a store must name, and survive where it can: a full disk, failed syncs, damage, a second owner.
 
+use rusqlite::{Connection, OpenFlags};
 use rutter_core::execution::Identity;
 use rutter_core::id::{ExecutionId, TenantId};
 use rutter_core::port::Error;
 use rutter_core::port::journal::Journal;
 use rutter_core::time::Timestamp;
 use rutter_fault::account::{Account, Said};
-use rutter_fault::bed::{directory, open};
+use rutter_fault::bed::{directory, open, play_all};
 use rutter_fault::check::check;
 use rutter_fault::shapes::Shape;
 use rutter_fault::workload::{SHAPES, TENANT, carry_out, wait};
-use rutter_fault::{Disk, Fault, Kind};
+use rutter_fault::{Action, Disk, Fault, Kind, Operation, VFS};
 use rutter_store::Store;
 use rutter_store::sqlite::DATABASE;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 const LATER: [Timestamp; 3] = [Timestamp(1_000_000), Timestamp(2_000_000), Timestamp(3_000_000)];
 
@@ -160,27 +159,69 @@ fn a_database_that_cannot_be_written_says_so() {
 }
 
 #[test]
-fn a_second_process_is_told_who_has_the_store() {
-    let directory = directory();
-    let start = || {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_torture"));
-        command.arg(directory.path()).args(["1", "1"]).stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    };
-    let mut owner = start();
-    let mut lines = BufReader::new(owner.stdout.take().unwrap());
-    lines.read_line(&mut String::new()).unwrap();
-    let mut second = start();
-    let mut said = String::new();
-    second.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(!second.wait().unwrap().success());
-    assert!(
-        said.starts_with("store.locked: ") && said.contains(&format!("process {} ", owner.id())),
-        "{said}"
+fn a_disk_that_is_well_again_needs_no_restart() {
+    for failing in 1..=8 {
+        let directory = directory();
+        let disk = Disk::new(directory.path());
+        let store = open(directory.path()).unwrap();
+        let mut account = Account::default();
+        work(&store, "first", LATER[0], &mut account).unwrap();
+        // The commit fails, and so does opening the file again.
+        (1..=failing).for_each(|at| disk.fail(Fault { at, kind: Kind::IoOnce }));
+        carry_out(&store, "second", LATER[1], &[Shape::Diamond], &mut |note| account.take(note)).unwrap();
+        assert_eq!(store.trouble(), None, "after {failing} errors");
+        let before = account.acknowledged();
+        carry_out(&store, "third", LATER[2], &[Shape::FanOut], &mut |note| account.take(note)).unwrap();
+        assert!(account.acknowledged() > before + 5, "after {failing} errors");
+        check(&account, &store, directory.path()).unwrap();
+    }
+}
+
+/// When the index of the log needs more memory after a commit is on disk, SQLite says that the commit failed. If then
+/// what was written cannot be looked at, nobody may say that it is not there.
+#[test]
+fn a_commit_that_failed_after_it_was_on_disk_is_never_a_definite_no() {
+    let history = outgrow_the_index(&[]).unwrap();
+    let grows = |action| matches!(action, Action::MapSharedMemory { grows: true });
+    let last = history.iter().rposition(|operation| grows(operation.action)).unwrap();
+    assert_eq!(history[last - 1].action, Action::Sync, "the commit was to be on disk already");
+    let at = last as u64 + 1;
+    let cases: Vec<u64> = (0..60).step_by(4).collect();
+    play_all(
+        &cases,
+        |later| format!("again-after-{later}"),
+        |later| {
+            let again = Fault { at: at + 1 + later, kind: Kind::IoForEver };
+            outgrow_the_index(&[Fault { at, kind: Kind::IoOnce }, again])
+        },
     );
-    owner.kill().unwrap();
-    owner.wait().unwrap();
-    open(directory.path()).expect("a dead process holds nothing");
+}
+
+/// Lets the log become longer than the first part of its index has room for, by a reader who never ends.
+fn outgrow_the_index(faults: &[Fault]) -> Result<Vec<Operation>, String> {
+    let directory = directory();
+    let disk = Disk::new(directory.path());
+    faults.iter().for_each(|fault| disk.fail(*fault));
+    let store = open(directory.path()).unwrap();
+    let mut account = Account::default();
+    work(&store, "first", LATER[0], &mut account).unwrap();
+    let connect =
+        || Connection::open_with_flags_and_vfs(directory.path().join(DATABASE), OpenFlags::default(), VFS);
+    let (reader, writer) = (connect().unwrap(), connect().unwrap());
+    let mut reading = reader.prepare("select count(*) from entry, entry").unwrap();
+    let mut rows = reading.query([]).unwrap();
+    rows.next().unwrap();
+    writer
+        .execute_batch("create table filler (bytes blob); insert into filler values (zeroblob(15500000))")
+        .unwrap();
+    let ended = carry_out(&store, "second", LATER[1], &SHAPES, &mut |note| account.take(note));
+    assert!(matches!(ended, Ok(()) | Err(Error::ReadOnly(_))), "{ended:?}");
+    let history = disk.history();
+    drop((rows, store));
+    disk.heal();
+    let store = open(directory.path()).map_err(|error| error.to_string())?;
+    check(&account, &store, directory.path())?;
+    Ok(history)
 }
 
 fn work(store: &Store, name: &str, begin: Timestamp, account: &mut Account) -> Result<(), Error> {
