@@ -1,6 +1,7 @@
 //! `rutter db`: looking after the database itself.
 
 mod backup;
+mod clean;
 mod migrate;
 mod restore;
 mod stats;
@@ -15,7 +16,7 @@ pub(crate) fn run(command: &DbCommand, terminal: &Terminal) -> anyhow::Result<Ex
         DbCommand::Backup(args) => backup::run(args, terminal),
         DbCommand::Restore(args) => restore::run(args, terminal),
         DbCommand::Stats(args) => stats::run(args, terminal),
-        DbCommand::Clean(_) => anyhow::bail!("not yet"),
+        DbCommand::Clean(args) => clean::run(args, terminal),
     }
 }
 

@@ -61,8 +61,10 @@ impl Failure {
     /// For people: the hint follows the error after a blank line.
     pub(crate) fn text(&self) -> String {
         let code = self.code.map(|code| format!("[{code}]")).unwrap_or_default();
-        let title = Paint::Red.on(&format!("error{code}"));
-        let mut text = wrapped(&format!("{title}: {}", printable(&self.message)), 0) + "\n";
+        let title = format!("error{code}");
+        let text = wrapped(&format!("{title}: {}", printable(&self.message)), 0);
+        // Painted when it is laid out: what paints takes no room.
+        let mut text = text.replacen(&title, &Paint::Red.on(&title), 1) + "\n";
         if let Some(hint) = &self.hint {
             text.push_str(&format!("\n{}\n", wrapped(&printable(hint), 0)));
         }

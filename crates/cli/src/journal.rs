@@ -1,8 +1,13 @@
 //! `rutter journal`: what happened, whether that is still what was written, and taking it elsewhere.
 
+mod entry;
+mod erase;
 mod export;
 mod keep;
+mod show;
+mod tail;
 mod verify;
+mod words;
 
 use crate::Exit;
 use crate::args::journal::JournalCommand;
@@ -15,12 +20,8 @@ pub(crate) fn run(command: &JournalCommand, terminal: &Terminal) -> anyhow::Resu
         JournalCommand::Checkpoint(args) => keep::checkpoint(args, terminal),
         JournalCommand::Receipt(args) => keep::receipt(args, terminal),
         JournalCommand::Key(args) => keep::key(args, terminal),
-        JournalCommand::Show(_) => not_yet(),
-        JournalCommand::Tail(_) => not_yet(),
-        JournalCommand::Erase(_) => not_yet(),
+        JournalCommand::Show(args) => show::run(args, terminal),
+        JournalCommand::Tail(args) => tail::run(args, terminal),
+        JournalCommand::Erase(args) => erase::run(args, terminal),
     }
-}
-
-fn not_yet() -> anyhow::Result<Exit> {
-    anyhow::bail!("not yet")
 }

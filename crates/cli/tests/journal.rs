@@ -7,9 +7,11 @@
 mod kept;
 
 use kept::{Answer, Kept};
+use serde_json::json;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Runs commands one after the other, for one snapshot of all.
 fn seen(kept: &Kept, commands: &[&[&str]]) -> String {
@@ -144,4 +146,117 @@ fn key_hash(key: &str) -> String {
     let python = std::env::var("RUTTER_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let output = Command::new(python).args(["-c", program, name, public]).output().unwrap();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn what_happened_is_told() {
+    let kept = Kept::new();
+    let text = seen(
+        &kept,
+        &[
+            &["journal", "show", "exec_2-order"],
+            &["journal", "show", "exec_4-cheap", "--payloads"],
+            &["journal", "show", "ledger"],
+            &["journal", "show", "exec_9"],
+            &["journal", "show", "exec_9", "--json"],
+            &["journal", "tail", "-n", "3"],
+            &["journal", "tail", "--kind", "attempt_failed", "--kind", "deviation_found"],
+            &["journal", "tail", "--kind", "attempt_failled"],
+            &["journal", "tail", "--actor", "agent pilot", "-n", "2", "--payloads"],
+            &["journal", "tail", "--actor", "nobody"],
+            &["journal", "tail", "-n", "0"],
+        ],
+    );
+    insta::assert_snapshot!("told", text);
+    let entries = done(kept.rutter(&["journal", "show", "exec_2-order", "--json"])).stdout;
+    assert_eq!(entries.lines().count(), 19);
+    let carried = done(kept.rutter(&["journal", "show", "exec_2-order", "--json", "--payloads"])).stdout;
+    let first: serde_json::Value = serde_json::from_str(carried.lines().next().unwrap()).unwrap();
+    assert_eq!(first["event"]["execution_opened"]["inputs"]["value"]["amount"], 129);
+    let first: serde_json::Value = serde_json::from_str(entries.lines().next().unwrap()).unwrap();
+    assert!(first["event"]["execution_opened"]["inputs"]["bytes"].is_u64(), "{first}");
+}
+
+#[test]
+fn following_tells_what_is_written_later_and_nothing_twice() {
+    let kept = Kept::new();
+    let mut following = kept.command(&["journal", "tail", "-n", "1", "--follow", "--json"]);
+    let mut following = following.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
+    let mut next = || -> serde_json::Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let last = next();
+    let erase = ["journal", "erase", "exec_2-order", "--seq", "1", "--yes", "--reason", "asked for"];
+    done(kept.rutter(&erase));
+    let new = next();
+    following.kill().unwrap();
+    following.wait().unwrap();
+    assert_ne!(last["hash"], new["hash"]);
+    assert_eq!((&new["execution"], &new["kind"]), (&json!("ledger"), &json!("payloads_erased")));
+}
+
+#[test]
+fn what_is_erased_is_gone_and_everything_else_can_still_be_proven() {
+    let kept = Kept::new();
+    let key = done(kept.rutter(&["journal", "key"])).stdout.trim().to_owned();
+    let text = seen(
+        &kept,
+        &[
+            &["journal", "erase", "exec_2-order", "--reason", "asked for"],
+            &["journal", "erase", "exec_9", "--reason", "asked for", "--yes"],
+            &["journal", "erase", "exec_2-order", "--seq", "1", "--reason", "asked for", "--yes"],
+            &["journal", "erase", "exec_2-order", "--reason", "asked for", "--yes", "--json"],
+            &["journal", "show", "exec_2-order", "--payloads"],
+            &["journal", "tail", "-n", "2"],
+            &["db", "clean"],
+            &["db", "clean", "--older-than", "a while"],
+            &["db", "clean", "--older-than", "0s", "--status", "running"],
+            &["db", "clean", "--older-than", "30d", "--yes"],
+            &[
+                "db",
+                "clean",
+                "--older-than",
+                "0s",
+                "--status",
+                "compensated",
+                "--what",
+                "executions",
+                "--dry-run",
+            ],
+            &["db", "clean", "--older-than", "0s", "--what", "payloads"],
+            &["db", "clean", "--older-than", "0s", "--what", "payloads", "--yes"],
+            &[
+                "db",
+                "clean",
+                "--older-than",
+                "0s",
+                "--what",
+                "executions",
+                "--status",
+                "compensated",
+                "--yes",
+                "--json",
+            ],
+            &["journal", "show", "exec_2-order"],
+            &["journal", "verify", "--projections"],
+        ],
+    );
+    insta::assert_snapshot!("erased", text);
+    done(kept.rutter(&["journal", "export", "--out", "left.ndjson"]));
+    let is_open = |line: &&str| line.contains(r#""execution":"exec_4-cheap""#);
+    let left = kept.read("left.ndjson");
+    assert!(left.lines().filter(|line| !is_open(line)).all(|line| !line.contains(r#"\"amount\""#)));
+    assert!(left.lines().filter(is_open).any(|line| line.contains(r#"\"amount\""#)), "what is open stays");
+    let (code, said) = python(&kept.path("left.ndjson"), &key);
+    assert_eq!((code, said.starts_with("V1: ")), (Some(0), true), "{said}");
+    let verified = done(kept.rutter(&["journal", "verify", "--export", "left.ndjson", "--key", &key]));
+    assert!(verified.stdout.contains("entries that were cleaned up"), "{verified:?}");
+}
+
+#[test]
+fn retention_says_how_old_is_old_enough() {
+    let kept = Kept::new();
+    kept.write("rutter.toml", "[retention]\npayloads = \"0s\"\nexecutions = \"90d\"\n");
+    let text =
+        seen(&kept, &[&["db", "clean", "--dry-run"], &["db", "clean", "--dry-run", "--what", "executions"]]);
+    insta::assert_snapshot!("retention", text);
 }

@@ -4,6 +4,7 @@ use super::sized;
 use crate::Exit;
 use crate::args::db::BackupArgs;
 use crate::failure::Refusal;
+use crate::report::counted;
 use crate::store;
 use crate::terminal::Terminal;
 use rutter_store::sqlite::backup::{Copied, backup};
@@ -29,8 +30,9 @@ pub(crate) fn run(args: &BackupArgs, terminal: &Terminal) -> anyhow::Result<Exit
             terminal.answer(&format!("{answer}\n"))?;
         }
         false => {
-            let counted = format!("{}, {entries} entries, {executions} executions", sized(bytes));
-            terminal.answer(&format!("{file}: {counted}, verified\n"))?;
+            let entries = counted(entries, "entry", "entries");
+            let executions = counted(executions, "execution", "executions");
+            terminal.answer(&format!("{file}: {}, {entries} of {executions}, verified\n", sized(bytes)))?;
             terminal
                 .remark("note: the key that signs checkpoints, ledger.key, is not in it; keep that apart\n");
         }

@@ -6,6 +6,7 @@ use crate::args::db::{CleanArgs, What};
 use crate::clock;
 use crate::config::Retention;
 use crate::failure::Refusal;
+use crate::report::counted;
 use crate::store;
 use crate::terminal::Terminal;
 use rutter_core::actor::Actor;
@@ -63,7 +64,8 @@ pub(crate) fn run(args: &CleanArgs, terminal: &Terminal) -> anyhow::Result<Exit>
 fn rules(args: &CleanArgs, retention: Retention) -> Result<Vec<(What, Millis)>, Refusal> {
     if let Some(text) = &args.older_than {
         let age = Millis::parse(text).ok_or_else(|| {
-            let message = format!("{} is no age: expected a number and ms, s, m, h or d, such as 30d", quoted(text));
+            let message =
+                format!("{} is no age: expected a number and ms, s, m, h or d, such as 30d", quoted(text));
             Refusal::new("command.invalid", message)
         })?;
         return Ok(vec![(args.what.unwrap_or(What::Payloads), age)]);
@@ -92,14 +94,13 @@ fn statuses(texts: &[String]) -> Result<Vec<Status>, Refusal> {
 
 fn told((what, age): (What, Millis), cleaned: Cleaned) -> String {
     let Cleaned { executions, entries, payloads, bytes } = cleaned;
+    let payloads = counted(payloads, "payload", "payloads");
+    let entries = counted(entries, "entry", "entries");
+    let executions = counted(executions, "execution", "executions");
     let bytes = sized(bytes);
     match what {
-        What::Payloads => {
-            format!("{payloads} payloads with {bytes} of {executions} executions untouched for {age}")
-        }
-        What::Executions => {
-            format!("{executions} executions untouched for {age}: {entries} entries, {payloads} payloads, {bytes}")
-        }
+        What::Payloads => format!("{payloads} with {bytes} of {executions} untouched for {age}"),
+        What::Executions => format!("{executions} untouched for {age}: {entries}, {payloads}, {bytes}"),
     }
 }
 

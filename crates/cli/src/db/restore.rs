@@ -3,7 +3,7 @@
 use crate::Exit;
 use crate::args::db::RestoreArgs;
 use crate::failure::Refusal;
-use crate::report::plural;
+use crate::report::{counted, plural};
 use crate::store;
 use crate::terminal::{Terminal, printable};
 use rutter_core::actor::Actor;
@@ -38,8 +38,9 @@ pub(crate) fn run(args: &RestoreArgs, terminal: &Terminal) -> anyhow::Result<Exi
         terminal.answer(&format!("{answer}\n"))?;
         return Ok(Exit::Done);
     }
-    let (entries, executions) = (copied.entries, copied.executions);
-    terminal.answer(&format!("{place}: restored, {entries} entries of {executions} executions\n"))?;
+    let entries = counted(copied.entries, "entry", "entries");
+    let executions = counted(copied.executions, "execution", "executions");
+    terminal.answer(&format!("{place}: restored, {entries} of {executions}\n"))?;
     if let Some(path) = replaced {
         terminal.answer(&format!("what was there before is now {path}\n"))?;
     }

@@ -37,8 +37,10 @@ impl Manner {
         let sizes: Vec<String> = sizes.collect();
         let sizes = if sizes.is_empty() { String::new() } else { format!(" [{}]", sizes.join(", ")) };
         let words = format!("{}: {}{sizes}", record.actor, happened(&record.event));
-        let place = Paint::Dim.on(&format!("{}  {}", utc(record.at), printable(&place)));
-        let mut text = wrapped(&format!("{place}  {}", printable(&words)), 6) + "\n";
+        let place = format!("{}  {}", utc(record.at), printable(&place));
+        let text = wrapped(&format!("{place}  {}", printable(&words)), 6);
+        // Painted when it is laid out: what paints takes no room.
+        let mut text = text.replacen(&place, &Paint::Dim.on(&place), 1) + "\n";
         for (name, payload) in carried.iter().filter(|_| self.payloads) {
             let value = payload.value().map_or("erased".to_owned(), |value| value.to_string());
             text.push_str(&format!("      {name}: {}\n", printable(&value)));

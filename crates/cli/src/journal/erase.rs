@@ -3,7 +3,7 @@
 use crate::Exit;
 use crate::args::journal::EraseArgs;
 use crate::clock;
-use crate::report::plural;
+use crate::report::counted;
 use crate::store;
 use crate::terminal::Terminal;
 use rutter_core::actor::Actor;
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &EraseArgs, terminal: &Terminal) -> anyhow::Result<Exit>
     let identity = Identity { tenant: args.tenant.id(), execution: ExecutionId::new(&args.execution) };
     let what = match args.entries.len() {
         0 => format!("everything that {} carried", args.execution),
-        count => format!("what {} of {} carried", plural_entries(count), args.execution),
+        count => format!("what {} of {} carried", counted(count as u64, "entry", "entries"), args.execution),
     };
     terminal.confirm(args.yes, &format!("Erase {what}? It cannot be brought back."))?;
     let erasure = Erasure {
@@ -36,13 +36,9 @@ pub(crate) fn run(args: &EraseArgs, terminal: &Terminal) -> anyhow::Result<Exit>
             terminal.answer(&format!("{answer}\n"))?;
         }
         false => {
-            let payloads = plural(usize::try_from(erased.payloads).unwrap_or(usize::MAX), "payload");
+            let payloads = counted(erased.payloads, "payload", "payloads");
             terminal.answer(&format!("erased {payloads} with {} bytes\n", erased.bytes))?;
         }
     }
     Ok(Exit::Done)
-}
-
-fn plural_entries(count: usize) -> String {
-    if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
 }

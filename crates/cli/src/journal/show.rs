@@ -21,7 +21,7 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> anyhow::Result<Exit> 
     let manner = Manner { is_json: args.store.json, payloads: args.payloads, executions: false };
     let mut page = Page::first(PAGE);
     loop {
-        let listing = archive.entries(&tenant, filter.clone(), page.clone())?;
+        let listing = archive.entries(&tenant, filter.clone(), &page)?;
         if listing.items.is_empty() && page.after.is_none() {
             return Err(Error::NotFound { what: "execution", id: args.execution.clone() }.into());
         }

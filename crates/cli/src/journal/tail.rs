@@ -3,71 +3,116 @@
 use super::entry::Manner;
 use crate::Exit;
 use crate::args::journal::TailArgs;
+use crate::failure::Refusal;
 use crate::store;
 use crate::terminal::Terminal;
 use rutter_core::actor::Actor;
 use rutter_core::hash::Hash;
 use rutter_core::id::TenantId;
+use rutter_core::journal::label::KINDS;
+use rutter_core::limits::PAGE_MAX;
+use rutter_core::plan::wording::{guess, quoted};
+use rutter_core::port::Error;
 use rutter_core::port::query::{EntryFilter, EntrySummary, Page};
+use rutter_core::time::Timestamp;
 use rutter_store::Archive;
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
 const POLL: Duration = Duration::from_secs(1);
-/// More new entries than this between two looks are told from the newest of them on.
-const NEW_MAX: u32 = 1_000;
+/// Entries looked at once a second. One that has an older time than all of them is not noticed.
+const LOOKED_AT: usize = 500;
+/// If even so many are new at once, the older of them are not told.
+const NEW_MAX: usize = 50_000;
 
 pub(crate) fn run(args: &TailArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     let tenant = args.tenant.id();
-    let mut archive = store::archive(&args.store)?;
+    let archive = store::archive(&args.store)?;
     store::check_tenant(&archive, &tenant)?;
-    let filter = EntryFilter {
-        kinds: args.kinds.clone(),
-        actor: args.actor.as_deref().map(read_actor),
-        ..EntryFilter::default()
-    };
+    check_kinds(&args.kinds)?;
+    let actor = args.actor.as_deref().map(read_actor);
+    let filter = EntryFilter { kinds: args.kinds.clone(), actor, ..EntryFilter::default() };
+    let mut end = End { archive, tenant, filter, seen: BTreeSet::new(), since: Timestamp(i64::MIN) };
     let manner = Manner { is_json: args.store.json, payloads: args.payloads, executions: true };
-    let mut newest = newest(&mut archive, &tenant, &filter, args.count, &BTreeSet::new())?;
-    let mut seen = BTreeSet::new();
+    let tell = |entries: &[EntrySummary]| {
+        terminal.answer(&entries.iter().rev().map(|entry| manner.tell(entry)).collect::<String>())
+    };
+    let count = args.count as usize;
+    if !args.follow {
+        tell(&end.newest(count)?.0)?;
+        return Ok(Exit::Done);
+    }
+    let (newest, more) = end.newest(count.max(LOOKED_AT))?;
+    tell(&newest[..count.min(newest.len())])?;
+    end.remember(&newest, more);
     loop {
-        terminal.answer(&newest.iter().rev().map(|entry| manner.tell(entry)).collect::<String>())?;
-        if !args.follow {
-            return Ok(Exit::Done);
-        }
-        if !newest.is_empty() {
-            seen = newest.iter().map(|entry| entry.hash).collect();
-        }
         thread::sleep(POLL);
-        newest = self::newest(&mut archive, &tenant, &filter, NEW_MAX, &seen)?;
+        tell(&end.news()?)?;
     }
 }
 
-/// The newest entries, newest first, down to one that was seen before.
-fn newest(
-    archive: &mut Archive,
-    tenant: &TenantId,
-    filter: &EntryFilter,
-    count: u32,
-    seen: &BTreeSet<Hash>,
-) -> anyhow::Result<Vec<EntrySummary>> {
-    let mut newest = Vec::new();
-    let mut page = Page::first(count);
-    loop {
-        let listing = archive.entries(tenant, filter.clone(), page.clone())?;
-        for entry in listing.items {
-            if seen.contains(&entry.hash) {
-                return Ok(newest);
+/// The end of all journals, and what is known of it.
+struct End {
+    archive: Archive,
+    tenant: TenantId,
+    filter: EntryFilter,
+    seen: BTreeSet<Hash>,
+    /// What is older is not news, even if it moves up because something else was removed.
+    since: Timestamp,
+}
+
+impl End {
+    /// The newest entries, newest first, and whether there are more.
+    fn newest(&mut self, count: usize) -> Result<(Vec<EntrySummary>, bool), Error> {
+        let mut newest: Vec<EntrySummary> = Vec::new();
+        let mut after = None;
+        loop {
+            let limit = u32::try_from(count - newest.len()).unwrap_or(PAGE_MAX).min(PAGE_MAX);
+            let listing = self.archive.entries(&self.tenant, self.filter.clone(), &Page { limit, after })?;
+            newest.extend(listing.items);
+            after = listing.next;
+            // A page may be shorter than was asked for.
+            if after.is_none() || newest.len() >= count {
+                return Ok((newest, after.is_some()));
             }
-            newest.push(entry);
-        }
-        // A page may be shorter than asked for.
-        let missing = count.saturating_sub(u32::try_from(newest.len()).unwrap_or(u32::MAX));
-        match listing.next {
-            Some(next) if missing > 0 => page = Page { limit: missing, after: Some(next) },
-            _ => return Ok(newest),
         }
     }
+
+    /// What was not there before, newest first.
+    fn news(&mut self) -> Result<Vec<EntrySummary>, Error> {
+        let mut count = LOOKED_AT;
+        let (newest, more) = loop {
+            let (newest, more) = self.newest(count)?;
+            let all_new = newest.iter().all(|entry| !self.seen.contains(&entry.hash));
+            if !all_new || !more || count >= NEW_MAX {
+                break (newest, more);
+            }
+            count *= 10;
+        };
+        let is_new =
+            |entry: &&EntrySummary| !self.seen.contains(&entry.hash) && entry.record.at >= self.since;
+        let news = newest.iter().filter(is_new).cloned().collect();
+        self.remember(&newest, more);
+        Ok(news)
+    }
+
+    fn remember(&mut self, newest: &[EntrySummary], more: bool) {
+        self.seen = newest.iter().map(|entry| entry.hash).collect();
+        if let Some(oldest) = newest.last().filter(|_| more) {
+            self.since = self.since.max(oldest.record.at);
+        }
+    }
+}
+
+/// Refuses the name of an event that does not exist, and says which was probably meant.
+fn check_kinds(kinds: &[String]) -> Result<(), Refusal> {
+    let Some(unknown) = kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) else { return Ok(()) };
+    let refusal = Refusal::new("command.invalid", format!("there is no event type {}", quoted(unknown)));
+    Err(match guess(unknown, KINDS.iter().copied()) {
+        Some(guess) => refusal.with_hint(format!("did you mean {}?", quoted(guess.word()))),
+        None => refusal.with_hint(format!("there are: {}", KINDS.join(", "))),
+    })
 }
 
 /// A party as journals print it.

@@ -3,7 +3,7 @@
 use crate::Exit;
 use crate::args::journal::VerifyArgs;
 use crate::failure::Refusal;
-use crate::report::plural;
+use crate::report::counted;
 use crate::store;
 use crate::table::{Paint, wrapped};
 use crate::terminal::{Terminal, printable};
@@ -191,7 +191,7 @@ impl Told<'_> {
             lines.push(("first fault", self.place(fault)));
         }
         lines.extend(rows.iter().map(|row| ("differs", row.clone())));
-        lines.push(("checked", counted(verdict)));
+        lines.push(("checked", sum(verdict)));
         if verdict.is_clean() {
             let words = verdict.assurance.to_string();
             let (name, meaning) = words.split_once(": ").unwrap_or(("", &words));
@@ -236,34 +236,27 @@ fn is_about_trust(why: &Why) -> bool {
     matches!(why, Why::Key(_) | Why::OutsideCheckpoint(_) | Why::NotComparable { .. } | Why::ReceiptTenant)
 }
 
-fn counted(verdict: &Verdict) -> String {
-    let plural = |count: u64, noun| plural(usize::try_from(count).unwrap_or(usize::MAX), noun);
-    let entries = match verdict.entries {
-        1 => "1 entry".to_owned(),
-        many => format!("{many} entries"),
-    };
-    let journals = plural(verdict.executions, "journal");
-    format!("{entries} of {journals}, {}", plural(verdict.checkpoints, "checkpoint"))
+fn sum(verdict: &Verdict) -> String {
+    let entries = counted(verdict.entries, "entry", "entries");
+    let journals = counted(verdict.executions, "journal", "journals");
+    format!("{entries} of {journals}, {}", counted(verdict.checkpoints, "checkpoint", "checkpoints"))
 }
 
 /// What a clean verdict says nothing about.
 fn left_open(verdict: &Verdict) -> Vec<String> {
     let mut sentences = Vec::new();
+    let entries = |count| counted(count, "entry", "entries");
     if verdict.assurance > Assurance::ChainOnly && verdict.unprotected() > 0 {
-        sentences.push(format!(
-            "{} of the newest entries, which no checkpoint covers yet: they could be rewritten or cut off",
-            verdict.unprotected()
-        ));
+        let newest = entries(verdict.unprotected());
+        sentences
+            .push(format!("the newest {newest}, which no checkpoint covers yet: a rewrite or a cut there"));
     }
     if verdict.erased > 0 {
-        sentences.push(format!(
-            "{} payloads that were erased; what was erased on purpose is said in the journal \"ledger\"",
-            verdict.erased
-        ));
+        let payloads = counted(verdict.erased, "erased payload", "erased payloads");
+        sentences.push(format!("{payloads}; what was erased on purpose is said in the journal \"ledger\""));
     }
     if verdict.removed > 0 {
-        sentences
-            .push(format!("{} entries that were cleaned up: only their hashes are left", verdict.removed));
+        sentences.push(format!("{} that were cleaned up: only hashes are left", entries(verdict.removed)));
     }
     sentences
 }

@@ -1,7 +1,10 @@
 //! What an event means, in words for the person who reads a journal.
 
+use crate::report::counted;
 use rutter_core::id::{PartId, StepId};
-use rutter_core::journal::event::{DoubtSource, Event, LateAnswer, PlanRef, Question, Side, SkipReason, Then};
+use rutter_core::journal::event::{
+    DoubtSource, Event, LateAnswer, PlanRef, Question, Side, SkipReason, Then,
+};
 use rutter_core::journal::payload::Payload;
 use serde::Serialize;
 use serde_json::json;
@@ -56,7 +59,9 @@ pub(super) fn happened<P>(event: &Event<P>) -> String {
         Event::RetryAbandoned { part, side, failure } => {
             format!("{}: not tried again: {failure}", sided(part, *side))
         }
-        Event::ProbeInconclusive { part, reason } => format!("{part}: the probe does not tell{}", because(reason)),
+        Event::ProbeInconclusive { part, reason } => {
+            format!("{part}: the probe does not tell{}", because(reason))
+        }
         Event::DoubtSettled { part, side, happened, source, reason, then, .. } => {
             let who = match source {
                 DoubtSource::Probe => "the probe",
@@ -121,9 +126,12 @@ pub(super) fn happened<P>(event: &Event<P>) -> String {
         Event::ExecutionEnded { outcome, reason, remains } => {
             format!("ended {}{}{}", word(outcome), because(reason), and("not undone", remains))
         }
-        Event::PlanSaved { id, revision, name, .. } => format!("saved plan {name:?} as {id}, revision {revision}"),
+        Event::PlanSaved { id, revision, name, .. } => {
+            format!("saved plan {name:?} as {id}, revision {revision}")
+        }
         Event::PayloadsErased { execution, payloads, reason } => {
-            format!("erased {payloads} payloads of {execution}{}", because(reason))
+            let payloads = counted(*payloads, "payload", "payloads");
+            format!("erased {payloads} of {execution}{}", because(reason))
         }
         Event::ExecutionsRemoved { executions, reason } => {
             let ids: Vec<_> = executions.iter().map(|removed| &removed.execution).collect();
@@ -216,3 +224,6 @@ fn listed<T: Display>(names: &[T]) -> String {
 fn word(word: &impl Serialize) -> String {
     json!(word).as_str().unwrap_or_default().replace('_', " ")
 }
+
+#[cfg(test)]
+mod tests;

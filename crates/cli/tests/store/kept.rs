@@ -1,5 +1,7 @@
 //! A database to try commands on: the one the demo keeps.
 
+#![allow(dead_code, reason = "two test programs share this file, and each uses a part of it")]
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -65,9 +67,14 @@ impl Kept {
     }
 
     pub fn rutter_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Answer {
+        finish(self.command(arguments).env_remove("RUTTER_DIR").envs(variables.iter().copied()))
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rutter"));
-        command.args(arguments).current_dir(self.place.path()).env_clear().env("LC_ALL", "C.UTF-8");
-        finish(command.envs(variables.iter().copied()))
+        command.args(arguments).current_dir(self.place.path()).env_clear();
+        command.env("LC_ALL", "C.UTF-8").env("RUTTER_DIR", "data");
+        command
     }
 
     /// Everything there is to see, without what differs each time.

@@ -8,6 +8,7 @@ use super::ledger::Ledger;
 use super::migration;
 use super::plans::Plans;
 use super::projections;
+use super::query;
 use super::session::{hash_of, size_of};
 use super::tree::optional;
 use super::verify::{self, Checked};
@@ -19,6 +20,7 @@ use rutter_core::journal::export::Line;
 use rutter_core::journal::note::VerifierKey;
 use rutter_core::journal::verify::{Receipt, Trust};
 use rutter_core::port::Error;
+use rutter_core::port::query::{EntryFilter, EntrySummary, Listing, Page};
 use std::path::{Path, PathBuf};
 
 /// An open database that cannot be written.
@@ -113,6 +115,16 @@ impl Archive {
             }
         }
         Ok(Checked { verdict, rows })
+    }
+
+    /// Entries as [`Query::entries`](rutter_core::port::query::Query::entries) lists them.
+    pub fn entries(
+        &mut self,
+        tenant: &TenantId,
+        filter: EntryFilter,
+        page: &Page,
+    ) -> Result<Listing<EntrySummary>, Error> {
+        query::entries(&mut self.connection, tenant, filter, page, &self.plans)
     }
 
     /// What somebody can keep to show later that an entry was there; the last one if none is named.

@@ -13,6 +13,7 @@ mod select;
 #[cfg(test)]
 mod tests;
 
+use super::plans::Plans;
 use super::session;
 use super::{Store, fault, refused};
 pub(super) use cursor::Key;
@@ -31,6 +32,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Steps of SQLite's machine for one query; about a second.
 pub(super) const STEPS_MAX: u64 = 20_000_000;
+const ARCHIVE_STEPS_MAX: u64 = 50 * STEPS_MAX;
 /// How often the steps are looked at.
 const STEPS_BETWEEN: u64 = 1_000;
 
@@ -102,6 +104,22 @@ impl Query for Store {
             None => Ok(Totals::default()),
         })
     }
+}
+
+/// The same list for who reads without owning. Nobody waits for that reader, so it may look longer.
+pub(super) fn entries(
+    connection: &mut Connection,
+    tenant: &TenantId,
+    filter: EntryFilter,
+    page: &Page,
+    plans: &Plans,
+) -> Result<Listing<EntrySummary>, Error> {
+    let wanted = entries::Wanted::read(filter, page)?;
+    let find = |connection: &Connection| match number_of(connection, tenant)? {
+        Some(number) => entries::list(connection, (number, tenant), &wanted, plans),
+        None => Ok(nothing()),
+    };
+    bounded(connection, ARCHIVE_STEPS_MAX, find)
 }
 
 impl Store {
