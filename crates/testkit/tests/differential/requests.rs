@@ -47,7 +47,8 @@ impl<'a> Requests<'a> {
         };
         Requests {
             both,
-            chance: Chance::new(seed),
+            // Neighbouring seeds share a stream; what is drawn from them does not.
+            chance: Chance::new(Chance::new(seed).draw()),
             now: Timestamp(1_000),
             plans: (0..4).map(plan).collect(),
             pens: Vec::new(),
