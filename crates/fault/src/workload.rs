@@ -142,7 +142,7 @@ impl<'a> Workload<'a> {
         let execution = ExecutionId::new(&format!("exec_{name}"));
         let identity = Identity { tenant: TenantId::new(TENANT), execution };
         // Some are driven by whoever opens them, some by whoever claims them.
-        let is_own = nth % 2 == 0;
+        let is_own = nth.is_multiple_of(2);
         let Some(voyage) = self.open(&identity, nth, shape, is_own)? else { return Ok(()) };
         self.post(&identity, format!("go-{name}"))?;
         let until = Timestamp(self.now.0 + LEASE_MS);
