@@ -5,16 +5,14 @@
 pub struct Chance(u64);
 
 impl Chance {
+    /// Seeds that are neighbours must not begin side by side in one stream, so the seed is mixed first.
     pub fn new(seed: u64) -> Chance {
-        Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+        Chance(mix(seed ^ 0x5DEE_CE66_D1CE_4E5B))
     }
 
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        mix(self.0)
     }
 
     pub fn below(&mut self, bound: u64) -> u64 {
@@ -33,4 +31,21 @@ impl Chance {
     pub fn index(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).expect("a length fits")
     }
+}
+
+fn mix(bits: u64) -> u64 {
+    let mut mixed = bits;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+#[test]
+fn neighbouring_seeds_share_no_stream() {
+    let draws = |seed: u64| {
+        let mut chance = Chance::new(seed);
+        (0..100).map(|_| chance.draw()).collect::<Vec<_>>()
+    };
+    let (one, next) = (draws(1), draws(2));
+    assert!(one.iter().all(|draw| !next.contains(draw)));
 }
