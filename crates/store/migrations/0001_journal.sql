@@ -105,6 +105,7 @@ create table execution (
     epoch integer not null,
     owner integer references worker,
     letters integer not null default 0,
+    ended integer not null as (status in ('completed', 'partial', 'failed', 'cancelled', 'compensated')),
     unique (tenant, id)
 ) strict;
 -- For executions(): newest first, of a tenant, by status, by plan, and those that wait for somebody.
@@ -114,8 +115,8 @@ create index execution_plan on execution (plan, opened_at);
 create index execution_asking on execution (tenant, opened_at) where questions > 0;
 -- For claim(): what is due.
 create index execution_due on execution (due_at) where due_at is not null;
--- For clean(): what has not been touched for long.
-create index execution_last on execution (tenant, status, last_at);
+-- For clean(): what has ended and has not been touched for long. What is open changes too often to be in it.
+create index execution_last on execution (tenant, status, last_at) where ended = 1;
 
 -- For executions(): by tag.
 create table execution_tag (

@@ -43,7 +43,8 @@ impl Execution {
             opened_at: self.opened_at,
             started_at: self.started_at,
             last_at: self.last_at,
-            due_at: if at_once { Some(self.last_at) } else { self.wake_at() },
+            // A time long past is as good as now, and does not change with every entry.
+            due_at: if at_once { Some(self.opened_at) } else { self.wake_at() },
         }
     }
 }

@@ -93,6 +93,8 @@ impl File {
             connection.busy_timeout(WAIT)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+            // A plan must not depend on what is bound: every new value would have the statement prepared anew.
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
             connection.pragma_update(None, "cell_size_check", true)?;
             connection.pragma_update(None, "mmap_size", 0)?;
             connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LENGTH_MAX)?;

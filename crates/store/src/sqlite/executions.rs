@@ -9,6 +9,7 @@ use rusqlite::{OptionalExtension, params};
 use rutter_core::execution::Identity;
 use rutter_core::execution::row::Row;
 use rutter_core::execution::view::Status;
+use rutter_core::hash::Hash;
 use rutter_core::id::{PlanId, WorkerId};
 use rutter_core::journal::chain::{Chain, Head};
 use rutter_core::plan::Driver;
@@ -26,13 +27,16 @@ pub(super) struct Found {
     /// The worker that holds it.
     pub owner: Option<String>,
     status: String,
+    questions: u32,
+    due_at: Option<i64>,
+    letters: u64,
     /// The plan it is an execution of, and the revision it carries out now.
     plan: i64,
     hash: Vec<u8>,
 }
 
 const FIND: &str = "
-    select execution.number, seq, head, epoch, worker.name, status, plan, hash
+    select execution.number, seq, head, epoch, worker.name, status, questions, due_at, letters, plan, hash
     from execution
     left join worker on worker.number = execution.owner
     where tenant = ?1 and id = ?2";
@@ -42,16 +46,29 @@ pub(super) fn find(session: &mut Session, identity: &Identity) -> Result<Found, 
     let unknown = || Error::NotFound { what: "execution", id: identity.execution.to_string() };
     let tenant = session.find_tenant(&identity.tenant)?.ok_or_else(unknown)?;
     let mut statement = session.connection.prepare_cached(FIND).map_err(fault::of)?;
-    let found = statement
-        .query_row(params![tenant, identity.execution.as_str()], |row| {
-            let (head, (plan, hash)): (Vec<u8>, _) = (row.get(2)?, (row.get(6)?, row.get(7)?));
-            Ok((row.get(0)?, row.get(1)?, head, row.get(3)?, row.get(4)?, row.get(5)?, plan, hash))
-        })
-        .optional()
-        .map_err(fault::of)?;
-    let (number, seq, head, epoch, owner, status, plan, hash) = found.ok_or_else(unknown)?;
-    let head = Head { seq, hash: hash_of(&head)? };
-    Ok(Found { number, tenant, head, epoch, owner, status, plan, hash })
+    let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<_> {
+        let head: Vec<u8> = row.get(2)?;
+        Ok((
+            head,
+            Found {
+                number: row.get(0)?,
+                tenant,
+                head: Head { seq: row.get(1)?, hash: Hash::ZERO },
+                epoch: row.get(3)?,
+                owner: row.get(4)?,
+                status: row.get(5)?,
+                questions: row.get(6)?,
+                due_at: row.get(7)?,
+                letters: row.get(8)?,
+                plan: row.get(9)?,
+                hash: row.get(10)?,
+            },
+        ))
+    };
+    let found = statement.query_row(params![tenant, identity.execution.as_str()], read).optional();
+    let (head, mut found) = found.map_err(fault::of)?.ok_or_else(unknown)?;
+    found.head.hash = hash_of(&head)?;
+    Ok(found)
 }
 
 /// Refuses a lease that is not the newest, or was given back.
@@ -184,11 +201,13 @@ impl More {
 }
 
 const HAS_REVISION: &str = "select 1 from revision where plan = ?1 and hash = ?2 limit 1";
+/// What changes with every step stands in no index of an open execution; the rest is set only when it changes.
 const MOVE_ON: &str = "
     update execution
-    set status = ?2, driver = ?3, hash = ?4, revision = ?5, settled = ?6, total = ?7, questions = ?8,
-        started_at = ?9, last_at = ?10, due_at = ?11, seq = ?12, head = ?13
+    set driver = ?2, hash = ?3, revision = ?4, settled = ?5, total = ?6, started_at = ?7, last_at = ?8, seq = ?9,
+        head = ?10
     where number = ?1";
+const CHANGE: &str = "update execution set status = ?2, questions = ?3, due_at = ?4 where number = ?1";
 const CONSUME: &str = "delete from letter where number = ?1 and execution = ?2";
 const RECOUNT: &str = "
     update execution
@@ -196,7 +215,6 @@ const RECOUNT: &str = "
         due_at = (select min(at) from (
             select at from letter where execution = ?1 union all select ?2 where ?2 is not null))
     where number = ?1";
-const LETTERS: &str = "select letters from execution where number = ?1";
 
 pub(super) fn append(session: &mut Session, more: &More) -> Result<Appended, Error> {
     let More { lease, expected, entries, row, consumed } = more;
@@ -218,38 +236,43 @@ pub(super) fn append(session: &mut Session, more: &More) -> Result<Appended, Err
     let head = entries
         .last()
         .map_or(found.head, |last| Head { seq: last.sealed.entry.seq, hash: last.sealed.entry.hash });
-    let due_at = row.due_at.map(|at| at.0);
-    session.execute(
-        MOVE_ON,
-        params![
-            found.number,
-            row.status.as_str(),
-            driver(row.driver),
-            row.plan.0,
-            row.revision,
-            row.settled,
-            row.total,
-            row.questions,
-            row.started_at.map(|at| at.0),
-            row.last_at.0,
-            due_at,
-            head.seq,
-            head.hash.0,
-        ],
-    )?;
+    move_on(session, &found, row, head)?;
     // A number that was never given is no letter's.
     for letter in consumed.iter().filter_map(|number| i64::try_from(*number).ok()) {
         session.execute(CONSUME, params![letter, found.number])?;
     }
-    let letters: i64 = session.one(LETTERS, [found.number])?.unwrap_or(0);
-    if letters > 0 {
-        session.execute(RECOUNT, params![found.number, due_at])?;
+    if found.letters > 0 {
+        session.execute(RECOUNT, params![found.number, row.due_at.map(|at| at.0)])?;
     }
     if found.status != row.status.as_str() {
         count(session, found.tenant, &found.status, -1)?;
         count(session, found.tenant, row.status.as_str(), 1)?;
     }
     Ok(Appended::New)
+}
+
+fn move_on(session: &Session, found: &Found, row: &Row, head: Head) -> Result<(), Error> {
+    let due_at = row.due_at.map(|at| at.0);
+    session.execute(
+        MOVE_ON,
+        params![
+            found.number,
+            driver(row.driver),
+            row.plan.0,
+            row.revision,
+            row.settled,
+            row.total,
+            row.started_at.map(|at| at.0),
+            row.last_at.0,
+            head.seq,
+            head.hash.0,
+        ],
+    )?;
+    let status = row.status.as_str();
+    if (found.status.as_str(), found.questions, found.due_at) != (status, row.questions, due_at) {
+        session.execute(CHANGE, params![found.number, status, row.questions, due_at])?;
+    }
+    Ok(())
 }
 
 const COUNT: &str = "

@@ -46,7 +46,7 @@ pub(in crate::sqlite) const NEXT: &str = "
     select execution.number, execution.last_at, execution.seq
     from execution indexed by execution_last
     left join worker on worker.number = execution.owner
-    where execution.tenant = ?1 and execution.status = ?2 and execution.last_at < ?3
+    where execution.tenant = ?1 and execution.status = ?2 and execution.ended = 1 and execution.last_at < ?3
         and (execution.last_at, execution.number) > (?4, ?5)
         and execution.letters = 0 and (worker.number is null or worker.until < ?6)
     order by execution.last_at, execution.number
