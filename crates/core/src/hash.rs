@@ -42,6 +42,17 @@ impl Hash {
         Some(Hash(bytes))
     }
 
+    /// The 64 hex digits as ASCII.
+    pub fn hex(&self) -> [u8; 64] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 64];
+        for (at, byte) in self.0.iter().enumerate() {
+            text[at * 2] = DIGITS[usize::from(byte >> 4)];
+            text[at * 2 + 1] = DIGITS[usize::from(byte & 15)];
+        }
+        text
+    }
+
     /// The first twelve hex digits, for people.
     pub fn short(&self) -> String {
         self.to_string()[..12].to_owned()
@@ -58,13 +69,7 @@ fn digit(hex: u8) -> Option<u8> {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut text = [0; 64];
-        for (at, byte) in self.0.iter().enumerate() {
-            text[at * 2] = DIGITS[usize::from(byte >> 4)];
-            text[at * 2 + 1] = DIGITS[usize::from(byte & 15)];
-        }
-        f.write_str(std::str::from_utf8(&text).expect("hex digits are ASCII"))
+        f.write_str(std::str::from_utf8(&self.hex()).expect("hex digits are ASCII"))
     }
 }
 

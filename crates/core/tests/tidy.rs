@@ -21,6 +21,7 @@ const CORE_DEPENDENCIES: &[&str] = &[
     "granit-parser",
     "indexmap",
     "jsonschema",
+    "memchr",
     "serde",
     "serde_json",
     "sha2",

@@ -46,6 +46,16 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Kind; 5] =
         [Kind::IoOnce, Kind::IoForEver, Kind::FullOnce, Kind::FullShortWrite, Kind::SyncError];
+
+    /// Whether it can begin with such an operation.
+    pub fn fits(self, action: Action) -> bool {
+        match self {
+            Kind::IoOnce | Kind::IoForEver => true,
+            Kind::FullOnce => needs_room(action),
+            Kind::FullShortWrite => action == Action::Write,
+            Kind::SyncError => action == Action::Sync,
+        }
+    }
 }
 
 /// Something that was asked of the disk and can fail.
@@ -69,7 +79,10 @@ pub enum Action {
     Truncate,
     Sync,
     Delete,
-    MapSharedMemory,
+    /// Only memory beyond the end of its file needs room.
+    MapSharedMemory {
+        grows: bool,
+    },
 }
 
 impl Disk {
@@ -88,7 +101,15 @@ impl Disk {
         vfs::register();
         // SQLite asks for files by their real names; a directory that is not there yet has no other name.
         let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
-        let state = State { boot: 0, powered: true, history: Vec::new(), faults: Vec::new(), cache };
+        let state = State {
+            boot: 0,
+            powered: true,
+            history: Vec::new(),
+            failures: 0,
+            faults: Vec::new(),
+            dies_at: None,
+            cache,
+        };
         let shared = Arc::new(Shared { directory, state: Mutex::new(state) });
         let mut disks = lock(&DISKS);
         disks.retain(|disk| disk.strong_count() > 0);
@@ -104,6 +125,17 @@ impl Disk {
     /// Everything that was asked for so far, in order.
     pub fn history(&self) -> Vec<Operation> {
         self.shared.state().history.clone()
+    }
+
+    /// How many of them were made to fail.
+    pub fn failures(&self) -> u64 {
+        self.shared.state().failures
+    }
+
+    /// Kills this very process instead of letting it do the n-th operation from now. Nothing is tidied up.
+    pub fn die(&self, at: u64) {
+        let mut state = self.shared.state();
+        state.dies_at = Some(state.history.len() as u64 + at);
     }
 
     /// Plans a fault, beside those already planned.
@@ -196,6 +228,11 @@ impl Place {
         &self.file
     }
 
+    /// How long the file is that SQLite's connections to this one share as memory.
+    pub(crate) fn shared_memory_bytes(&self) -> u64 {
+        std::fs::metadata(cache::beside(&self.file, "-shm")).map_or(0, |found| found.len())
+    }
+
     pub(crate) fn begin(&self, action: Action) -> Turn<'_> {
         let mut state = self.disk.state();
         let verdict = if state.is_dead(self.boot) {
@@ -234,7 +271,9 @@ struct State {
     boot: u64,
     powered: bool,
     history: Vec<Operation>,
+    failures: u64,
     faults: Vec<Planned>,
+    dies_at: Option<u64>,
     cache: Option<Cache>,
 }
 
@@ -254,9 +293,13 @@ impl State {
 
     fn judge(&mut self, action: Action, file: &Arc<Path>) -> Verdict {
         let number = self.history.len() as u64 + 1;
+        if self.dies_at == Some(number) {
+            die();
+        }
         let hit = self.faults.iter().position(|fault| fault.from <= number && fits(fault, action));
         self.history.push(Operation { action, file: file.clone(), failed: hit.is_some() });
         let Some(hit) = hit else { return Verdict::Pass };
+        self.failures += 1;
         if action == Action::Sync
             && let Some(cache) = &mut self.cache
         {
@@ -281,15 +324,18 @@ impl State {
     }
 }
 
+/// Ends the process as `kill -9` does.
+fn die() {
+    let killed = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    panic!("a process can kill itself, and {killed:?}");
+}
+
 fn fits(fault: &Planned, action: Action) -> bool {
-    match fault.kind {
-        Kind::IoOnce | Kind::IoForEver => true,
-        Kind::FullShortWrite if !fault.is_full => action == Action::Write,
-        Kind::FullOnce | Kind::FullShortWrite => {
-            matches!(action, Action::Open { new: true } | Action::Write | Action::MapSharedMemory)
-        }
-        Kind::SyncError => action == Action::Sync,
-    }
+    if fault.is_full { needs_room(action) } else { fault.kind.fits(action) }
+}
+
+fn needs_room(action: Action) -> bool {
+    matches!(action, Action::Open { new: true } | Action::Write | Action::MapSharedMemory { grows: true })
 }
 
 // The codes are those that SQLite's own file system gives in these cases.
@@ -301,14 +347,14 @@ fn code_of_io_error(action: Action) -> c_int {
         Action::Truncate => ffi::SQLITE_IOERR_TRUNCATE,
         Action::Sync => ffi::SQLITE_IOERR_FSYNC,
         Action::Delete => ffi::SQLITE_IOERR_DELETE,
-        Action::MapSharedMemory => ffi::SQLITE_IOERR_SHMMAP,
+        Action::MapSharedMemory { .. } => ffi::SQLITE_IOERR_SHMMAP,
     }
 }
 
 fn code_of_full_disk(action: Action) -> c_int {
     match action {
         Action::Write => ffi::SQLITE_FULL,
-        Action::MapSharedMemory => ffi::SQLITE_IOERR_SHMSIZE,
+        Action::MapSharedMemory { .. } => ffi::SQLITE_IOERR_SHMSIZE,
         other => code_of_io_error(other),
     }
 }

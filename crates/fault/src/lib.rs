@@ -22,8 +22,13 @@
 //! drop what was open, [`Disk::heal`], and open again. Disks of different directories do not know of each
 //! other, so tests may go side by side.
 
+pub mod account;
+pub mod bed;
+pub mod check;
 mod disk;
+pub mod shapes;
 mod vfs;
+pub mod workload;
 
 pub use disk::{Action, Disk, Fault, Kind, Operation};
 pub use vfs::{VFS, register};

@@ -1,8 +1,11 @@
 //! Making entries and payloads small. What comes out is, byte for byte, what went in: hashes are over that.
 //!
-//! Entries are short and alike, so they are compressed against a text of typical entries. That text is part
-//! of the format: it never changes, a better one would get a number of its own.
+//! Entries are short and alike, so they are compressed against a text of typical entries; hashes in them, which
+//! nothing can compress, are written as bytes instead of hex digits first. Both are part of the format of a
+//! database: they never change, better ones would get a mark of their own.
 
+use memchr::memchr;
+use rutter_core::hash::Hash;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use zstd::bulk::{Compressor, Decompressor};
@@ -12,7 +15,8 @@ const ENTRIES: &[u8] = include_bytes!("compress/entries.v1.txt");
 
 /// Every compressed text begins so, and no JSON text does.
 const MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-const LEVEL: i32 = 1;
+/// Fast: what is left of an entry when its hashes are bytes is mostly found in the text of typical ones.
+const LEVEL: i32 = -1;
 const BLOB_LEVEL: i32 = 3;
 
 /// Shorter payloads gain nothing.
@@ -23,6 +27,11 @@ const PAYLOAD_BYTES_MIN: usize = 256;
 #[error("stored bytes cannot be unpacked: {0}")]
 pub struct Damaged(String);
 
+/// Stands for a hash: never in JSON, where control characters are escaped.
+const HASH: u8 = 1;
+const HASH_BYTES: usize = 32;
+const HEX_DIGITS: usize = 2 * HASH_BYTES;
+
 thread_local! {
     // Making one costs as much as compressing a thousand entries.
     static PACK: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
@@ -32,9 +41,9 @@ thread_local! {
 pub fn pack_entry(bytes: &[u8]) -> Vec<u8> {
     let packed = PACK.with_borrow_mut(|slot| {
         if slot.is_none() {
-            *slot = Compressor::with_dictionary(LEVEL, ENTRIES).ok();
+            *slot = Compressor::with_dictionary(LEVEL, &shortened(ENTRIES)?).ok();
         }
-        slot.as_mut().and_then(|compressor| compressor.compress(bytes).ok())
+        slot.as_mut()?.compress(&shortened(bytes)?).ok()
     });
     smaller(packed, bytes)
 }
@@ -45,11 +54,66 @@ pub fn unpack_entry(bytes: &[u8], length_max: usize) -> Result<Cow<'_, [u8]>, Da
     }
     UNPACK.with_borrow_mut(|slot| {
         if slot.is_none() {
-            *slot = Some(Decompressor::with_dictionary(ENTRIES).map_err(damaged)?);
+            let typical =
+                shortened(ENTRIES).ok_or_else(|| Damaged("the typical entries are damaged".to_owned()))?;
+            *slot = Some(Decompressor::with_dictionary(&typical).map_err(damaged)?);
         }
         let unpack = slot.as_mut().expect("it was just made");
-        unpack.decompress(bytes, capacity(bytes, length_max)).map(Cow::Owned).map_err(damaged)
+        let short = unpack.decompress(bytes, capacity(bytes, length_max)).map_err(damaged)?;
+        lengthened(&short, length_max).map(Cow::Owned)
     })
+}
+
+/// Writes hashes as bytes; `None` for a text that could not be told apart from one with hashes in it.
+fn shortened(text: &[u8]) -> Option<Vec<u8>> {
+    if memchr(HASH, text).is_some() {
+        return None;
+    }
+    let mut short = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(quote) = memchr(b'"', rest) {
+        let (before, from) = rest.split_at(quote);
+        short.extend_from_slice(before);
+        match hash_in_quotes(from) {
+            Some(hash) => {
+                short.push(HASH);
+                short.extend_from_slice(&hash.0);
+                rest = &from[HEX_DIGITS + 2..];
+            }
+            None => {
+                short.push(b'"');
+                rest = &from[1..];
+            }
+        }
+    }
+    short.extend_from_slice(rest);
+    Some(short)
+}
+
+fn hash_in_quotes(text: &[u8]) -> Option<Hash> {
+    let digits = text.get(1..=HEX_DIGITS)?;
+    let is_closed = text.get(HEX_DIGITS + 1) == Some(&b'"');
+    Hash::parse(std::str::from_utf8(digits).ok()?).filter(|_| is_closed)
+}
+
+fn lengthened(short: &[u8], length_max: usize) -> Result<Vec<u8>, Damaged> {
+    let cut = || Damaged("it ends within a hash".to_owned());
+    let mut text = Vec::with_capacity(short.len() * 2);
+    let mut rest = short;
+    while let Some(at) = memchr(HASH, rest) {
+        text.extend_from_slice(&rest[..at]);
+        let hash: [u8; HASH_BYTES] =
+            rest.get(at + 1..=at + HASH_BYTES).and_then(|hash| hash.try_into().ok()).ok_or_else(cut)?;
+        text.push(b'"');
+        text.extend_from_slice(&Hash(hash).hex());
+        text.push(b'"');
+        rest = &rest[at + 1 + HASH_BYTES..];
+    }
+    text.extend_from_slice(rest);
+    match text.len() > length_max {
+        true => Err(Damaged("it is longer than an entry may be".to_owned())),
+        false => Ok(text),
+    }
 }
 
 /// Packs a payload, a plan's source, or anything else that is not alike.
@@ -105,6 +169,17 @@ mod tests {
     #[test]
     fn what_comes_out_is_what_went_in() {
         let long = "x".repeat(100_000);
+        let hashes = format!("{{\"a\":\"{}\",\"b\":\"{}\"}}", "0f".repeat(32), "01".repeat(32));
+        for text in [
+            &hashes,
+            "\"0f0f",
+            "\"\"\"",
+            "\u{1}",
+            &format!("\"{}", "ab".repeat(32)),
+            &format!("\"{}\"", "AB".repeat(32)),
+        ] {
+            assert_eq!(&*unpack_entry(&pack_entry(text.as_bytes()), MAX).unwrap(), text.as_bytes());
+        }
         let texts: [&[u8]; 6] =
             [b"", b"{}", b"(\xb5\x2f\xfd not packed", long.as_bytes(), ENTRIES, &[0, 255, 1]];
         for text in texts {

@@ -148,6 +148,7 @@ impl Store {
             session: Session::new(connection),
             space: Space::new(directory, options.free_bytes_min, options.reserve_bytes),
             fence: Arc::clone(&fence),
+            is_stale: false,
             requests,
             on_added: Box::new(move |tenant, count| counting.add(tenant, count)),
         };

@@ -11,6 +11,7 @@ use crate::actor::Actor;
 use crate::hash::Hash;
 use crate::id::{ExecutionId, TenantId};
 use crate::time::Timestamp;
+use memchr::memmem;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -138,12 +139,10 @@ pub fn commitments_in(bytes: &[u8]) -> Vec<Commitment> {
     const HEX: usize = 64;
     let mut commitments = Vec::new();
     let mut rest = bytes;
-    while let Some(at) = rest.iter().position(|byte| *byte == b'{') {
-        rest = &rest[at..];
-        let hex = rest.strip_prefix(BEFORE).and_then(|rest| rest.get(..HEX));
-        let hash = hex.and_then(|hex| std::str::from_utf8(hex).ok()).and_then(Hash::parse);
-        commitments.extend(hash.map(|hash| Commitment { hash }));
-        rest = &rest[1..];
+    while let Some(at) = memmem::find(rest, BEFORE) {
+        rest = &rest[at + BEFORE.len()..];
+        let hex = rest.get(..HEX).and_then(|hex| std::str::from_utf8(hex).ok());
+        commitments.extend(hex.and_then(Hash::parse).map(|hash| Commitment { hash }));
     }
     commitments
 }

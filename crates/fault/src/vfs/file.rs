@@ -186,7 +186,9 @@ unsafe extern "C" fn shm_map(
     unsafe {
         *memory = std::ptr::null_mut();
         let map = || real!(xShmMap(file, region, size, extend, memory));
-        judged(file, Action::MapSharedMemory, map, |_, _| ())
+        let needed = (region as u64 + 1) * size as u64;
+        let grows = extend != 0 && place(file).is_some_and(|place| place.shared_memory_bytes() < needed);
+        judged(file, Action::MapSharedMemory { grows }, map, |_, _| ())
     }
 }
 

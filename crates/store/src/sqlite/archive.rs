@@ -110,6 +110,7 @@ impl Archive {
         if let Some(ledger) = Ledger::find(&self.connection, tenant)? {
             rows.extend(verify::heads(&self.connection, &ledger)?);
             if projections && verdict.is_clean() {
+                rows.extend(projections::integrity(&self.connection)?);
                 rows.extend(projections::differences(&self.connection, &ledger, &self.plans)?);
             }
         }

@@ -34,8 +34,7 @@ impl File {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let connection = self.open(flags)?;
         let careful = || -> rusqlite::Result<String> {
-            let mode: String =
-                connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+            let mode = use_log(&connection)?;
             connection.pragma_update(None, "synchronous", "full")?;
             connection.pragma_update(None, "wal_autocheckpoint", 1_000)?;
             connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
@@ -104,6 +103,16 @@ impl File {
         careful().map_err(fault::of)?;
         Ok(connection)
     }
+}
+
+/// Switches to the write-ahead log. SQLite names the new mode before it is written, so the statement has to come to
+/// its end: only then is it known that writing it did not fail, and that the old mode is not still in force.
+fn use_log(connection: &Connection) -> rusqlite::Result<String> {
+    let mut statement = connection.prepare("pragma journal_mode = wal")?;
+    let mut rows = statement.query([])?;
+    let mode = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?.get(0)?;
+    while rows.next()?.is_some() {}
+    Ok(mode)
 }
 
 pub(super) fn check_engine() -> Result<(), Error> {

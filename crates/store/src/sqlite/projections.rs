@@ -22,6 +22,21 @@ const LETTERS: &str = "
     left join letter on letter.execution = execution.number
     where execution.number = ?1";
 
+/// Problems of the file that are listed.
+const INTEGRITY: &str = "pragma integrity_check(10)";
+
+/// Whether the file is what SQLite wrote, and every index what its table says.
+pub(super) fn integrity(connection: &Connection) -> Result<Vec<String>, Error> {
+    let rows = || -> rusqlite::Result<Vec<String>> {
+        let mut statement = connection.prepare(INTEGRITY)?;
+        let rows = statement.query_map([], |row| row.get(0))?;
+        rows.collect()
+    };
+    let mut found = rows().map_err(fault::of)?;
+    found.retain(|found| found != "ok");
+    Ok(found)
+}
+
 /// Replays every execution of a tenant; returns what differs, in words.
 pub(super) fn differences(
     connection: &Connection,

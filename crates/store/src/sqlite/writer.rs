@@ -77,6 +77,8 @@ pub(super) struct Writer {
     pub session: Session,
     pub space: Space,
     pub fence: Fence,
+    /// The connection failed and could not be opened again so far.
+    pub is_stale: bool,
     pub requests: mpsc::Receiver<Box<dyn Write>>,
     /// Told how many entries were added to which tenant's ledger.
     pub on_added: Box<dyn Fn(i64, u64) + Send>,
@@ -87,6 +89,13 @@ struct Failed {
     error: Error,
     kind: Kind,
     committing: bool,
+}
+
+impl Failed {
+    /// A commit for which there was no room did not happen; about any other nobody knows.
+    fn may_have_happened(&self) -> bool {
+        self.committing && self.kind != Kind::Full
+    }
 }
 
 const BEGIN: &str = "begin immediate";
@@ -128,7 +137,11 @@ impl Writer {
             return batch.into_iter().for_each(|write| write.answer(Some(error.clone())));
         }
         let mut batch = self.space.admit(batch);
-        match self.commit(&mut batch, false) {
+        let was_stale = self.is_stale;
+        if let Err(error) = self.reopen_if_stale() {
+            return batch.into_iter().for_each(|write| write.answer(Some(error.clone())));
+        }
+        match self.commit(&mut batch, was_stale) {
             Ok(()) => {
                 self.truncate_log();
                 batch.into_iter().for_each(|write| write.answer(None));
@@ -186,9 +199,11 @@ impl Writer {
         let mut failed = failed;
         self.give_up_transaction(&failed);
         for write in batch {
-            let answer = match self.fenced() {
+            let is_open = failed.may_have_happened();
+            let blocked = self.fenced().or_else(|| self.is_stale.then(|| failed.error.clone()));
+            let answer = match blocked {
                 // What the failed commit held is unknown; what had not come that far is not there.
-                Some(_) if failed.committing => Some(Error::Unknown(failed.error.to_string())),
+                Some(_) if is_open => Some(Error::Unknown(failed.error.to_string())),
                 Some(error) => Some(error),
                 None if self.space.refuses(&*write) && !failed.committing => Some(failed.error.clone()),
                 None => {
@@ -199,8 +214,8 @@ impl Writer {
                         Ok(()) => write.answer(None),
                         Err(again) => {
                             self.give_up_transaction(&again);
-                            let unknown = again.committing && again.kind != Kind::Full;
-                            write.answer(Some(match unknown {
+                            // Not even that it was there could be made sure.
+                            write.answer(Some(match is_open || again.may_have_happened() {
                                 true => Error::Unknown(again.error.to_string()),
                                 false => again.error.clone(),
                             }));
@@ -230,11 +245,26 @@ impl Writer {
             Kind::ReadOnly => return self.set_fence(failed.error.clone()),
             Kind::Io => {}
         }
+        self.is_stale = true;
+        // If it does not succeed, the next request tries again: a full disk may have room by then.
+        let _ = self.reopen_if_stale();
+    }
+
+    fn reopen_if_stale(&mut self) -> Result<(), Error> {
+        if !self.is_stale {
+            return Ok(());
+        }
         match self.file.writer() {
-            Ok(connection) => self.session = Session::new(connection),
+            Ok(connection) => {
+                self.session = Session::new(connection);
+                self.is_stale = false;
+                Ok(())
+            }
+            Err(error @ (Error::Io(_) | Error::DiskFull(_))) => Err(error),
             Err(error) => {
                 let reason = format!("the database cannot be opened again ({error}); restart to go on");
-                self.set_fence(Error::ReadOnly(reason));
+                self.set_fence(Error::ReadOnly(reason.clone()));
+                Err(Error::ReadOnly(reason))
             }
         }
     }

@@ -41,7 +41,7 @@ fn executions_opened_meanwhile_are_neither_skipped_nor_doubled() {
         stage.save("acme", "plan_2", &tagged, 1);
         let opened = |number: u32, at: i64| {
             let mut pen = stage.open_of("acme", "plan_2", &tagged, &format!("exec_{number}"), at);
-            pen.row.status = if number % 2 == 0 { Status::Failed } else { Status::Pending };
+            pen.row.status = if number.is_multiple_of(2) { Status::Failed } else { Status::Pending };
             pen.note("noted", json!(1));
         };
         // All at the same time, or at two times: the second key decides.

@@ -47,7 +47,8 @@ impl<'a> Requests<'a> {
         };
         Requests {
             both,
-            chance: Chance::new(seed),
+            // Neighbouring seeds share a stream; what is drawn from them does not.
+            chance: Chance::new(Chance::new(seed).draw()),
             now: Timestamp(1_000),
             plans: (0..4).map(plan).collect(),
             pens: Vec::new(),
@@ -58,13 +59,13 @@ impl<'a> Requests<'a> {
     }
 
     pub fn next(&mut self) {
-        self.now = self.now.plus(Millis(self.chance.below(4)));
+        self.now = self.now.plus(Millis(self.chance.below(3)));
         match self.chance.below(40) {
             0..=3 => self.save(),
             4..=8 => self.open(),
-            9 => self.renew(),
-            10..=12 => self.claim(),
-            13..=23 => self.append(),
+            9..=11 => self.renew(),
+            12..=15 => self.claim(),
+            16..=23 => self.append(),
             24..=26 => self.post(),
             27 => self.release(),
             28..=29 => self.load(),
@@ -180,7 +181,7 @@ impl<'a> Requests<'a> {
     }
 
     fn renew(&mut self) {
-        let (name, until) = (worker(self.name(&WORKERS)), self.now.plus(Millis(self.chance.below(30))));
+        let (name, until) = (worker(self.name(&WORKERS)), self.now.plus(Millis(self.chance.below(12))));
         self.both.ask(&("renew", &name, until), |store| store.renew(&name, until));
     }
 

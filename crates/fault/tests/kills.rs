@@ -1,0 +1,173 @@
+//! Processes that are killed: at every operation of the disk, and at random moments with several threads at work.
+
+use rutter_core::time::Timestamp;
+use rutter_fault::account::{Account, Note};
+use rutter_fault::bed::{directory, open, play_all, some};
+use rutter_fault::check::check;
+use rutter_fault::shapes::Shape;
+use rutter_fault::workload::carry_out;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{RwLock, mpsc};
+
+/// One of so many operations is tried every time; `RUTTER_EVERY=1` tries all.
+const STRIDE: usize = 6;
+const SIGKILL: i32 = 9;
+
+#[test]
+fn a_process_may_die_before_any_operation() {
+    let cases = Shape::ALL.into_iter().flat_map(|shape| {
+        let operations = operations(shape);
+        some(1..=operations, STRIDE).into_iter().map(move |at| (shape, at))
+    });
+    let cases: Vec<(Shape, u64)> = cases.collect();
+    let name = |(shape, at): &(Shape, u64)| format!("{shape:?}-{at}");
+    let deaths = play_all(&cases, name, |(shape, at)| {
+        let directory = directory();
+        let mut account = Account::default();
+        let words = [(*shape as u64).to_string(), "die".to_owned(), at.to_string()];
+        let ended = listen(directory.path(), &words, None, &mut account)?;
+        go_on(&mut account, directory.path(), 1_000)?;
+        Ok((ended.signal() == Some(SIGKILL), account.acknowledged()))
+    });
+    let died = deaths.iter().filter(|(died, _)| *died).count();
+    println!("{died} of {} processes died in the middle", deaths.len());
+    assert!(died * 10 >= deaths.len() * 9, "only {died} died");
+}
+
+/// Lives in one directory, one after the other, each killed.
+const LIVES: u64 = 10;
+const DIRECTORIES: u64 = 20;
+/// A life is looked at from outside only now and then: the next one has to cope with what it finds, too.
+const LOOK_EVERY: u64 = 3;
+const THREADS: &str = "3";
+/// The longest life, in lines told.
+const NOTES_MAX: u64 = 150;
+
+#[test]
+fn a_process_may_be_killed_at_any_moment() {
+    let seeds: Vec<u64> = (1..=DIRECTORIES).collect();
+    let lives = play_all(
+        &seeds,
+        |seed| format!("seed-{seed}"),
+        |seed| {
+            let directory = directory();
+            let mut account = Account::default();
+            for life in 1..=LIVES {
+                let words = [life.to_string(), THREADS.to_owned()];
+                let moment = 1 + mixed(seed * LIVES + life) % NOTES_MAX;
+                let ended = listen(directory.path(), &words, Some(moment), &mut account)?;
+                if ended.signal() != Some(SIGKILL) {
+                    return Err(format!("life {life} ended by itself: {ended}"));
+                }
+                if life % LOOK_EVERY == 0 || life == LIVES {
+                    let store = open(directory.path()).map_err(|error| format!("life {life}: {error:?}"))?;
+                    check(&account, &store, directory.path())
+                        .map_err(|broken| format!("life {life}: {broken}"))?;
+                }
+            }
+            go_on(&mut account, directory.path(), 1_000 * 1_000_000_000)?;
+            Ok(account.acknowledged())
+        },
+    );
+    let total: usize = lives.iter().sum();
+    println!("{} kills, {total} acknowledgements", lives.len() as u64 * LIVES);
+    assert!(total as u64 > lives.len() as u64 * LIVES, "hardly anything was acknowledged between the kills");
+}
+
+#[test]
+fn a_second_process_is_told_who_has_the_store() {
+    let directory = directory();
+    let start = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_torture"));
+        command.arg(directory.path()).args(["1", "1"]).stdin(Stdio::null());
+        let _nobody_has_a_store_open = FORKING.write().unwrap();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut owner = start();
+    let mut lines = BufReader::new(owner.stdout.take().unwrap());
+    lines.read_line(&mut String::new()).unwrap();
+    let mut second = start();
+    let mut said = String::new();
+    second.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(!second.wait().unwrap().success());
+    assert!(
+        said.starts_with("store.locked: ") && said.contains(&format!("process {} ", owner.id())),
+        "{said}"
+    );
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    open(directory.path()).expect("a dead process holds nothing");
+}
+
+/// For a moment a new process has all locks of its parent, and a store that was closed meanwhile seems to be in use.
+static FORKING: RwLock<()> = RwLock::new(());
+
+/// Starts a process and keeps its account; kills it after so many lines.
+fn listen(
+    directory: &Path,
+    words: &[String],
+    kill_after: Option<u64>,
+    account: &mut Account,
+) -> Result<ExitStatus, String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_torture"));
+    command.arg(directory).args(words).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = {
+        let _nobody_has_a_store_open = FORKING.write().map_err(|error| error.to_string())?;
+        command.spawn().map_err(|error| error.to_string())?
+    };
+    let stdout = child.stdout.take().ok_or("a process has a stdout")?;
+    // The pipe must be emptied while the process is at work, or it waits.
+    let (send, lines) = mpsc::channel::<String>();
+    let reader = std::thread::spawn(move || {
+        let mut stdout = BufReader::new(stdout);
+        loop {
+            let mut line = String::new();
+            match stdout.read_line(&mut line) {
+                Ok(1..) => drop(send.send(line)),
+                _ => return,
+            }
+        }
+    });
+    if let Some(notes) = kill_after {
+        for line in lines.iter().take(notes as usize) {
+            account.take(Note::read(&line).ok_or_else(|| format!("{line:?} is not a note"))?);
+        }
+        child.kill().map_err(|error| error.to_string())?;
+    }
+    let ended = child.wait().map_err(|error| error.to_string())?;
+    reader.join().map_err(|_| "reading from a pipe does not panic")?;
+    lines.iter().filter_map(|line| Note::read(&line)).for_each(|note| account.take(note));
+    account.end_of_life();
+    Ok(ended)
+}
+
+/// Looks at what was left, and carries it on.
+fn go_on(account: &mut Account, directory: &Path, begin: i64) -> Result<(), String> {
+    let _nobody_forks = FORKING.read().map_err(|error| error.to_string())?;
+    let store = open(directory).map_err(|error| format!("cannot be opened after a kill: {error:?}"))?;
+    check(account, &store, directory)?;
+    let begin = Timestamp(begin + 1_000_000);
+    let ended = carry_out(&store, "afterwards", begin, &[Shape::Chain], &mut |note| account.take(note));
+    ended.map_err(|error| format!("takes no work after a kill: {error:?}"))?;
+    check(account, &store, directory).map(|_| ())
+}
+
+fn operations(shape: Shape) -> u64 {
+    let directory = directory();
+    let disk = rutter_fault::Disk::new(directory.path());
+    let store = open(directory.path()).unwrap();
+    carry_out(&store, "first", Timestamp(1_000), &[shape], &mut |_| ()).unwrap();
+    drop(store);
+    disk.operations()
+}
+
+/// A number that looks like chance (splitmix64).
+fn mixed(seed: u64) -> u64 {
+    let mut mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
