@@ -90,6 +90,8 @@ fn a_database_in_use_can_be_read_and_not_changed() {
         &kept,
         &[
             &["db", "migrate"],
+            &["db", "clean", "--older-than", "1d", "--yes"],
+            &["journal", "erase", "exec_2-order", "--reason", "to try it", "--yes", "--json"],
             &["db", "restore", "data/rutter.db", "--replace", "--reason", "to try it"],
             &["journal", "verify"],
         ],
