@@ -12,7 +12,7 @@ pub(crate) fn run(args: &MigrateArgs, terminal: &Terminal) -> anyhow::Result<Exi
     let config = store::config(&args.store)?;
     let Migrated { from, to } = pending(&config.directory)?;
     let place = config.directory.display().to_string();
-    if !args.check {
+    if !args.check && from < to {
         // Opening it does what is missing.
         Store::open(store::options(&config))?;
     }

@@ -14,7 +14,7 @@ use rutter_core::port::journal::{
 };
 use rutter_core::time::Timestamp;
 use rutter_store::{Options, Store, wait};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -24,6 +24,7 @@ use std::sync::Arc;
 /// The one commands take when no other is named.
 const TENANT: &str = "default";
 const FREE_BYTES_MIN: u64 = 16 << 20;
+const HEAD_START_MS: i64 = 60_000;
 /// More executions than are ever due at once.
 const CLAIMED_MAX: u32 = 100;
 
@@ -37,13 +38,26 @@ pub(crate) struct Book {
     directory: PathBuf,
     /// There is none only while a process dies and the next one begins.
     store: RefCell<Option<Store>>,
+    /// The demo's own clock, which jumps over the time until a retry.
+    time: Cell<Timestamp>,
 }
 
 impl Book {
     pub(crate) fn open(directory: &Path) -> anyhow::Result<Rc<Book>> {
-        let book = Book { directory: directory.to_owned(), store: RefCell::new(None) };
+        // Begins a little ago, so that nothing has happened in the future when the demo is over.
+        let time = Cell::new(Timestamp(clock::now().0 - HEAD_START_MS));
+        let book = Book { directory: directory.to_owned(), store: RefCell::new(None), time };
         book.open_again()?;
         Ok(Rc::new(book))
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.time.get()
+    }
+
+    /// Lets time pass until then; it never goes back.
+    pub(crate) fn pass_until(&self, when: Timestamp) {
+        self.time.set(self.now().max(when));
     }
 
     /// Forgets everything that is not on the disk.
@@ -71,7 +85,7 @@ impl Book {
 /// The journal of one execution.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    book: Rc<Book>,
+    pub(crate) book: Rc<Book>,
     identity: Identity,
     chain: Chain,
     lease: Lease,
@@ -127,9 +141,10 @@ impl Journal {
     }
 
     /// The same for a process that is to go on writing: what was in memory is forgotten.
-    pub(crate) fn recover(&mut self, now: Timestamp) -> anyhow::Result<Execution> {
+    pub(crate) fn recover(&mut self) -> anyhow::Result<Execution> {
         self.book.open_again()?;
-        let claim = Claim { worker: WorkerId::new("demo-again"), now, limit: CLAIMED_MAX };
+        let worker = WorkerId::new("demo-again");
+        let claim = Claim { worker, now: self.book.now(), limit: CLAIMED_MAX };
         let leases = self.book.with(|store| wait(store.claim(claim)))?;
         let lease = leases.into_iter().find(|lease| lease.identity == self.identity);
         self.lease = lease.context("the execution was not due after the crash")?;

@@ -4,7 +4,6 @@ use super::journal::{Book, Journal, identity};
 use super::narrate::Narrator;
 use super::teller::Teller;
 use super::tools::Tools;
-use crate::clock;
 use anyhow::{Context, bail};
 use rutter_core::actor::Actor;
 use rutter_core::execution::Execution;
@@ -16,7 +15,7 @@ use rutter_core::hash::Hash;
 use rutter_core::id::PartId;
 use rutter_core::journal::event::Record;
 use rutter_core::plan::{Driver, Plan};
-use rutter_core::time::Timestamp;
+use rutter_core::time::Millis;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -24,6 +23,8 @@ use std::sync::Arc;
 
 /// Calls are played one after the other, so there is always room for more.
 const ROOM: u32 = 100;
+/// Between two things that happen.
+const TICK: Millis = Millis(1);
 
 #[derive(Debug)]
 pub(crate) struct Stage<'a> {
@@ -33,8 +34,6 @@ pub(crate) struct Stage<'a> {
     pub(crate) tools: Tools,
     narrator: Narrator,
     calls: VecDeque<ToolCall>,
-    /// The demo's own clock: it starts now, and jumps over the time until a retry.
-    now: Timestamp,
 }
 
 impl<'a> Stage<'a> {
@@ -45,14 +44,14 @@ impl<'a> Stage<'a> {
         inputs: Value,
         tools: Tools,
     ) -> anyhow::Result<Stage<'a>> {
-        let now = clock::now();
+        book.pass_until(book.now().plus(TICK));
         teller.set_names(plan.steps.iter().map(|step| step.id.as_str().len()).max().unwrap_or(0));
         let identity = identity(name);
-        let opened = opening(plan, driver, Arc::new(inputs), &identity.execution, person(), now)?;
+        let opened = opening(plan, driver, Arc::new(inputs), &identity.execution, person(), book.now())?;
         let execution = Execution::open(identity, &opened)?;
         let journal = Journal::open(book, plan, &execution, &opened)?;
         let (narrator, calls) = (Narrator::default(), VecDeque::new());
-        Ok(Stage { teller, execution, journal, tools, narrator, calls, now })
+        Ok(Stage { teller, execution, journal, tools, narrator, calls })
     }
 
     /// Takes an input; none of the story's is refused unless it says so.
@@ -65,8 +64,9 @@ impl<'a> Stage<'a> {
 
     /// Takes an input, or says why not. What is decided is on the disk before any call is made.
     pub(crate) fn offer(&mut self, actor: &Actor, input: Input) -> anyhow::Result<Option<Refusal>> {
-        self.now.0 += 1;
-        let moment = Moment { now: self.now, room: ROOM };
+        let book = &self.journal.book;
+        book.pass_until(book.now().plus(TICK));
+        let moment = Moment { now: book.now(), room: ROOM };
         let decision = match self.execution.decide(actor, input, moment) {
             Ok(decision) => decision,
             Err(Error::Refused(refusal)) => return Ok(Some(refusal)),
@@ -85,7 +85,7 @@ impl<'a> Stage<'a> {
                 let waits_for_time =
                     matches!(self.execution.status(), Status::Running | Status::Compensating);
                 match self.execution.wake_at().filter(|_| waits_for_time) {
-                    Some(when) => self.now = self.now.max(when),
+                    Some(when) => self.journal.book.pass_until(when),
                     None => return Ok(Played::ToItsRest),
                 }
                 self.give(&Actor::rutter(), Input::Wake)?;
@@ -105,7 +105,7 @@ impl<'a> Stage<'a> {
     /// The process dies and another takes over: all it has is the database.
     pub(crate) fn crash_and_recover(&mut self) -> anyhow::Result<()> {
         self.calls.clear();
-        self.execution = self.journal.recover(self.now)?;
+        self.execution = self.journal.recover()?;
         self.give(&Actor::rutter(), Input::Recovered)
     }
 

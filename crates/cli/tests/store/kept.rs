@@ -1,7 +1,5 @@
 //! A database to try commands on: the one the demo keeps.
 
-#![allow(dead_code, reason = "two test programs share this file, and each uses a part of it")]
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -28,16 +28,28 @@ use std::collections::HashMap;
 /// What takes the lines.
 pub(super) type Each<'a> = dyn FnMut(Line) -> Result<(), Error> + 'a;
 
-/// The keys that signed this ledger: a restored one has another name, and what signed the old one does not count.
+/// All keys but those that signed only what ledgers were before a restore. One that signed nothing is shown too:
+/// it is not the one that was written.
 const SIGNERS: &str = "
+    with signed as not materialized (
+        select signer.key, checkpoint.tenant, checkpoint.epoch
+        from signer
+        join checkpoint
+            on instr(note, char(10) || '— ' || substr(key, 1, instr(key, '+') - 1) || ' ') > 0
+    )
     select key
     from signer
     where exists (
-        select 1
-        from checkpoint
-        where tenant = ?1 and epoch = ?2
-            and instr(note, char(10) || '— ' || substr(key, 1, instr(key, '+') - 1) || ' ') > 0
-    )
+            select 1
+            from signed
+            where signed.key = signer.key and signed.tenant = ?1 and signed.epoch = ?2
+        )
+        or not exists (
+            select 1
+            from signed
+            join tenant on tenant.number = signed.tenant
+            where signed.key = signer.key and signed.epoch < tenant.epoch
+        )
     order by key";
 const CHECKPOINTS: &str = "select size, note from checkpoint where tenant = ?1 and epoch = ?2 order by size";
 const ENTRIES: &str = "
