@@ -105,18 +105,15 @@ create table execution (
     epoch integer not null,
     owner integer references worker,
     letters integer not null default 0,
-    ended integer not null as (status in ('completed', 'partial', 'failed', 'cancelled', 'compensated')),
     unique (tenant, id)
 ) strict;
--- For executions(): newest first, of a tenant, by status, by plan, and those that wait for somebody.
+-- For executions(): newest first, of a tenant, by status, by plan, and those that wait for somebody. For clean(): by status.
 create index execution_opened on execution (tenant, opened_at);
 create index execution_status on execution (tenant, status, opened_at);
 create index execution_plan on execution (plan, opened_at);
 create index execution_asking on execution (tenant, opened_at) where questions > 0;
 -- For claim(): what is due.
 create index execution_due on execution (due_at) where due_at is not null;
--- For clean(): what has ended and has not been touched for long. What is open changes too often to be in it.
-create index execution_last on execution (tenant, status, last_at) where ended = 1;
 
 -- For executions(): by tag.
 create table execution_tag (
@@ -144,8 +141,9 @@ create table entry (
     seq integer,
     tenant integer,
     at integer,
-    kind integer references kind,
-    actor integer references actor,
+    -- Numbers of `kind` and `actor`; not declared, because looking them up again for each entry costs as much as writing it.
+    kind integer,
+    actor integer,
     hash blob not null,
     bytes blob,
     check ((execution is null) = (bytes is null))

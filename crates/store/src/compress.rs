@@ -91,9 +91,9 @@ fn shortened(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn hash_in_quotes(text: &[u8]) -> Option<Hash> {
-    let digits = text.get(1..=HEX_DIGITS)?;
-    let is_closed = text.get(HEX_DIGITS + 1) == Some(&b'"');
-    Hash::parse(std::str::from_utf8(digits).ok()?).filter(|_| is_closed)
+    // Most texts are not that long, or go on; that is seen first.
+    let digits = text.get(1..=HEX_DIGITS).filter(|_| text.get(HEX_DIGITS + 1) == Some(&b'"'))?;
+    Hash::parse(std::str::from_utf8(digits).ok()?)
 }
 
 fn lengthened(short: &[u8], length_max: usize) -> Result<Vec<u8>, Damaged> {

@@ -15,6 +15,11 @@ const OLDEST_NAME: &str = "3.51.3";
 const APPLICATION: i32 = 0x5255_5452;
 
 const STATEMENTS_MAX: usize = 128;
+/// The log is moved into the database when it has so many pages. Pages that change often are then moved once for
+/// many changes.
+const LOG_PAGES: i64 = 4_000;
+/// What the writer keeps of the database in memory: the newest pages of each table and index.
+const CACHE_KIB: i64 = 16 << 10;
 /// How long a statement waits for another connection.
 pub(super) const WAIT: std::time::Duration = std::time::Duration::from_secs(5);
 /// The longest thing stored is a large payload; nothing that arrives may be longer than this.
@@ -36,7 +41,8 @@ impl File {
         let careful = || -> rusqlite::Result<String> {
             let mode = use_log(&connection)?;
             connection.pragma_update(None, "synchronous", "full")?;
-            connection.pragma_update(None, "wal_autocheckpoint", 1_000)?;
+            connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+            connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
             connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
             // What is erased is overwritten, not only forgotten.
             connection.pragma_update(None, "secure_delete", true)?;

@@ -24,8 +24,8 @@ pub(super) struct Found {
     pub tenant: i64,
     pub head: Head,
     pub epoch: u64,
-    /// The worker that holds it.
-    pub owner: Option<String>,
+    /// The number of the worker that holds it.
+    pub owner: Option<i64>,
     status: String,
     questions: u32,
     due_at: Option<i64>,
@@ -36,9 +36,8 @@ pub(super) struct Found {
 }
 
 const FIND: &str = "
-    select execution.number, seq, head, epoch, worker.name, status, questions, due_at, letters, plan, hash
+    select number, seq, head, epoch, owner, status, questions, due_at, letters, plan, hash
     from execution
-    left join worker on worker.number = execution.owner
     where tenant = ?1 and id = ?2";
 
 /// Finds an execution; one of another tenant looks like one that does not exist.
@@ -72,8 +71,9 @@ pub(super) fn find(session: &mut Session, identity: &Identity) -> Result<Found, 
 }
 
 /// Refuses a lease that is not the newest, or was given back.
-pub(super) fn check_lease(found: &Found, lease: &Lease) -> Result<(), Error> {
-    match found.owner.as_deref() == Some(lease.worker.as_str()) && found.epoch == lease.epoch {
+pub(super) fn check_lease(session: &mut Session, found: &Found, lease: &Lease) -> Result<(), Error> {
+    let worker = session.find_worker(&lease.worker)?;
+    match worker.is_some() && found.owner == worker && found.epoch == lease.epoch {
         true => Ok(()),
         false => Err(Error::Fenced { execution: lease.identity.execution.clone(), epoch: found.epoch }),
     }
@@ -219,7 +219,7 @@ const RECOUNT: &str = "
 pub(super) fn append(session: &mut Session, more: &More) -> Result<Appended, Error> {
     let More { lease, expected, entries, row, consumed } = more;
     let found = find(session, &lease.identity)?;
-    check_lease(&found, lease)?;
+    check_lease(session, &found, lease)?;
     if found.head != *expected {
         if entries::are_there(session, found.number, entries)? {
             return Ok(Appended::Already);

@@ -95,7 +95,7 @@ impl KeyRing {
         let mut last = self.last()?;
         last.insert(tenant.clone(), note.to_string());
         let text = serde_json::to_string_pretty(&last).expect("notes are texts");
-        write_whole(&self.directory.join(LAST), 0o644, &text)
+        replace(&self.directory.join(LAST), 0o644, &text)
     }
 
     /// Forgets what was signed before; only a ledger with a new name may.
@@ -136,15 +136,21 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Writes a file so that it is there whole or not at all.
+/// Writes a file so that it is there whole or not at all, and stays there.
 fn write_whole(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
+    replace(path, mode, text)?;
+    let synced = path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all());
+    synced.map_err(|error| failed(path, &error))
+}
+
+/// Writes a file so that it has the old content or the new.
+fn replace(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
     let fresh = path.with_extension("new");
     let write = || -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&fresh)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&fresh, path)?;
-        path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+        fs::rename(&fresh, path)
     };
     write().map_err(|error| failed(path, &error))
 }

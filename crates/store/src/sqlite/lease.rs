@@ -10,7 +10,6 @@ use rutter_core::port::Error;
 use rutter_core::port::journal::{Claim, Lease};
 use rutter_core::time::Timestamp;
 
-const WORKER: &str = "select number from worker where name = ?1";
 const NEW_WORKER: &str = "insert into worker (name, until) values (?1, ?2) returning number";
 const RENEW: &str = "
     insert into worker (name, until)
@@ -28,8 +27,8 @@ pub(super) const TAKE: &str = "update execution set owner = ?2, epoch = epoch + 
 const GIVE_BACK: &str = "update execution set owner = null where number = ?1";
 
 /// A worker by its name. One that never said how long it lives is believed to be dead.
-pub(super) fn worker(session: &Session, name: &WorkerId) -> Result<i64, Error> {
-    if let Some(number) = session.one(WORKER, [name.as_str()])? {
+pub(super) fn worker(session: &mut Session, name: &WorkerId) -> Result<i64, Error> {
+    if let Some(number) = session.find_worker(name)? {
         return Ok(number);
     }
     let number = session.one(NEW_WORKER, params![name.as_str(), i64::MIN])?;
@@ -41,7 +40,7 @@ pub(super) fn renew(session: &Session, name: &WorkerId, until: Timestamp) -> Res
     Ok(())
 }
 
-pub(super) fn claim(session: &Session, claim: &Claim) -> Result<Vec<Lease>, Error> {
+pub(super) fn claim(session: &mut Session, claim: &Claim) -> Result<Vec<Lease>, Error> {
     let owner = worker(session, &claim.worker)?;
     let due = || -> rusqlite::Result<Vec<(i64, String, String, u64)>> {
         let mut statement = session.connection.prepare_cached(DUE)?;
@@ -65,7 +64,7 @@ pub(super) fn release(session: &mut Session, lease: &Lease) -> Result<(), Error>
     if found.owner.is_none() && found.epoch == lease.epoch {
         return Ok(());
     }
-    check_lease(&found, lease)?;
+    check_lease(session, &found, lease)?;
     session.execute(GIVE_BACK, [found.number])?;
     Ok(())
 }

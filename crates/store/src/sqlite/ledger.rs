@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 /// A checkpoint is signed when so many entries are not covered by one, or the oldest of them is so old.
 pub const CHECKPOINT_ENTRIES: u64 = 1_000;
 pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
+/// A busy ledger is not signed more often than this: each signature costs syncs that writers wait for.
+pub const CHECKPOINT_PAUSE: Duration = Duration::from_millis(200);
 
 /// A ledger by its tenant.
 #[derive(Clone, Debug)]
@@ -186,6 +188,7 @@ pub(super) struct Uncovered {
 struct State {
     counts: HashMap<i64, (u64, Option<Instant>)>,
     closing: bool,
+    last_signed: Option<Instant>,
 }
 
 impl Uncovered {
@@ -217,6 +220,11 @@ impl Uncovered {
         let mut state = self.state.lock().expect("nobody panics while counting");
         loop {
             let closing = state.closing;
+            let resting = state.last_signed.map(|last| CHECKPOINT_PAUSE.saturating_sub(last.elapsed()));
+            if let Some(rest) = resting.filter(|rest| !closing && !rest.is_zero()) {
+                state = self.changed.wait_timeout(state, rest).expect("nobody panics while counting").0;
+                continue;
+            }
             let due = |(count, since): &(u64, Option<Instant>)| {
                 let old = since.is_some_and(|since| since.elapsed() >= CHECKPOINT_EVERY);
                 closing || *count >= CHECKPOINT_ENTRIES || old
@@ -225,6 +233,7 @@ impl Uncovered {
                 state.counts.iter().find(|(_, pending)| due(pending)).map(|(tenant, _)| *tenant)
             {
                 state.counts.remove(&tenant);
+                state.last_signed = Some(Instant::now());
                 return Some(tenant);
             }
             if closing {

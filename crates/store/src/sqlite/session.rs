@@ -6,12 +6,12 @@ use super::place::{self, Place};
 use rusqlite::{Connection, OptionalExtension, params};
 use rutter_core::actor::{Actor, Party};
 use rutter_core::hash::Hash;
-use rutter_core::id::{ExecutionId, TenantId};
+use rutter_core::id::{ExecutionId, TenantId, WorkerId};
 use rutter_core::journal::chain::Chain;
 use rutter_core::port::Error;
 use std::collections::HashMap;
 
-/// More actors than this are looked up each time.
+/// More actors or workers than this are looked up each time.
 const ACTORS_MAX: usize = 10_000;
 
 /// Everything a request needs to write. What is remembered is true of the transaction under way, so it is
@@ -22,6 +22,7 @@ pub(super) struct Session {
     tenants: HashMap<TenantId, i64>,
     kinds: HashMap<&'static str, i64>,
     actors: HashMap<Actor, i64>,
+    workers: HashMap<WorkerId, i64>,
     /// How many entries each tenant's ledger has.
     sizes: HashMap<i64, u64>,
     /// Entries written since the last look, by tenant; for whoever makes checkpoints.
@@ -34,6 +35,7 @@ const TENANT: &str = "select number from tenant where name = ?1";
 const NEW_TENANT: &str = "insert into tenant (name, origin, head) values (?1, ?2, ?3) returning number";
 const KIND: &str = "select number from kind where name = ?1";
 const NEW_KIND: &str = "insert into kind (name) values (?1) returning number";
+const WORKER: &str = "select number from worker where name = ?1";
 const ACTOR: &str = "select number from actor where party = ?1 and name = ?2";
 const NEW_ACTOR: &str = "insert into actor (party, name) values (?1, ?2) returning number";
 pub(super) const SIZE: &str = "select max(place) from entry where place between ?1 and ?2";
@@ -45,6 +47,7 @@ impl Session {
             tenants: HashMap::new(),
             kinds: HashMap::new(),
             actors: HashMap::new(),
+            workers: HashMap::new(),
             sizes: HashMap::new(),
             added: HashMap::new(),
             log_holds_erased: false,
@@ -56,6 +59,7 @@ impl Session {
         self.tenants.clear();
         self.kinds.clear();
         self.actors.clear();
+        self.workers.clear();
         self.sizes.clear();
         self.added.clear();
     }
@@ -109,6 +113,17 @@ impl Session {
         };
         if self.actors.len() < ACTORS_MAX {
             self.actors.insert(actor.clone(), number);
+        }
+        Ok(number)
+    }
+
+    pub fn find_worker(&mut self, worker: &WorkerId) -> Result<Option<i64>, Error> {
+        if let Some(number) = self.workers.get(worker) {
+            return Ok(Some(*number));
+        }
+        let number = self.one(WORKER, [worker.as_str()])?;
+        if let Some(number) = number.filter(|_| self.workers.len() < ACTORS_MAX) {
+            self.workers.insert(worker.clone(), number);
         }
         Ok(number)
     }

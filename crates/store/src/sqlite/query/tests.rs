@@ -267,7 +267,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         (entries::ACTOR, "sqlite_autoindex_actor_1 (party=? AND name=?)"),
         (entries::PART, "entry_seq (execution=? AND seq>?)"),
         (entries::ENTRY, "entry USING INTEGER PRIMARY KEY (rowid=?)"),
-        (clean::NEXT, "execution_last (tenant=? AND status=? AND last_at>"),
+        (clean::NEXT, "execution_status (tenant=? AND status=? AND opened_at>"),
         (clean::STILL, "execution USING INTEGER PRIMARY KEY (rowid=?)"),
         (clean::UNINDEX, "entry_seq (execution=?)"),
         (clean::HASHES_ONLY, "entry_seq (execution=?)"),

@@ -42,14 +42,16 @@ pub(super) struct Batch {
 
 pub(super) const BEGINNING: Key = (i64::MIN, i64::MIN);
 
+/// What was not touched since was not opened since either.
 pub(in crate::sqlite) const NEXT: &str = "
-    select execution.number, execution.last_at, execution.seq
-    from execution indexed by execution_last
+    select execution.number, execution.opened_at, execution.seq
+    from execution indexed by execution_status
     left join worker on worker.number = execution.owner
-    where execution.tenant = ?1 and execution.status = ?2 and execution.ended = 1 and execution.last_at < ?3
-        and (execution.last_at, execution.number) > (?4, ?5)
+    where execution.tenant = ?1 and execution.status = ?2 and execution.opened_at < ?3
+        and (execution.opened_at, execution.number) > (?4, ?5)
+        and execution.last_at < ?3
         and execution.letters = 0 and (worker.number is null or worker.until < ?6)
-    order by execution.last_at, execution.number
+    order by execution.opened_at, execution.number
     limit ?7";
 
 /// Finds the next executions that can go; those that somebody holds or has written to cannot.
@@ -63,13 +65,13 @@ pub(super) fn next(connection: &Connection, asked: Asked, after: Key) -> Result<
         rows.collect()
     };
     let (mut executions, mut last, mut entries) = (Vec::new(), after, 0);
-    for (number, last_at, seq) in found().map_err(fault::of)? {
+    for (number, opened_at, seq) in found().map_err(fault::of)? {
         entries += seq;
         if entries > BATCH_ENTRIES_MAX && !executions.is_empty() {
             break;
         }
         executions.push(number);
-        last = (last_at, number);
+        last = (opened_at, number);
     }
     Ok((!executions.is_empty()).then_some(Batch { asked, executions, last }))
 }
