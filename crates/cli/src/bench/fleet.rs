@@ -144,7 +144,7 @@ impl Ship {
                 deadline: Some(Timestamp(self.now + 60_000)),
             }),
         ];
-        if self.attempt % DECISION_EVERY == 0 {
+        if self.attempt.is_multiple_of(DECISION_EVERY) {
             let (decision, reason) = ("go on".to_owned(), "the stock was low, and is not now".to_owned());
             let event = Event::DecisionRecorded { step: None, decision, reason, details: None };
             records.push(Record { actor: Actor::agent("bench"), ..record(event) });

@@ -67,15 +67,16 @@ pub(super) fn post(
 
 /// The letters that wait for an execution, oldest first.
 pub(super) fn of(connection: &Connection, execution: i64) -> Result<Vec<Letter>, Error> {
-    let rows = || -> rusqlite::Result<Vec<(u64, String, String, i64, Vec<u8>)>> {
-        let mut statement = connection.prepare_cached(ALL)?;
-        let rows = statement.query_map([execution], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
-        })?;
-        rows.collect()
-    };
-    let letter = |(number, party, name, at, bytes): (u64, String, String, i64, Vec<u8>)| {
-        Ok(Letter { number, actor: actor_of(&party, &name)?, at: Timestamp(at), bytes })
-    };
-    rows().map_err(fault::of)?.into_iter().map(letter).collect()
+    let mut statement = connection.prepare_cached(ALL).map_err(fault::of)?;
+    let mut rows = statement.query([execution]).map_err(fault::of)?;
+    let mut letters = Vec::new();
+    while let Some(row) = rows.next().map_err(fault::of)? {
+        let get = || -> rusqlite::Result<_> {
+            let (party, name): (String, String) = (row.get(1)?, row.get(2)?);
+            Ok((row.get(0)?, party, name, row.get(3)?, row.get(4)?))
+        };
+        let (number, party, name, at, bytes) = get().map_err(fault::of)?;
+        letters.push(Letter { number, actor: actor_of(&party, &name)?, at: Timestamp(at), bytes });
+    }
+    Ok(letters)
 }

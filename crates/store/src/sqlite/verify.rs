@@ -139,8 +139,10 @@ pub(super) fn heads(connection: &Connection, ledger: &Ledger) -> Result<Vec<Stri
     let mut rows = statement.query([ledger.number]).map_err(fault::of)?;
     let mut differences = Vec::new();
     while let Some(row) = rows.next().map_err(fault::of)? {
-        let get = || -> rusqlite::Result<(String, u64, Vec<u8>, Option<u64>, Option<Vec<u8>>)> {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+        let get = || -> rusqlite::Result<_> {
+            let (id, seq, last_seq): (String, u64, Option<u64>) = (row.get(0)?, row.get(1)?, row.get(3)?);
+            let (head, last_hash): (Vec<u8>, Option<Vec<u8>>) = (row.get(2)?, row.get(4)?);
+            Ok((id, seq, head, last_seq, last_hash))
         };
         let (id, seq, head, last_seq, last_hash) = get().map_err(fault::of)?;
         let head = hash_of(&head)?;
@@ -169,8 +171,9 @@ pub(super) fn tail(connection: &Connection, ledger: &Ledger, count: u64) -> Resu
     let mut statement = connection.prepare_cached(TAIL).map_err(fault::of)?;
     let mut rows = statement.query([from, last]).map_err(fault::of)?;
     while let Some(row) = rows.next().map_err(fault::of)? {
-        let get = || -> rusqlite::Result<(u64, Vec<u8>, Vec<u8>, Option<Vec<u8>>)> {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        let get = || -> rusqlite::Result<_> {
+            let (hash, prev): (Vec<u8>, Option<Vec<u8>>) = (row.get(1)?, row.get(3)?);
+            Ok((row.get::<_, u64>(0)?, hash, row.get::<_, Vec<u8>>(2)?, prev))
         };
         let (seq, hash, packed, prev) = get().map_err(fault::of)?;
         let bytes = compress::unpack_entry(&packed, ENTRY_BYTES_MAX).ok();

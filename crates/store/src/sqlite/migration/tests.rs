@@ -1,3 +1,5 @@
+//! Migrations are applied once, in order and whole, and an unknown one is refused.
+
 use super::*;
 
 const FIRST: Migration = Migration { number: 1, name: "first", sql: "create table one (a integer) strict;" };

@@ -1,3 +1,5 @@
+//! The tree over what is stored is the tree in memory, whatever is kept of it.
+
 use super::*;
 use crate::sqlite::migration;
 use rutter_core::time::Timestamp;
