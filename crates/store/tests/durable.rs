@@ -1,5 +1,7 @@
 //! What was acknowledged is there after a restart, and reads as it was written.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
+
 use rutter_core::actor::Actor;
 use rutter_core::execution::input::{Input, Moment};
 use rutter_core::execution::{Execution, Identity, admit};
