@@ -11,6 +11,7 @@ use crate::id::{ExecutionId, PlanId, TenantId};
 use crate::journal::event::Record;
 use crate::plan::Plan;
 use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -71,6 +72,34 @@ pub struct ExecutionFilter {
     /// Words that all stand in the plan's newest revision, or all in one decision, reason or error of the execution.
     /// Whole words, in any order and case; at least one.
     pub text: Option<String>,
+}
+
+/// The lists people ask for by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum History {
+    /// The newest, whatever became of them.
+    Recent,
+    /// Those that go on, or wait.
+    Incomplete,
+    /// Those that ended without reaching their goal.
+    Failed,
+    Completed,
+    All,
+}
+
+impl History {
+    /// The filter that finds them; [`History::Recent`] and [`History::All`] differ only in how many one asks for.
+    pub fn filter(self) -> ExecutionFilter {
+        let belongs = |status: Status| match self {
+            History::Recent | History::All => false,
+            History::Incomplete => !status.has_ended(),
+            History::Completed => status == Status::Completed,
+            History::Failed => status.has_ended() && status != Status::Completed,
+        };
+        let statuses = Status::ALL.into_iter().filter(|status| belongs(*status)).collect();
+        ExecutionFilter { statuses, ..ExecutionFilter::default() }
+    }
 }
 
 /// From the first on, up to but not including the second.
@@ -156,4 +185,19 @@ pub struct Totals {
     /// Ever written, those of the ledger's own journal and those cleaned up among them.
     pub entries: u64,
     pub plans: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_status_is_in_one_history() {
+        let of = |history: History| history.filter().statuses;
+        for status in Status::ALL {
+            let lists = [History::Incomplete, History::Failed, History::Completed];
+            assert_eq!(lists.into_iter().filter(|list| of(*list).contains(&status)).count(), 1, "{status:?}");
+        }
+        assert_eq!((of(History::Recent), of(History::All)), (vec![], vec![]));
+    }
 }
