@@ -55,7 +55,7 @@ fn of(execution: &str) -> EntryFilter {
     EntryFilter { execution: Some(ExecutionId::new(execution)), ..EntryFilter::default() }
 }
 
-/// Two entries: {"items":[1,2]} and {"about":"the end"}.
+/// Two entries: `{"items":[1,2]}` and `{"about":"the end"}`.
 const ONE: Cleaned = Cleaned { executions: 1, entries: 2, payloads: 2, bytes: 34 };
 
 fn ended_executions_are_removed(store: &dyn Store) {
