@@ -63,13 +63,13 @@ pub(crate) struct StatsArgs {
 
 #[derive(Debug, Options)]
 pub(crate) struct CleanArgs {
-    /// Only executions that nothing happened to for so long, such as 30d [default: what [retention] says]
+    /// Only executions that nothing happened to for so long, such as 30d [default: what the settings say under retention]
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<String>,
     /// Only executions that ended so; may be repeated [default: however they ended]
     #[arg(long = "status", value_name = "STATUS")]
     pub(crate) statuses: Vec<String>,
-    /// What to take away [default: payloads with --older-than, else what [retention] says]
+    /// What to take away [default: payloads with --older-than, else what the settings say under retention]
     #[arg(long, value_enum)]
     pub(crate) what: Option<What>,
     /// Only say what would be removed
