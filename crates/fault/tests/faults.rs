@@ -3,7 +3,7 @@
 use rutter_core::port::Error;
 use rutter_core::time::Timestamp;
 use rutter_fault::account::{Account, Note, Said};
-use rutter_fault::bed::{directory, open, play_all, some};
+use rutter_fault::bed::{directory, open, play_all};
 use rutter_fault::check::check;
 use rutter_fault::shapes::Shape;
 use rutter_fault::workload::{SHAPES, carry_out};
@@ -23,9 +23,6 @@ fn a_healthy_disk_keeps_everything() {
     assert!(account.executions.values().flatten().all(|handed| handed.said == Said::Yes));
     assert!(account.acknowledged() > 100, "{account:?}");
 }
-
-/// One of so many cases is played every time; `RUTTER_EVERY=1` plays all.
-const STRIDE: usize = 4;
 
 #[derive(Debug)]
 struct Case {
@@ -83,7 +80,7 @@ fn whatever_fails_nothing_acknowledged_is_lost() {
     println!("{} cases", played.len());
 }
 
-/// Every operation of one execution and of closing, with every fault that can hit it; or a part of them. Opening is
+/// Every operation of one execution and of closing, with every fault that can hit it. Opening is
 /// the same for all shapes, and once is enough.
 fn cases(shape: Shape) -> Vec<Case> {
     let directory = directory();
@@ -98,9 +95,7 @@ fn cases(shape: Shape) -> Vec<Case> {
             (1..).zip(&history).skip(opening).filter(move |(_, operation)| kind.fits(operation.action));
         hits.map(move |(at, _)| Case { shape, kind, at }).collect::<Vec<_>>()
     };
-    // There are few syncs, and each matters.
-    let stride = |kind| if kind == Kind::SyncError { 1 } else { STRIDE };
-    Kind::ALL.into_iter().flat_map(|kind| some(cases(kind), stride(kind))).collect()
+    Kind::ALL.into_iter().flat_map(cases).collect()
 }
 
 fn play(case: &Case) -> Result<Played, String> {
