@@ -2,7 +2,7 @@
 
 use crate::account::{Account, Handed, Said};
 use crate::vfs;
-use crate::workload::{TENANT, text_of, wait};
+use crate::workload::{TENANT, text_of};
 use rusqlite::{Connection, OpenFlags};
 use rutter_core::execution::row::Row;
 use rutter_core::execution::{Execution, Identity};
@@ -10,8 +10,8 @@ use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, TenantId};
 use rutter_core::port::Error;
 use rutter_core::port::journal::{Journal, Letter};
-use rutter_store::Store;
 use rutter_store::sqlite::DATABASE;
+use rutter_store::{Store, wait};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

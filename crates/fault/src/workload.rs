@@ -19,13 +19,10 @@ use rutter_core::port::journal::{
 };
 use rutter_core::port::{Answer, Error};
 use rutter_core::time::Timestamp;
-use rutter_store::Store;
+use rutter_store::{Store, wait};
 use std::collections::{BTreeMap, VecDeque};
-use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
 
 pub const TENANT: &str = "acme";
 /// Every shape, some twice.
@@ -64,26 +61,6 @@ pub fn carry_out(
         workload.execute(nth, *shape)?;
     }
     Ok(())
-}
-
-/// Waits for an answer of the store.
-pub fn wait<T>(answer: impl Future<Output = T>) -> T {
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut answer = pin!(answer);
-    loop {
-        match answer.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => std::thread::park(),
-        }
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
 }
 
 struct Workload<'a> {

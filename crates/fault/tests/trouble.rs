@@ -1,19 +1,20 @@
 //! Trouble that a store must name, and survive where it can: a full disk, failed syncs, damage, a second owner.
 
 use rusqlite::{Connection, OpenFlags};
+use rutter_core::actor::Actor;
 use rutter_core::execution::Identity;
-use rutter_core::id::{ExecutionId, TenantId};
+use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::port::Error;
-use rutter_core::port::journal::Journal;
+use rutter_core::port::journal::{Journal, NewPlan};
 use rutter_core::time::Timestamp;
 use rutter_fault::account::{Account, Said};
 use rutter_fault::bed::{directory, open, play_all};
 use rutter_fault::check::check;
 use rutter_fault::shapes::Shape;
-use rutter_fault::workload::{SHAPES, TENANT, carry_out, wait};
+use rutter_fault::workload::{SHAPES, TENANT, carry_out};
 use rutter_fault::{Action, Disk, Fault, Kind, Operation, VFS};
-use rutter_store::Store;
 use rutter_store::sqlite::DATABASE;
+use rutter_store::{Archive, Store, wait};
 use std::fs;
 use std::path::Path;
 
@@ -38,6 +39,23 @@ fn a_full_disk_refuses_new_work_and_goes_on_by_itself() {
     work(&store, "third", LATER[2], &mut account).unwrap();
     assert!(account.acknowledged() > before);
     check(&account, &store, directory.path()).unwrap();
+}
+
+#[test]
+fn what_was_written_at_the_second_try_is_signed_too() {
+    let directory = directory();
+    let disk = Disk::new(directory.path());
+    let store = open(directory.path()).unwrap();
+    work(&store, "first", LATER[0], &mut Account::default()).unwrap();
+    wait(store.checkpoint(&TenantId::new(TENANT))).unwrap();
+    disk.fail(Fault { at: 1, kind: Kind::IoOnce });
+    let (tenant, actor) = (TenantId::new(TENANT), Actor::agent("pilot"));
+    let (id, plan) = (PlanId::new("plan_late"), Shape::Diamond.plan());
+    wait(store.save(NewPlan { tenant, id, plan, expected: None, actor, at: LATER[1] })).unwrap();
+    assert_eq!(disk.failures(), 1);
+    drop(store);
+    let stats = Archive::open(directory.path()).unwrap().stats().unwrap();
+    assert_eq!(stats.tenants[0].covered, stats.tenants[0].entries);
 }
 
 #[test]

@@ -19,30 +19,9 @@ use rutter_core::port::journal::{
 };
 use rutter_core::time::Timestamp;
 use rutter_core::tool::{Outcome, ToolCatalog};
-use rutter_store::{Options, Store};
+use rutter_store::{Options, Store, wait};
 use serde_json::{Value, json};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-
-struct Unpark(std::thread::Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => std::thread::park(),
-        }
-    }
-}
 
 fn plan() -> Arc<Plan> {
     let catalog = json!({"tools": [{"name": "shop.order", "inputSchema": {"type": "object"}}]});
@@ -88,8 +67,8 @@ fn an_execution_is_read_back_after_a_restart() {
         actor: agent.clone(),
         at: Timestamp(1),
     };
-    assert_eq!(block_on(store.save(new.clone())), Ok(Saved::New { revision: 1 }));
-    assert_eq!(block_on(store.save(new)), Ok(Saved::Already { revision: 1 }));
+    assert_eq!(wait(store.save(new.clone())), Ok(Saved::New { revision: 1 }));
+    assert_eq!(wait(store.save(new)), Ok(Saved::Already { revision: 1 }));
 
     let inputs = Arc::new(Value::from("x".repeat(100_000)));
     let opened =
@@ -104,9 +83,9 @@ fn an_execution_is_read_back_after_a_restart() {
         entries: seal(&mut chain, &[opened]),
         row: execution.row(),
     };
-    let answer = block_on(store.open(opening.clone())).unwrap();
+    let answer = wait(store.open(opening.clone())).unwrap();
     let Opened::New { lease: Some(lease) } = answer else { panic!("{answer:?}") };
-    assert_eq!(block_on(store.open(opening)), Ok(Opened::Already { execution: identity.execution.clone() }));
+    assert_eq!(wait(store.open(opening)), Ok(Opened::Already { execution: identity.execution.clone() }));
 
     let mut now = 10;
     let mut step = |execution: &mut Execution, chain: &mut Chain, input: Input| {
@@ -117,8 +96,8 @@ fn an_execution_is_read_back_after_a_restart() {
         let entries = seal(chain, &decision.records);
         let append =
             Append { lease: lease.clone(), expected: head, entries, row: execution.row(), consumed: vec![] };
-        assert_eq!(block_on(store.append(append.clone())), Ok(Appended::New));
-        assert_eq!(block_on(store.append(append)), Ok(Appended::Already));
+        assert_eq!(wait(store.append(append.clone())), Ok(Appended::New));
+        assert_eq!(wait(store.append(append)), Ok(Appended::Already));
         decision.calls
     };
     let mut calls = step(&mut execution, &mut chain, Input::Start);
@@ -136,17 +115,17 @@ fn an_execution_is_read_back_after_a_restart() {
         at: Timestamp(500),
         bytes: b"undo".to_vec(),
     };
-    assert_eq!(block_on(store.post(letter)), Ok(Posted::New { letter: 1 }));
+    assert_eq!(wait(store.post(letter)), Ok(Posted::New { letter: 1 }));
     drop(store);
 
     let store = open(directory.path());
-    let loaded = block_on(store.load(&identity)).unwrap();
+    let loaded = wait(store.load(&identity)).unwrap();
     assert_eq!((loaded.head, loaded.letters.len()), (chain.head(), 1));
     let replayed = Execution::replay(identity.clone(), &loaded.records).unwrap();
     assert_eq!(replayed, execution);
 
     let claim = Claim { worker: WorkerId::new("w2"), now: Timestamp(1_000), limit: 10 };
-    let leases = block_on(store.claim(claim)).unwrap();
+    let leases = wait(store.claim(claim)).unwrap();
     assert_eq!(leases, [Lease { identity: identity.clone(), worker: WorkerId::new("w2"), epoch: 2 }]);
     let stale = Append {
         lease,
@@ -156,7 +135,7 @@ fn an_execution_is_read_back_after_a_restart() {
         consumed: vec![],
     };
     let fenced = Error::Fenced { execution: identity.execution.clone(), epoch: 2 };
-    assert_eq!(block_on(store.append(stale)), Err(fenced));
+    assert_eq!(wait(store.append(stale)), Err(fenced));
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! What the tests of Rutter share: chance that can be repeated, the simulator, one execution on stage, a store in
 //! memory and the suite that every store must pass.
 
-pub mod block_on;
 pub mod chance;
 pub mod conformance;
 pub mod memory;

@@ -9,8 +9,7 @@ use super::migration;
 use super::plans::Plans;
 use super::projections;
 use super::query;
-use super::session::{hash_of, size_of};
-use super::tree::optional;
+use super::session::{hash_of, one, size_of};
 use super::verify::{self, Checked};
 use super::{DATABASE, own};
 use rusqlite::{Connection, params};
@@ -133,13 +132,13 @@ impl Archive {
         let ledger = Ledger::find(&self.connection, &identity.tenant)?.ok_or_else(unknown)?;
         let number = match identity.execution.as_str() {
             own::JOURNAL => -ledger.number,
-            id => optional(&self.connection, EXECUTION, params![ledger.number, id])?.ok_or_else(unknown)?,
+            id => one(&self.connection, EXECUTION, params![ledger.number, id])?.ok_or_else(unknown)?,
         };
         let seq = match seq {
             Some(seq) => seq,
-            None => optional::<Option<u64>>(&self.connection, LAST_SEQ, [number])?.flatten().unwrap_or(0),
+            None => one::<Option<u64>>(&self.connection, LAST_SEQ, [number])?.flatten().unwrap_or(0),
         };
-        let hash: Option<Vec<u8>> = optional(&self.connection, ENTRY_HASH, params![number, seq])?;
+        let hash: Option<Vec<u8>> = one(&self.connection, ENTRY_HASH, params![number, seq])?;
         let no_entry = || Error::NotFound { what: "entry", id: format!("{} of {}", seq, identity.execution) };
         let hash = hash_of(&hash.ok_or_else(no_entry)?)?;
         Ok(Receipt { tenant: identity.tenant.clone(), execution: identity.execution.clone(), seq, hash })

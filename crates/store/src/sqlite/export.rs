@@ -6,8 +6,8 @@ use super::fault;
 use super::ledger::Ledger;
 use super::own;
 use super::place::Place;
-use super::session::hash_of;
-use super::tree::{Tree, optional};
+use super::session::{hash_of, one};
+use super::tree::Tree;
 use crate::compress;
 use rusqlite::{Connection, Row, Rows, params};
 use rutter_core::hash::Hash;
@@ -125,7 +125,7 @@ pub(super) fn executions(
     for execution in executions {
         let number: Option<i64> = match execution.as_str() {
             own::JOURNAL => Some(-ledger.number),
-            id => optional(&connection, EXECUTION_NUMBER, params![ledger.number, id])?,
+            id => one(&connection, EXECUTION_NUMBER, params![ledger.number, id])?,
         };
         let unknown = || Error::NotFound { what: "execution", id: execution.to_string() };
         numbers.push(number.ok_or_else(unknown)?);
@@ -235,7 +235,7 @@ impl<'a> Reading<'a> {
         let id = match execution == -self.ledger.number {
             true => own::JOURNAL.to_owned(),
             // An entry of an execution that is not there belongs to none; its bytes say otherwise.
-            false => optional(self.connection, EXECUTION_ID, [execution])?.unwrap_or_default(),
+            false => one(self.connection, EXECUTION_ID, [execution])?.unwrap_or_default(),
         };
         let id = ExecutionId::new(&id);
         let first = Chain::new(self.ledger.tenant.clone(), id.clone()).head().hash;

@@ -3,8 +3,8 @@
 use super::connection::File;
 use super::fault;
 use super::key::{self, KeyRing};
-use super::session::Session;
-use super::tree::{Kept, Tree, optional};
+use super::session::{Session, one};
+use super::tree::{Kept, Tree};
 use rusqlite::{Connection, OptionalExtension, params};
 use rutter_core::id::TenantId;
 use rutter_core::journal::checkpoint::{Checkpoint, CheckpointGuard};
@@ -60,13 +60,11 @@ impl Ledger {
 
     /// How many entries the newest checkpoint covers.
     pub fn covered(&self, connection: &Connection) -> Result<u64, Error> {
-        Ok(optional::<Option<u64>>(connection, COVERED, params![self.number, self.epoch])?
-            .flatten()
-            .unwrap_or(0))
+        Ok(one::<Option<u64>>(connection, COVERED, params![self.number, self.epoch])?.flatten().unwrap_or(0))
     }
 
     pub fn newest_checkpoint(&self, connection: &Connection) -> Result<Option<String>, Error> {
-        optional(connection, NEWEST, params![self.number, self.epoch])
+        one(connection, NEWEST, params![self.number, self.epoch])
     }
 }
 
@@ -267,7 +265,7 @@ pub(super) fn keep_signing(
                 None => file.reader()?,
             };
             let open = connection.insert(open);
-            let Some(name) = optional::<String>(open, TENANT_NAME, [tenant])? else { return Ok(()) };
+            let Some(name) = one::<String>(open, TENANT_NAME, [tenant])? else { return Ok(()) };
             match sign(open, keys, &TenantId::new(&name), clock())? {
                 Some(signed) => write(signed),
                 None => Ok(()),

@@ -14,11 +14,11 @@ mod select;
 mod tests;
 
 use super::plans::Plans;
-use super::session;
+use super::session::{self, one};
 use super::{Store, fault, refused};
 pub(super) use cursor::Key;
 use cursor::{List, Paging};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use rutter_core::execution::Identity;
 use rutter_core::execution::view::Status;
 use rutter_core::id::{PlanId, TenantId};
@@ -169,16 +169,6 @@ const TENANT: &str = "select number from tenant where name = ?1";
 
 pub(super) fn number_of(connection: &Connection, tenant: &TenantId) -> Result<Option<i64>, Error> {
     one(connection, TENANT, [tenant.as_str()])
-}
-
-/// The one value of the one row, if there is one.
-fn one<T: rusqlite::types::FromSql>(
-    connection: &Connection,
-    sql: &str,
-    params: impl rusqlite::Params,
-) -> Result<Option<T>, Error> {
-    let mut statement = connection.prepare_cached(sql).map_err(fault::of)?;
-    statement.query_row(params, |row| row.get(0)).optional().map_err(fault::of)
 }
 
 fn nothing<T>() -> Listing<T> {

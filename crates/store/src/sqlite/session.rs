@@ -151,14 +151,23 @@ impl Session {
         sql: &str,
         params: impl rusqlite::Params,
     ) -> Result<Option<T>, Error> {
-        let mut statement = self.connection.prepare_cached(sql).map_err(fault::of)?;
-        statement.query_row(params, |row| row.get(0)).optional().map_err(fault::of)
+        one(&self.connection, sql, params)
     }
 
     fn new_number(&self, sql: &str, params: impl rusqlite::Params) -> Result<i64, Error> {
         let mut statement = self.connection.prepare_cached(sql).map_err(fault::of)?;
         statement.query_row(params, |row| row.get(0)).map_err(fault::of)
     }
+}
+
+/// The one value of the one row, if there is one.
+pub(super) fn one<T: rusqlite::types::FromSql>(
+    connection: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+) -> Result<Option<T>, Error> {
+    let mut statement = connection.prepare_cached(sql).map_err(fault::of)?;
+    statement.query_row(params, |row| row.get(0)).optional().map_err(fault::of)
 }
 
 /// How many entries a tenant's ledger has.

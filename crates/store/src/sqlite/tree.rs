@@ -3,7 +3,7 @@
 use super::fault;
 use super::place::Place;
 use super::session::{hash_of, size_of};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use rutter_core::hash::Hash;
 use rutter_core::journal::merkle::{self, Frontier, Node};
 use rutter_core::port::Error;
@@ -169,16 +169,6 @@ fn fold(row: Vec<Hash>) -> Hash {
     let mut frontier = Frontier::default();
     row.into_iter().for_each(|hash| frontier.append(hash, &mut |_, _| {}));
     frontier.root()
-}
-
-/// Reads a single value that may not be there.
-pub(super) fn optional<T: rusqlite::types::FromSql>(
-    connection: &Connection,
-    sql: &str,
-    params: impl rusqlite::Params,
-) -> Result<Option<T>, Error> {
-    let read = || connection.prepare_cached(sql)?.query_row(params, |row| row.get(0)).optional();
-    read().map_err(fault::of)
 }
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ impl Writer {
             self.carry_out(batch);
         }
         // The last one out leaves one tidy file. If that fails, the next one in recovers.
-        let _ = self.session.connection.pragma_update(None, "wal_checkpoint", "truncate");
+        let _ = self.session.connection.query_row(TRUNCATE, [], |_| Ok(()));
     }
 
     /// Waits for a request. While readers keep the log from being emptied of what was erased, tries that again.
@@ -155,9 +155,7 @@ impl Writer {
             Ok(()) => {
                 self.truncate_log();
                 batch.into_iter().for_each(|write| write.answer(None));
-                for (tenant, count) in self.session.added.drain() {
-                    (self.on_added)(tenant, count);
-                }
+                self.tell_added();
             }
             Err(failed) => self.recover(batch, failed),
         }
@@ -221,7 +219,10 @@ impl Writer {
                     let again = self.commit(&mut alone, true);
                     let [write] = alone;
                     match again {
-                        Ok(()) => write.answer(None),
+                        Ok(()) => {
+                            write.answer(None);
+                            self.tell_added();
+                        }
                         Err(again) => {
                             self.give_up_transaction(&again);
                             // Not even that it was there could be made sure.
@@ -238,7 +239,13 @@ impl Writer {
             };
             write.answer(answer);
         }
-        self.session.added.clear();
+    }
+
+    /// Tells whoever signs checkpoints what was written.
+    fn tell_added(&mut self) {
+        for (tenant, count) in self.session.added.drain() {
+            (self.on_added)(tenant, count);
+        }
     }
 
     /// Leaves a failed transaction behind: by a fresh connection, or not at all.

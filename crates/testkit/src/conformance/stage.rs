@@ -1,7 +1,6 @@
 //! What the cases have in common: a store with a plan or an execution in it, and somebody who writes.
 
 use super::Store;
-use crate::block_on::block_on;
 use crate::chance::Chance;
 use crate::simulator;
 use rutter_core::actor::Actor;
@@ -20,6 +19,7 @@ use rutter_core::port::journal::{
 };
 use rutter_core::port::{Answer, Error};
 use rutter_core::time::Timestamp;
+use rutter_store::wait;
 use serde_json::{Value, json};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -266,7 +266,7 @@ pub fn request(key: &str, about: &str) -> Option<Request> {
 /// What the store answered, which must not be an error.
 #[track_caller]
 pub fn done<T>(answer: Answer<'_, T>) -> T {
-    match block_on(answer) {
+    match wait(answer) {
         Ok(answer) => answer,
         Err(error) => panic!("expected an answer, got {}: {error}", error.code()),
     }
@@ -275,7 +275,7 @@ pub fn done<T>(answer: Answer<'_, T>) -> T {
 /// The error the store answered with, which must have this code.
 #[track_caller]
 pub fn refused<T: Debug>(answer: Answer<'_, T>, code: &str) -> Error {
-    match block_on(answer) {
+    match wait(answer) {
         Err(error) if error.code() == code => error,
         Err(error) => panic!("expected {code}, got {}: {error}", error.code()),
         Ok(answer) => panic!("expected {code}, got {answer:?}"),

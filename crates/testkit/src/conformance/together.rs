@@ -2,10 +2,10 @@
 
 use super::stage::{PLAN, Stage, WORKER, claim, done, plan, request, worker};
 use super::{Case, Store, cases};
-use crate::block_on::block_on;
 use rutter_core::port::journal::{Appended, NewLetter, Opened, Opening, Posted, Saved};
 use rutter_core::port::query::Page;
 use rutter_core::time::Timestamp;
+use rutter_store::wait;
 use std::thread;
 
 pub(super) const CASES: &[(&str, Case)] = cases![
@@ -55,7 +55,7 @@ fn of_many_appends_at_one_head_one_wins(store: &dyn Store) {
         let mut pen = pen.clone();
         let expected = pen.head();
         let entry = pen.note(&format!("from {at}"));
-        block_on(store.append(pen.append(expected, vec![entry])))
+        wait(store.append(pen.append(expected, vec![entry])))
     });
     let won = answers.iter().filter(|answer| **answer == Ok(Appended::New)).count();
     let lost = answers.iter().filter_map(|answer| answer.as_ref().err());

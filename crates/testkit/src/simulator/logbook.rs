@@ -1,6 +1,5 @@
 //! A simulated process at its journal: it seals, appends, and after a crash the next one claims and loads.
 
-use crate::block_on::block_on;
 use crate::chance::Chance;
 use rutter_core::actor::Actor;
 use rutter_core::execution::row::Row;
@@ -15,6 +14,7 @@ use rutter_core::port::journal::{
     Append, Appended, Claim, Journal, Lease, Loaded, NewLetter, NewPlan, Opened, Opening, Sealed,
 };
 use rutter_core::time::{Millis, Timestamp};
+use rutter_store::wait;
 use std::sync::Arc;
 
 pub struct Logbook<'a> {
@@ -61,10 +61,10 @@ impl<'a> Logbook<'a> {
         let alive_until = row.opened_at;
         let logbook = Logbook { journal, plan: plan_id, records, hand, letters, alive_until };
         logbook.save(plan)?;
-        block_on(journal.renew(&worker, alive_until)).map_err(told)?;
+        wait(journal.renew(&worker, alive_until)).map_err(told)?;
         let (plan, worker) = (logbook.plan.clone(), Some(worker));
         let opening = Opening { identity, plan, request: None, worker, entries, row };
-        match block_on(journal.open(opening)).map_err(told)? {
+        match wait(journal.open(opening)).map_err(told)? {
             Opened::New { lease: Some(given) } if given == lease => Ok(logbook),
             other => Err(format!("a new execution was answered with {other:?}")),
         }
@@ -75,7 +75,7 @@ impl<'a> Logbook<'a> {
         let (tenant, actor) = (self.hand.lease.identity.tenant.clone(), Actor::agent("pilot"));
         let (id, plan) = (self.plan.clone(), plan.clone());
         let new = NewPlan { tenant, id, plan, expected: None, actor, at: Timestamp(0) };
-        block_on(self.journal.save(new)).map(|_| ()).map_err(told)
+        wait(self.journal.save(new)).map(|_| ()).map_err(told)
     }
 
     /// Appends as the process that holds the execution.
@@ -100,15 +100,15 @@ impl<'a> Logbook<'a> {
         // A moment later nobody believes any more that the last worker lives.
         let now = now.max(self.alive_until).plus(Millis(1));
         self.alive_until = now;
-        block_on(self.journal.renew(&worker, now)).map_err(told)?;
+        wait(self.journal.renew(&worker, now)).map_err(told)?;
         let claim = || Claim { worker: worker.clone(), now, limit: 2 };
-        let mut leases = block_on(self.journal.claim(claim())).map_err(told)?;
+        let mut leases = wait(self.journal.claim(claim())).map_err(told)?;
         if leases.is_empty() {
             // Nothing is due: nobody would look at it before something is asked of it.
             let (actor, bytes) = (Actor::person("operator"), b"go on".to_vec());
             let letter = NewLetter { identity: identity.clone(), request: None, actor, at: now, bytes };
-            block_on(self.journal.post(letter)).map_err(told)?;
-            leases = block_on(self.journal.claim(claim())).map_err(told)?;
+            wait(self.journal.post(letter)).map_err(told)?;
+            leases = wait(self.journal.claim(claim())).map_err(told)?;
         }
         let lease = leases.pop().filter(|lease| lease.identity == identity && leases.is_empty());
         let lease = lease.ok_or("an execution that is due was not claimed, or not alone")?;
@@ -125,7 +125,7 @@ impl<'a> Logbook<'a> {
 
     /// Reads everything back, which must be what was appended.
     pub fn load(&self) -> Result<Loaded, String> {
-        let loaded = block_on(self.journal.load(&self.hand.lease.identity)).map_err(told)?;
+        let loaded = wait(self.journal.load(&self.hand.lease.identity)).map_err(told)?;
         if loaded.records != self.records || loaded.head != self.hand.chain.head() {
             return Err("the journal read back is not what was appended".into());
         }
@@ -144,7 +144,7 @@ fn append(
     let expected = hand.chain.head();
     let entries = seal(&mut hand.chain, records, chance);
     let append = Append { lease: hand.lease.clone(), expected, entries, row, consumed };
-    match block_on(journal.append(append))? {
+    match wait(journal.append(append))? {
         Appended::New => Ok(()),
         Appended::Already => Err(Error::Corrupt("entries that are new were there already".into())),
     }

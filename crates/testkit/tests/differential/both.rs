@@ -2,7 +2,7 @@
 
 use rutter_core::port::query::{Listing, Page};
 use rutter_core::port::{Answer, Error};
-use rutter_testkit::block_on::block_on;
+use rutter_store::wait;
 use rutter_testkit::conformance::Store;
 use std::fmt::Debug;
 
@@ -25,7 +25,7 @@ impl<'a> Both<'a> {
         what: &dyn Debug,
         ask: impl for<'s> Fn(&'s dyn Store) -> Answer<'s, T>,
     ) -> Option<T> {
-        self.compare(what, |store| block_on(ask(store)))
+        self.compare(what, |store| wait(ask(store)))
     }
 
     /// Reads a list to its end from both, by pages of this size.
@@ -38,7 +38,7 @@ impl<'a> Both<'a> {
         self.compare(what, |store| {
             let (mut items, mut page) = (Vec::new(), Page::first(limit));
             loop {
-                let listing = block_on(list(store, page.clone()))?;
+                let listing = wait(list(store, page.clone()))?;
                 items.extend(listing.items);
                 match listing.next {
                     Some(next) => page.after = Some(next),

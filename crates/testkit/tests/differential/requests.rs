@@ -13,7 +13,7 @@ use rutter_core::port::journal::{
 use rutter_core::port::query::{Between, EntryFilter, ExecutionFilter, Page, PlanFilter};
 use rutter_core::port::upkeep::{CleanedPart, Cleaning, Erasure};
 use rutter_core::time::{Millis, Timestamp};
-use rutter_testkit::block_on::block_on;
+use rutter_store::wait;
 use rutter_testkit::chance::Chance;
 use rutter_testkit::conformance::{Pen, plan_with, request, worker};
 use serde_json::json;
@@ -254,7 +254,7 @@ impl<'a> Requests<'a> {
 
     fn load_one(&mut self, identity: &Identity) {
         self.both.compare(&("load", identity), |store| {
-            let loaded = block_on(store.load(identity))?;
+            let loaded = wait(store.load(identity))?;
             Ok((loaded.head, loaded.plan, loaded.records, loaded.letters))
         });
         self.both.ask(&("find", identity), |store| store.execution(identity));
@@ -334,7 +334,7 @@ impl<'a> Requests<'a> {
         self.both.list(&filter, limit, |store, page| store.plans(&tenant, filter.clone(), page));
         let revision = *self.chance.pick(&[None, Some(1), Some(2), Some(5)]);
         self.both.compare(&("plan", &id, revision), |store| {
-            let found = block_on(store.plan(&tenant, &id, revision))?;
+            let found = wait(store.plan(&tenant, &id, revision))?;
             Ok(found.map(|found| (found.summary, found.plan.hash)))
         });
     }
@@ -346,7 +346,7 @@ impl<'a> Requests<'a> {
         let page = Page::first(self.chance.below(3) as u32 * 600);
         let tenant = self.tenant();
         self.both.compare(&page, |store| {
-            let found = block_on(store.executions(&tenant, Default::default(), page.clone()))?;
+            let found = wait(store.executions(&tenant, Default::default(), page.clone()))?;
             Ok(found.items)
         });
     }
