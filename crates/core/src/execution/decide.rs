@@ -1,10 +1,11 @@
 //! What follows from an input: facts to record, then calls to make.
 
 use super::agenda::{PartAt, Timer};
-use super::input::{Decision, Input, Moment, Refusal};
+use super::input::{Decision, Input, Moment, Refusal, Room};
 use super::part::{PartState, Probing};
 use super::{Execution, IllegalEvent, Phase};
 use crate::actor::Actor;
+use crate::id::ToolName;
 use crate::journal::event::{Answer, Event, Limit, Question, Record, Side};
 use crate::journal::payload::Payload;
 use crate::limits;
@@ -32,13 +33,26 @@ impl Execution {
     /// The caller appends `records` in one piece before it makes any of the `calls`. If appending fails,
     /// this value is ahead of the journal: it must be thrown away and loaded again. A refusal changes nothing.
     pub fn decide(&mut self, actor: &Actor, input: Input, moment: Moment) -> Result<Decision, Error> {
+        let Moment { now, mut room } = moment;
+        self.decide_within(actor, input, now, &mut room)
+    }
+
+    /// The same where each tool has its own limits: what there is no room for waits, the rest goes on.
+    pub fn decide_within(
+        &mut self,
+        actor: &Actor,
+        input: Input,
+        now: Timestamp,
+        room: &mut dyn Room,
+    ) -> Result<Decision, Error> {
         self.admit(actor, &input)?;
-        let now = moment.now.max(self.last_at);
+        let now = now.max(self.last_at);
         let mut draft = Draft {
             execution: self,
             actor: actor.clone(),
             now,
-            room: moment.room,
+            room,
+            full: Vec::new(),
             decision: Decision::default(),
         };
         draft.take(input)?;
@@ -145,7 +159,9 @@ pub(super) struct Draft<'a> {
     pub execution: &'a mut Execution,
     actor: Actor,
     pub now: Timestamp,
-    pub room: u32,
+    pub room: &'a mut dyn Room,
+    /// Tools there was no room for.
+    pub full: Vec<ToolName>,
     pub decision: Decision,
 }
 

@@ -88,9 +88,10 @@ impl Draft<'_> {
             }
         }
         while let Some(at) = self.next_turn() {
-            if !self.execution.may_begin() || self.begin(at)? == Begun::NoRoom {
+            if !self.execution.may_begin() {
                 break;
             }
+            self.begin(at)?;
         }
         Ok(())
     }
@@ -106,7 +107,9 @@ impl Draft<'_> {
             let waiting = |step: &usize| execution.steps[*step].stage == Stage::Waiting;
             return (0..execution.steps.len()).find(waiting).map(|step| PartAt::new(step, 0));
         }
-        execution.agenda.ready.iter().map(|turn| turn.part).find(|at| execution.is_free(*at))
+        let has_room = |at: &PartAt| !self.full.contains(&execution.plan.steps[at.step()].call.tool);
+        let ready = execution.agenda.ready.iter().map(|turn| turn.part);
+        ready.filter(|at| self.full.is_empty() || has_room(at)).find(|at| execution.is_free(*at))
     }
 
     fn begin(&mut self, at: PartAt) -> Result<Begun, super::IllegalEvent> {
@@ -157,7 +160,7 @@ impl Draft<'_> {
     fn start_call(&mut self, at: PartAt, side: Side) -> Result<Begun, super::IllegalEvent> {
         let forward = matches!(side, Side::Do | Side::Fallback);
         let needs_approval = forward && self.execution.plan.steps[at.step()].approval.is_some();
-        if self.room == 0 && !needs_approval {
+        if !needs_approval && !self.has_room(at, side) {
             return Ok(Begun::NoRoom);
         }
         if let Some(limit) = self.execution.spent_limit().filter(|_| forward) {
@@ -176,11 +179,10 @@ impl Draft<'_> {
             if given != Some(prepared.hash) && !bound {
                 return self.ask(at, side, &prepared).map(|()| Begun::Yes);
             }
-            if self.room == 0 {
+            if !self.has_room(at, side) {
                 return Ok(Begun::NoRoom);
             }
         }
-        self.room -= 1;
         let attempt = self.execution.part_at(at).map_or(0, |part| part.attempts_of(side)) + 1;
         let deadline = self.execution.attempt_deadline(at, side, self.now).unwrap_or(self.now);
         self.follow(Event::AttemptStarted {
@@ -206,6 +208,16 @@ impl Draft<'_> {
             deadline,
         });
         Ok(Begun::Yes)
+    }
+
+    /// Takes room for a call. A tool that had none is not asked for again in the same decision.
+    fn has_room(&mut self, at: PartAt, side: Side) -> bool {
+        let Some(tool) = self.execution.call_of(at, side).map(|call| call.tool.clone()) else { return true };
+        let is_free = !self.full.contains(&tool) && self.room.take(&tool);
+        if !is_free && !self.full.contains(&tool) {
+            self.full.push(tool);
+        }
+        is_free
     }
 
     pub(super) fn start(&mut self, at: PartAt, side: Side) -> Result<Begun, super::IllegalEvent> {

@@ -144,6 +144,21 @@ pub struct Moment {
     pub room: u32,
 }
 
+/// Where calls can be made now. Asked for each call just before its start is recorded.
+pub trait Room {
+    /// Whether one more call of this tool may be made; the answer holds until the decision is carried out.
+    fn take(&mut self, tool: &ToolName) -> bool;
+}
+
+/// So many calls, of any tools.
+impl Room for u32 {
+    fn take(&mut self, _tool: &ToolName) -> bool {
+        let is_free = *self > 0;
+        *self -= u32::from(is_free);
+        is_free
+    }
+}
+
 /// What follows: records to append in one piece, and only then calls to make.
 #[derive(Clone, Debug, Default)]
 pub struct Decision {

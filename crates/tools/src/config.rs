@@ -1,0 +1,130 @@
+//! What the operator says about tools, as `rutter.toml` has it. Unknown keys are refused.
+//!
+//! Each kind of server has its own table and its own file here; names are shared: `git.commit` is the tool `commit` of
+//! the server `git`, of whatever kind.
+
+pub mod command;
+pub mod http;
+pub mod mcp;
+pub mod secret;
+
+use rutter_core::time::Millis;
+use rutter_core::tool::Safety;
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// MCP servers.
+    pub servers: BTreeMap<String, mcp::Server>,
+    pub http: BTreeMap<String, http::Server>,
+    pub commands: BTreeMap<String, command::Server>,
+    pub secrets: BTreeMap<String, secret::Source>,
+    pub limits: Limits,
+    pub notify: BTreeMap<String, Channel>,
+}
+
+/// What holds for a server as a whole, beside what its kind needs.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Common {
+    /// Believe the server's annotations about safety.
+    pub trust: bool,
+    /// Calls at once; the default is 8.
+    pub concurrency: Option<u32>,
+    pub rate: Option<Rate>,
+    pub tools: BTreeMap<String, ToolSettings>,
+}
+
+/// What the operator knows of one tool better than its server says.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolSettings {
+    pub safety: Option<Safety>,
+    /// The parameter in which the tool honours an idempotency key.
+    pub key_parameter: Option<String>,
+    pub concurrency: Option<u32>,
+    pub rate: Option<Rate>,
+    /// Not offered at all.
+    pub hidden: bool,
+}
+
+/// So many calls per span, `"5/s"`, `"100/m"`, `"20/h"`; as many at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    pub calls: u32,
+    pub per: Millis,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Calls at once, of all executions.
+    pub calls: u32,
+    pub calls_per_tenant: u32,
+    pub calls_per_server: u32,
+    /// Failures in a row after which a server is left alone for a while.
+    pub breaker_failures: u32,
+    #[serde(deserialize_with = "span")]
+    pub breaker_pause: Millis,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            calls: 64,
+            calls_per_tenant: 64,
+            calls_per_server: 8,
+            breaker_failures: 5,
+            breaker_pause: Millis::seconds(30),
+        }
+    }
+}
+
+/// Where `notify.send` can send to.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Channel {
+    Log {},
+    Webhook {
+        url: String,
+        #[serde(default)]
+        allow: Vec<String>,
+    },
+    Command {
+        argv: Vec<String>,
+    },
+}
+
+/// Reads `30s`, `5m`, `1h30m`.
+pub fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Millis, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Millis::parse(&text).ok_or_else(|| {
+        serde::de::Error::custom(format!("expected a span such as `30s` or `5m`, got {text:?}"))
+    })
+}
+
+pub fn span_maybe<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Millis>, D::Error> {
+    span(deserializer).map(Some)
+}
+
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Rate, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let read = || {
+            let (calls, unit) = text.split_once('/')?;
+            let per = match unit.trim() {
+                "s" => Millis::seconds(1),
+                "m" => Millis::seconds(60),
+                "h" => Millis::hours(1),
+                _ => return None,
+            };
+            let calls = calls.trim().parse().ok().filter(|calls| *calls > 0)?;
+            Some(Rate { calls, per })
+        };
+        read().ok_or_else(|| {
+            serde::de::Error::custom(format!("expected a rate such as `5/s` or `100/m`, got {text:?}"))
+        })
+    }
+}
