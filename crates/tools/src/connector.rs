@@ -10,6 +10,7 @@ use rutter_core::tool::{Failure, Outcome};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub trait Connector: Send + Sync {
@@ -21,12 +22,12 @@ pub trait Connector: Send + Sync {
     /// How the server is, without asking it anything.
     fn state(&self) -> State;
 
+    /// Counts up whenever the definitions may have changed, so that whoever keeps them knows when to ask again.
+    fn changes(&self) -> watch::Receiver<u64>;
+
     /// Ends what it has running; calls under way end as they must.
     fn close(&self) -> Reply<'_, ()>;
 }
-
-/// Counts how often the definitions may have changed, so that whoever keeps them knows when to ask again.
-pub type Changes = tokio::sync::watch::Receiver<u64>;
 
 /// A tool as served: its name on the server, and the definition in MCP's spelling.
 #[derive(Clone, Debug, PartialEq)]
