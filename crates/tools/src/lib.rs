@@ -5,3 +5,6 @@
 
 pub mod config;
 pub mod connector;
+pub mod guard;
+pub mod http;
+pub mod secret;
