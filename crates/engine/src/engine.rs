@@ -31,6 +31,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, broadcast, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -49,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) tools: Arc<dyn Tools>,
     pub(crate) clock: Clock,
     pub(crate) options: Options,
+    /// Where the loops run, whoever starts them.
+    pub(crate) runtime: Handle,
     pub(crate) fleet: Fleet,
     pub(crate) answers: Answers,
     /// Something may be due.
@@ -103,6 +106,7 @@ impl Engine {
             tools,
             clock,
             options,
+            runtime: Handle::current(),
             fleet: Fleet::default(),
             answers: Answers::default(),
             nudge: Notify::new(),
@@ -190,7 +194,7 @@ impl Engine {
                     (Some(lease), Some(mail)) => {
                         let logbook = Logbook { journal: Arc::clone(&shared.journal), lease, chain };
                         let drive = Drive::new(Arc::clone(shared), execution, logbook, mail, line);
-                        tokio::spawn(drive.begin(begun));
+                        shared.runtime.spawn(drive.begin(begun));
                     }
                     _ => {
                         shared.backlog.fetch_add(1, Ordering::Relaxed);
