@@ -6,6 +6,7 @@
 mod answers;
 mod berths;
 pub mod clock;
+pub mod control;
 mod drive;
 mod engine;
 pub mod error;
