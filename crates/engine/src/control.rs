@@ -23,21 +23,41 @@ pub enum Control {
     Pause,
     Resume,
     /// `undo`: undo what was done; nothing said follows the plan.
-    Cancel { undo: Option<bool> },
+    Cancel {
+        undo: Option<bool>,
+    },
     Kill,
     /// Answers what is asked about a step, or about the one thing that is asked.
-    Answer { about: Option<PartId>, answer: Answer },
+    Answer {
+        about: Option<PartId>,
+        answer: Answer,
+    },
     /// Done by hand: the evidence says how one knows. `happened` false means that it was certainly not done.
-    Resolve { part: Option<PartId>, happened: bool, result: Option<Arc<Value>>, evidence: Option<Arc<Value>> },
+    Resolve {
+        part: Option<PartId>,
+        happened: bool,
+        result: Option<Arc<Value>>,
+        evidence: Option<Arc<Value>>,
+    },
     /// The call as it was seen; nothing said means the one that is asked for now.
-    Approve { part: Option<PartId>, call: Option<Hash> },
-    Reject { part: Option<PartId>, call: Option<Hash> },
+    Approve {
+        part: Option<PartId>,
+        call: Option<Hash>,
+    },
+    Reject {
+        part: Option<PartId>,
+        call: Option<Hash>,
+    },
     /// Undoes everything, or some steps and what depends on them; under way or ended.
-    Undo { steps: Option<Vec<StepId>> },
+    Undo {
+        steps: Option<Vec<StepId>>,
+    },
     TakeOver,
     HandBack,
     /// Accepts a changed tool as it is now.
-    AcceptTool { tool: ToolName },
+    AcceptTool {
+        tool: ToolName,
+    },
 }
 
 impl Engine {
@@ -143,11 +163,7 @@ fn resolve(
     Ok(Signal::Answer { about, answer: Answer::Resolve, reason, result, evidence })
 }
 
-fn asked(
-    questions: &[Ask],
-    part: Option<PartId>,
-    call: Option<Hash>,
-) -> Result<(PartId, Hash), Refusal> {
+fn asked(questions: &[Ask], part: Option<PartId>, call: Option<Hash>) -> Result<(PartId, Hash), Refusal> {
     let asked = questions.iter().filter_map(|ask| match ask {
         Ask::Approval { part: asked, call, .. } if part.as_ref().is_none_or(|part| part == asked) => {
             Some((asked.clone(), *call))
@@ -156,7 +172,9 @@ fn asked(
     });
     let asked: Vec<(PartId, Hash)> = asked.collect();
     match (asked.is_empty(), &part) {
-        (true, Some(part)) => Err(Refusal::new("execution.not_asked", format!("{part} does not wait for approval"))),
+        (true, Some(part)) => {
+            Err(Refusal::new("execution.not_asked", format!("{part} does not wait for approval")))
+        }
         (true, None) => Err(Refusal::new("execution.not_asked", "nothing waits for approval")),
         (false, _) => {
             let (part, found) = only(asked, part.as_ref())?;
@@ -168,7 +186,9 @@ fn asked(
 fn only<T>(mut found: Vec<T>, about: Option<&PartId>) -> Result<T, Refusal> {
     match (found.len(), about) {
         (1, _) => Ok(found.remove(0)),
-        (0, Some(part)) => Err(Refusal::new("execution.no_question", format!("nothing is asked about {part}"))),
+        (0, Some(part)) => {
+            Err(Refusal::new("execution.no_question", format!("nothing is asked about {part}")))
+        }
         (0, None) => Err(Refusal::new("execution.no_question", "nothing is asked")),
         (_, _) => Err(Refusal::new("execution.no_question", "more than one thing is asked: name the step")
             .hint("`rutter exec show` lists the questions")),

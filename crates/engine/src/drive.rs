@@ -13,6 +13,7 @@ use crate::logbook::Logbook;
 use crate::signal::Signal;
 use rutter_core::actor::Actor;
 use rutter_core::execution::input::{Decision, Input, Refusal, ToolCall};
+use rutter_core::execution::view::Status;
 use rutter_core::execution::{Execution, IllegalEvent, decide};
 use rutter_core::id::ToolName;
 use rutter_core::journal::event::Record;
@@ -23,7 +24,7 @@ use rutter_core::time::Timestamp;
 use rutter_core::tool::{Category, Failure, Outcome};
 use std::collections::HashSet;
 use std::sync::Arc;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 
 /// Why a loop ended before its execution did.
@@ -56,6 +57,7 @@ pub(crate) struct Drive {
     aloft: Vec<CallId>,
     /// Letters that were decided here. One may come both from the store and by hand.
     seen: HashSet<u64>,
+    waiting: Vec<oneshot::Sender<Status>>,
     pending: Pending,
     /// When room may be there again, where somebody said so.
     room_at: Option<Timestamp>,
@@ -92,6 +94,7 @@ impl Drive {
             flights: JoinSet::new(),
             aloft: Vec::new(),
             seen: HashSet::new(),
+            waiting: Vec::new(),
             pending: Pending::default(),
             room_at: None,
             decided_at,
@@ -174,6 +177,10 @@ impl Drive {
             Next::Mail(Mail::Look(look)) => {
                 look(&self.execution);
                 self.active_at = self.shared.clock.now();
+                Ok(())
+            }
+            Next::Mail(Mail::Wait(waiting)) => {
+                self.waiting.push(waiting);
                 Ok(())
             }
             Next::Wake => self.decide(&rutter, Input::Wake).map(drop),
@@ -286,10 +293,22 @@ impl Drive {
 
     /// Puts on record what was decided, then acts upon it.
     async fn commit(&mut self) -> Result<(), Stop> {
-        let Pending { records, calls, granted, consumed, replies } = std::mem::take(&mut self.pending);
-        if records.is_empty() && consumed.is_empty() {
-            return Ok(());
+        let pending = std::mem::take(&mut self.pending);
+        if !pending.records.is_empty() || !pending.consumed.is_empty() {
+            self.record(pending).await?;
         }
+        let status = self.execution.status();
+        if is_settled(status) {
+            // Whoever stopped waiting does not want to know.
+            for waiting in self.waiting.drain(..) {
+                let _ = waiting.send(status);
+            }
+        }
+        Ok(())
+    }
+
+    async fn record(&mut self, pending: Pending) -> Result<(), Stop> {
+        let Pending { records, calls, granted, consumed, replies } = pending;
         self.active_at = self.decided_at;
         let row = self.execution.row();
         let head = self.logbook.append(&records, row, consumed, &self.shared.stopped).await?;
@@ -370,6 +389,11 @@ impl Drive {
             }
         }
     }
+}
+
+/// Whether nothing more happens by itself: it has ended, or needs somebody.
+pub(crate) fn is_settled(status: Status) -> bool {
+    status.has_ended() || matches!(status, Status::Waiting | Status::Paused | Status::Replanning)
 }
 
 /// An execution's place in the lines for room.

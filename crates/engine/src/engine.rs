@@ -3,7 +3,7 @@
 use crate::answers::Answers;
 use crate::berths::Berths;
 use crate::clock::Clock;
-use crate::drive::{Drive, Line, Pending};
+use crate::drive::{Drive, Line, Pending, is_settled};
 use crate::error::Error;
 use crate::event::{Happening, Live};
 use crate::fleet::{Fleet, Mail};
@@ -259,7 +259,7 @@ impl Engine {
                     .map_err(|error| broken(&identity.execution, &error))?;
                 looking(&execution);
             }
-            Err(Mail::Letter(_)) => return Err(Error::Undecided),
+            Err(Mail::Letter(_) | Mail::Wait(_)) => return Err(Error::Undecided),
         }
         receiver.await.map_err(|_| Error::Closing)
     }
@@ -275,25 +275,21 @@ impl Engine {
 
     /// Waits until an execution has ended or needs somebody, at the longest for a span. `None` when that was too short.
     pub async fn wait(&self, identity: &Identity, span: Millis) -> Result<Option<Status>, Error> {
-        let mut happenings = self.listen();
-        let settled = |status: Status| {
-            status.has_ended() || matches!(status, Status::Waiting | Status::Paused | Status::Replanning)
-        };
         let waiting = async {
-            let mut status = self.summary(identity).await?.row.status;
-            while !settled(status) {
-                status = match happenings.recv().await {
-                    Ok(Happening { identity: of, live: Live::Recorded { status, .. } })
-                        if of == *identity =>
-                    {
-                        status
-                    }
-                    Ok(_) => continue,
-                    Err(broadcast::error::RecvError::Lagged(_)) => self.summary(identity).await?.row.status,
-                    Err(broadcast::error::RecvError::Closed) => return Err(Error::Closing),
-                };
+            loop {
+                let (sender, receiver) = oneshot::channel();
+                if self.shared.fleet.deliver(identity, Mail::Wait(sender)).is_ok()
+                    && let Ok(status) = receiver.await
+                {
+                    return Ok(status);
+                }
+                // It is not in memory, or has just left it.
+                let status = self.summary(identity).await?.row.status;
+                if is_settled(status) {
+                    return Ok(status);
+                }
+                tokio::time::sleep(LOOK_AGAIN).await;
             }
-            Ok(status)
         };
         match tokio::time::timeout(Duration::from_millis(span.0), waiting).await {
             Ok(status) => status.map(Some),
@@ -362,6 +358,8 @@ impl Engine {
     }
 }
 
+/// How long to wait for an execution that is on its way into memory.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long a call that was asked to end may take for it: a program has ten seconds before it is killed.
 const HURRY_MAX: Millis = Millis::seconds(13);
 

@@ -1,17 +1,20 @@
 //! The executions in memory, and how they are reached.
 
+use rutter_core::execution::view::Status;
 use rutter_core::execution::{Execution, Identity};
 use rutter_core::id::{ExecutionId, TenantId};
 use rutter_core::port::journal::Letter;
 use std::collections::HashMap;
 use std::sync::Mutex;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 /// What reaches the loop of an execution. Letters are bounded by the store, looks by those who wait for them.
 pub(crate) enum Mail {
     Letter(Letter),
     /// Somebody wants to look at the state as it is now.
     Look(Box<dyn FnOnce(&Execution) + Send>),
+    /// Somebody waits until it has ended or needs somebody.
+    Wait(oneshot::Sender<Status>),
 }
 
 type Key = (TenantId, ExecutionId);
@@ -28,6 +31,7 @@ impl std::fmt::Debug for Mail {
         match self {
             Mail::Letter(letter) => f.debug_tuple("Letter").field(&letter.number).finish(),
             Mail::Look(_) => f.write_str("Look"),
+            Mail::Wait(_) => f.write_str("Wait"),
         }
     }
 }

@@ -129,6 +129,11 @@ impl Execution {
         )
     }
 
+    /// What a step brought, if it did.
+    pub fn result_of(&self, step: &str) -> Option<&Value> {
+        self.steps[self.plan.find(step)?].result()
+    }
+
     /// Whether a tool was found changed in a way that nobody has reported or accepted.
     pub fn is_news(&self, tool: &ToolName, found: Hash) -> bool {
         found != self.definition(tool) && self.drifted.get(tool) != Some(&found)
