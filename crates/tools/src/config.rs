@@ -61,10 +61,15 @@ pub struct Rate {
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Calls at once, of all executions.
+    #[serde(deserialize_with = "at_least_one")]
     pub calls: u32,
+    #[serde(deserialize_with = "at_least_one")]
     pub calls_per_tenant: u32,
+    /// Of servers that have no `concurrency` of their own.
+    #[serde(deserialize_with = "at_least_one")]
     pub calls_per_server: u32,
     /// Failures in a row after which a server is left alone for a while.
+    #[serde(deserialize_with = "at_least_one")]
     pub breaker_failures: u32,
     #[serde(deserialize_with = "span")]
     pub breaker_pause: Millis,
@@ -107,6 +112,13 @@ pub fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Millis, D::Err
 
 pub fn span_maybe<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Millis>, D::Error> {
     span(deserializer).map(Some)
+}
+
+/// Nothing would ever be called with a limit of zero.
+fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let limit = u32::deserialize(deserializer)?;
+    let refused = || serde::de::Error::custom("expected at least 1, got 0");
+    (limit > 0).then_some(limit).ok_or_else(refused)
 }
 
 impl<'de> Deserialize<'de> for Rate {

@@ -1,7 +1,11 @@
 //! Real tools: MCP servers, HTTP APIs, commands and built-ins, behind the one port [`rutter_core::port::tools::Tools`].
 //!
-//! Reading order: [`config`] says what there is, [`connector`] is what each kind of server can do, and the registry
+//! Reading order: [`config`] says what there is, [`connector`] is what each kind of server can do, and [`registry`]
 //! is the one path every call takes.
 
 pub mod config;
 pub mod connector;
+pub mod limit;
+pub mod registry;
+pub mod search;
+pub mod stats;
