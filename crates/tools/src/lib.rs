@@ -5,7 +5,10 @@
 
 pub mod config;
 pub mod connector;
+pub mod guard;
+pub mod http;
 pub mod limit;
 pub mod registry;
 pub mod search;
+pub mod secret;
 pub mod stats;
