@@ -3,5 +3,6 @@
 //! Reading order: [`config`] says what there is, [`connector`] is what each kind of server can do, and the registry
 //! is the one path every call takes.
 
+pub mod child;
 pub mod config;
 pub mod connector;
