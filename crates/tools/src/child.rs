@@ -138,16 +138,20 @@ impl Child {
     }
 
     /// Waits until the program has ended and everything it started is gone too.
-    pub async fn ended(&mut self) -> Ended {
-        match self.ended.wait_for(Option::is_some).await {
-            Ok(ended) => ended.unwrap_or(Ended(None)),
-            Err(_) => Ended(None),
+    pub fn ended(&self) -> impl Future<Output = Ended> + Send + use<> {
+        let mut ended = self.ended.clone();
+        async move {
+            match ended.wait_for(Option::is_some).await {
+                Ok(ended) => ended.unwrap_or(Ended(None)),
+                Err(_) => Ended(None),
+            }
         }
     }
 
     /// How many processes its group has now.
-    pub fn processes(&self) -> usize {
-        self.leash.group.processes()
+    pub async fn processes(&self) -> usize {
+        let group = Arc::clone(&self.leash.group);
+        tokio::task::spawn_blocking(move || group.processes()).await.unwrap_or(0)
     }
 
     /// Why the program never ran, if that is what this end means; `stderr` is what the child wrote there.

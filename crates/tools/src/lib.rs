@@ -4,5 +4,6 @@
 //! is the one path every call takes.
 
 pub mod child;
+pub mod command;
 pub mod config;
 pub mod connector;
