@@ -10,6 +10,7 @@ pub mod connector;
 pub mod guard;
 pub mod http;
 pub mod limit;
+pub mod mcp;
 pub mod registry;
 pub mod search;
 pub mod secret;
