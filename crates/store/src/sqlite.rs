@@ -127,6 +127,8 @@ impl Store {
         let mut connection = file.writer()?;
         connection::check_application(&connection, &file.path)?;
         migration::migrate(&mut connection, migration::ALL, (options.clock)())?;
+        // One process owns the file at a time: whoever drove something before is gone.
+        connection.execute(lease::ALL_GONE, []).map_err(fault::of)?;
         let keys = KeyRing::new(directory);
         // What a dead process wrote may be in the log and not on disk; before anybody believes it, it must be.
         connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(())).map_err(fault::of)?;

@@ -26,6 +26,12 @@ const DUE: &str = "
 pub(super) const TAKE: &str = "update execution set owner = ?2, epoch = epoch + 1 where number = ?1";
 const GIVE_BACK: &str = "update execution set owner = null where number = ?1";
 
+/// One that never said how long it lives has the smallest time there is; so have those of an earlier process.
+pub(super) const ALL_GONE: &str = "
+    update worker
+    set until = -9223372036854775808
+    where until > -9223372036854775808";
+
 /// A worker by its name. One that never said how long it lives is believed to be dead.
 pub(super) fn worker(session: &mut Session, name: &WorkerId) -> Result<i64, Error> {
     if let Some(number) = session.find_worker(name)? {

@@ -1,0 +1,93 @@
+//! Executions on a real store, with tools in the process that count what they are asked to do.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
+
+mod deck;
+
+use deck::{Deck, Script};
+use rutter_core::execution::view::Status;
+use rutter_core::time::Millis;
+use rutter_engine::Signal;
+use serde_json::json;
+
+const CHAIN: &str = "
+name: chain
+goal: three steps in order
+steps:
+  - { id: a, tool: fake.once, parameters: { n: 1 } }
+  - { id: b, tool: fake.once, depends_on: [a], parameters: { n: '{{ steps.a.result.n }}' } }
+  - { id: c, tool: fake.read, depends_on: [b] }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_is_carried_out_and_every_step_is_called_once() {
+    let deck = Deck::new(Script::default()).await;
+    let execution = deck.start(CHAIN).await;
+    assert_eq!(deck.wait(&execution).await, Status::Completed);
+    assert_eq!(deck.calls("fake.once"), 2);
+    assert_eq!(deck.calls("fake.read"), 1);
+    deck.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ran_when_the_process_died_is_not_sent_again() {
+    let deck = Deck::new(Script { hang: vec!["fake.once"], ..Script::default() }).await;
+    let execution = deck.start(CHAIN).await;
+    deck.until(|deck| deck.calls("fake.once") == 1).await;
+    let deck = deck.crash(Script::default()).await;
+    assert_eq!(deck.wait(&execution).await, Status::Waiting);
+    assert_eq!(deck.calls("fake.once"), 1, "nobody knows whether it happened, so nobody repeats it");
+    let view = deck.engine.view(&execution).await.unwrap();
+    assert_eq!(view.questions.len(), 1);
+    deck.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_holds_back_what_has_not_begun() {
+    let deck = Deck::new(Script { hold: vec!["fake.once"], ..Script::default() }).await;
+    let execution = deck.start(CHAIN).await;
+    deck.until(|deck| deck.calls("fake.once") == 1).await;
+    deck.signal(&execution, Signal::Pause { reason: "look".into() }).await.unwrap();
+    deck.release();
+    assert_eq!(deck.wait(&execution).await, Status::Paused);
+    assert_eq!(deck.calls("fake.once"), 1);
+    deck.signal(&execution, Signal::Resume { reason: "go".into() }).await.unwrap();
+    assert_eq!(deck.wait(&execution).await, Status::Completed);
+    assert_eq!(deck.calls("fake.once"), 2);
+    deck.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_execution_that_left_the_memory_still_answers() {
+    let deck = Deck::with(Script { fail: vec!["fake.once"], ..Script::default() }, |options| {
+        options.rest = Millis(50);
+    })
+    .await;
+    let execution = deck.start(CHAIN).await;
+    assert_eq!(deck.wait(&execution).await, Status::Waiting);
+    deck.until(|deck| deck.engine.live() == 0).await;
+    deck.signal(&execution, Signal::Cancel { reason: "enough".into(), undo: None }).await.unwrap();
+    assert_eq!(deck.wait(&execution).await, Status::Cancelled);
+    let late = Signal::Pause { reason: "too late".into() };
+    assert_eq!(deck.signal(&execution, late).await.unwrap_err().code(), "execution.ended");
+    deck.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_key_starts_one_execution() {
+    let deck = Deck::new(Script::default()).await;
+    let plan = deck.save(CHAIN).await;
+    let mut starts = Vec::new();
+    for _ in 0..50 {
+        let start = deck.start_of(&plan, json!({}), Some("order-1"));
+        let engine = deck.engine.clone();
+        starts.push(tokio::spawn(async move { engine.start(start).await.unwrap() }));
+    }
+    let mut ids = Vec::new();
+    for start in starts {
+        ids.push(start.await.unwrap());
+    }
+    assert_eq!(ids.iter().filter(|started| started.is_new).count(), 1);
+    ids.dedup_by(|a, b| a.execution == b.execution);
+    assert_eq!(ids.len(), 1);
+    deck.close().await;
+}

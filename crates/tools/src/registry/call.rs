@@ -1,0 +1,220 @@
+//! The one path every call takes, from the plan's word to the tool's answer.
+
+use super::discreet::Discreet;
+use super::offer::{Offer, Offers};
+use super::server::{Freshness, Server};
+use super::underway::Entered;
+use super::{Registry, server_of};
+use crate::connector::Request;
+use futures::FutureExt;
+use rutter_core::limits;
+use rutter_core::plan::schema::{Schema, Violation};
+use rutter_core::port::tools::{Call, Return};
+use rutter_core::redact::Redactor;
+use rutter_core::tool::{Category, Failure, Outcome};
+use serde_json::Value;
+use std::io;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+/// Connectors end calls at their timeout by themselves. This much later it is done for them.
+const GRACE: Duration = Duration::from_secs(15);
+/// Larger results are looked through on a thread of their own: it takes long enough to hold up other calls.
+const QUICK_BYTES_MAX: usize = 64 << 10;
+
+impl Registry {
+    pub(super) async fn make(&self, call: Call, entered: Entered<'_>) -> Return {
+        let Some(server) = self.servers.get(server_of(&call.tool)) else {
+            let message = format!("there is no server {:?}", server_of(&call.tool));
+            return not_done(Failure::new(Category::NotFound, message));
+        };
+        let offers = match self.offers(server).await {
+            Ok(offers) => offers,
+            Err(failure) => return not_done(self.secrets.redactor().failure(failure)),
+        };
+        let Some(offer) = offers.by_name.get(&call.tool) else {
+            return not_done(Failure::new(Category::NotFound, absent(&call, &offers)));
+        };
+        if offer.tool.definition != call.definition {
+            return Return::Drifted { found: offer.tool.definition };
+        }
+        let _in_flight = InFlight::new(server, offer);
+        let (outcome, took) = match self.send(&call, server, offer, &entered).await {
+            Ok((outcome, took)) => (outcome, Some(took)),
+            Err(failure) => (Outcome::NotDone(self.secrets.redactor().failure(failure)), None),
+        };
+        let now = (self.clock)();
+        if let Some(stats) = server.stats().get_mut(&offer.tool.name) {
+            stats.ended(&outcome, took, now);
+        }
+        Return::Outcome(outcome)
+    }
+
+    /// What a server offers now. It is asked when nobody did so far, or when it said that something changed.
+    pub(super) async fn offers(&self, server: &Arc<Server>) -> Result<Arc<Offers>, Failure> {
+        match server.freshness() {
+            Freshness::Fresh(offers) => Ok(offers),
+            Freshness::Aging(offers) => {
+                self.ask_in_background(server);
+                Ok(offers)
+            }
+            Freshness::Unknown => server.ask((self.clock)()).await,
+        }
+    }
+
+    /// Everything between a tool that may be called and an outcome that may be recorded. An `Err` is a call that was
+    /// never sent.
+    async fn send(
+        &self,
+        call: &Call,
+        server: &Server,
+        offer: &Arc<Offer>,
+        entered: &Entered<'_>,
+    ) -> Result<(Outcome, Duration), Failure> {
+        let allowed = Duration::from_millis(call.timeout.0);
+        let late = |_| Failure::new(Category::Timeout, "the secrets of this call took too long to fetch");
+        let parameters = timeout(allowed, self.secrets.fill(&call.parameters)).await.map_err(late)??;
+        // Only now: a schema that wants a text means the secret, not the reference to it.
+        if let Some(message) = misfit(&offer.input, &parameters) {
+            return Err(Failure::new(
+                Category::InvalidInput,
+                format!("the parameters do not fit: {message}"),
+            ));
+        }
+        let passage = server.breaker.enter((self.clock)())?;
+        if entered.cancel.is_cancelled() {
+            return Err(Failure::new(Category::Cancelled, "cancelled before it was sent"));
+        }
+        let redactor = self.secrets.redactor();
+        let reporter = Discreet { redactor, reporter: Arc::clone(&call.reporter) };
+        let request = Request {
+            id: call.id.clone(),
+            tool: offer.served.clone(),
+            parameters: Arc::new(parameters),
+            key: call.key.to_string(),
+            timeout: allowed,
+            now: call.now,
+            cancel: entered.cancel.clone(),
+            ticket: call.ticket.clone(),
+            reporter: Arc::new(reporter),
+        };
+        let began = Instant::now();
+        let calling = AssertUnwindSafe(async { server.connector.call(request).await }).catch_unwind();
+        let outcome = match timeout(allowed.saturating_add(GRACE), calling).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => maybe(Category::Internal, "the connector failed in the middle of the call"),
+            Err(_) => maybe(Category::Timeout, "the connector did not end the call at its timeout"),
+        };
+        let took = began.elapsed();
+        // What the connector has fetched by itself meanwhile is known to this one too.
+        let outcome = inspected(outcome, offer, self.secrets.redactor()).await;
+        passage.ended(&outcome, (self.clock)());
+        Ok((outcome, took))
+    }
+}
+
+/// Checks a result and takes secrets out of the outcome. A result that cannot be used does not mean that nothing was
+/// done: it is never "not done".
+async fn inspected(outcome: Outcome, offer: &Arc<Offer>, redactor: Redactor) -> Outcome {
+    let is_quick = match &outcome {
+        Outcome::Done { result, .. } => json_bytes(result, QUICK_BYTES_MAX).is_some(),
+        Outcome::NotDone(_) | Outcome::Maybe(_) => true,
+    };
+    let offer = Arc::clone(offer);
+    let inspect = move || redactor.outcome(checked(outcome, &offer));
+    if is_quick {
+        return inspect();
+    }
+    let stopped = |_| maybe(Category::Internal, "looking through the result failed");
+    tokio::task::spawn_blocking(inspect).await.unwrap_or_else(stopped)
+}
+
+fn checked(outcome: Outcome, offer: &Offer) -> Outcome {
+    let Outcome::Done { result, .. } = &outcome else { return outcome };
+    if json_bytes(result, limits::PAYLOAD_BYTES_MAX).is_none() {
+        let message = format!(
+            "the tool answered, but its result has more than {} bytes and cannot be kept",
+            limits::PAYLOAD_BYTES_MAX
+        );
+        return maybe(Category::Protocol, message);
+    }
+    match offer.output.as_ref().and_then(|schema| misfit(schema, result)) {
+        Some(message) => {
+            let message =
+                format!("the tool answered, but its result does not fit its output schema: {message}");
+            maybe(Category::Protocol, message)
+        }
+        None => outcome,
+    }
+}
+
+/// The first few places where a value does not fit.
+fn misfit(schema: &Schema, value: &Value) -> Option<String> {
+    const SHOWN_MAX: usize = 3;
+    let found = schema.validate(value);
+    let shown = found.iter().take(SHOWN_MAX).map(|Violation { pointer, message }| match pointer.as_str() {
+        "" => message.clone(),
+        pointer => format!("{pointer}: {message}"),
+    });
+    (!found.is_empty()).then(|| shown.collect::<Vec<_>>().join("; "))
+}
+
+/// Why a tool is not there, as far as that is known.
+fn absent(call: &Call, offers: &Offers) -> String {
+    let (server, name) = call.tool.as_str().split_once('.').unwrap_or_default();
+    match offers.left_out.iter().find(|left_out| left_out.name == name) {
+        Some(left_out) => format!("tool {name:?} of {server:?} is not offered: {}", left_out.reason),
+        None => format!("server {server:?} has no tool {name:?}"),
+    }
+}
+
+/// The bytes of a value as JSON, or nothing once there are more than `max`. Nothing is kept of it.
+fn json_bytes(value: &Value, max: usize) -> Option<usize> {
+    struct Count {
+        left: usize,
+    }
+    impl io::Write for Count {
+        fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+            self.left = self.left.checked_sub(piece.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+            Ok(piece.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count { left: max };
+    serde_json::to_writer(&mut count, value).ok()?;
+    Some(max - count.left)
+}
+
+fn not_done(failure: Failure) -> Return {
+    Return::Outcome(Outcome::NotDone(failure))
+}
+
+fn maybe(category: Category, message: impl Into<String>) -> Outcome {
+    Outcome::Maybe(Failure::new(category, message))
+}
+
+/// A call that is being made, until this is dropped.
+struct InFlight<'a> {
+    server: &'a Server,
+    offer: &'a Offer,
+}
+
+impl<'a> InFlight<'a> {
+    fn new(server: &'a Server, offer: &'a Offer) -> InFlight<'a> {
+        server.stats().entry(offer.tool.name.clone()).or_default().began();
+        InFlight { server, offer }
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        if let Some(stats) = self.server.stats().get_mut(&self.offer.tool.name) {
+            stats.left();
+        }
+    }
+}
