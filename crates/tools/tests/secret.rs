@@ -4,6 +4,7 @@
 
 use rutter_core::tool::{Category, Failure};
 use rutter_tools::config::secret::Source;
+use rutter_tools::registry::Secrets;
 use rutter_tools::secret::{BYTES_MAX, Lookup, Vault, names_in};
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -5,7 +5,9 @@ use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rutter_core::tool::Outcome;
+use rutter_tools::connector::Connector;
 use rutter_tools::http::HttpServer;
+use rutter_tools::registry::Secrets;
 use rutter_tools::secret::Vault;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -84,7 +86,7 @@ async fn secrets_are_sent_and_shown_nowhere() {
             let parameters = vault.fill(&json!({"password": {"secret": "password"}})).await.unwrap();
             let request = request("order", parameters);
             let shown = format!("{request:?} {server:?} {vault:?}");
-            let outcome = rutter_tools::connector::Connector::call(&server, request).await;
+            let outcome = server.call(request).await;
             let seen = stage.last();
             assert_eq!(seen.header("authorization"), Some(&*format!("Bearer {TOKEN}")));
             assert_eq!(seen.json()["password"], PASSWORD);
@@ -114,7 +116,7 @@ async fn a_connection_that_fails_shows_no_secret() {
     let (server, vault) = set_up(&base, TEXT);
     let parameters = vault.fill(&json!({"password": {"secret": "password"}})).await.unwrap();
     let outcome = call(&server, "order", parameters).await;
-    shows_nothing(&format!("{outcome:?} {:?}", rutter_tools::connector::Connector::state(&server)));
+    shows_nothing(&format!("{outcome:?} {:?}", server.state()));
 }
 
 #[tokio::test]

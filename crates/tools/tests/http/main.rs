@@ -7,5 +7,6 @@ mod canaries;
 mod configuration;
 mod outcomes;
 mod redirects;
+mod registry;
 mod slots;
 mod stage;
