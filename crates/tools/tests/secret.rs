@@ -230,6 +230,18 @@ async fn a_program_is_asked_once_by_many_at_once() {
 }
 
 #[tokio::test]
+async fn a_program_that_fails_is_not_run_again_for_those_who_waited_and_is_for_who_comes_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let vault = vault("token", shell(&format!("echo asked >> {}; exit 1", log.display())));
+    let all = futures::future::join_all((0..20).map(|_| vault.resolve("token"))).await;
+    assert!(all.iter().all(Result::is_err));
+    assert_eq!(fs::read_to_string(&log).unwrap().lines().count(), 1);
+    vault.resolve("token").await.unwrap_err();
+    assert_eq!(fs::read_to_string(&log).unwrap().lines().count(), 2);
+}
+
+#[tokio::test]
 async fn the_redactor_knows_what_was_looked_up_and_debug_texts_show_nothing() {
     let vault = vault("token", env("TOKEN"));
     assert_eq!(vault.redactor().text(CANARY), CANARY, "nobody can know it yet");

@@ -84,6 +84,17 @@ async fn packed_answers_are_unpacked() {
 }
 
 #[tokio::test]
+async fn an_answer_without_a_body_may_say_how_it_would_be_packed() {
+    let text =
+        "[http.shop]\nbase = 'BASE'\nallow = ['127.0.0.1']\ntools.look = {method = 'HEAD', path = '/'}";
+    let bytes = "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 500\r\n\r\n";
+    let stage = Stage::answering(bytes).await;
+    assert_eq!(done(call(&configured(&stage.base(), text), "look", json!({})).await), json!({}));
+    assert_eq!(stage.last().method, "HEAD");
+    assert_eq!(done(outcome_of(answer("204 No Content", &[GZIP], "")).await), json!({}));
+}
+
+#[tokio::test]
 async fn bombs_are_noticed_while_they_unpack() {
     let failure = maybe(outcome_of(answer("200 OK", &[JSON, GZIP], gzip(&vec![b' '; 32 << 20]))).await);
     assert!(failure.message.contains("100 times"), "{}", failure.message);

@@ -10,7 +10,7 @@ use rutter_tools::http::HttpServer;
 use rutter_tools::registry::Secrets;
 use rutter_tools::secret::Vault;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 const TOKEN: &str = "canary/of \"the\" mine+0815";
 const PASSWORD: &str = "second-canary\\with=signs?";
@@ -72,6 +72,10 @@ fn shows_nothing(shown: &str) {
 
 #[tokio::test]
 async fn secrets_are_sent_and_shown_nowhere() {
+    let next = Arc::new(Mutex::new(Vec::new()));
+    let script = Arc::clone(&next);
+    let stage = Stage::start(move |_| Act::Send(script.lock().unwrap().clone())).await;
+    let (server, vault) = set_up(&stage.base(), TEXT);
     for form in forms() {
         for (status, content_type, body) in [
             ("200 OK", "application/json", json!({"echo": form, "list": [form], &form: 1}).to_string()),
@@ -80,12 +84,10 @@ async fn secrets_are_sent_and_shown_nowhere() {
             ("500 Oops", "text/plain", format!("{}{form}", "x".repeat(290))),
             ("401 No", "text/plain", form.clone()),
         ] {
-            let bytes = answer(status, &[&format!("content-type: {content_type}")], body);
-            let stage = Stage::answering(bytes).await;
-            let (server, vault) = set_up(&stage.base(), TEXT);
+            *next.lock().unwrap() = answer(status, &[&format!("content-type: {content_type}")], body);
             let parameters = vault.fill(&json!({"password": {"secret": "password"}})).await.unwrap();
             let request = request("order", parameters);
-            let shown = format!("{request:?} {server:?} {vault:?}");
+            shows_nothing(&format!("{request:?}"));
             let outcome = server.call(request).await;
             let seen = stage.last();
             assert_eq!(seen.header("authorization"), Some(&*format!("Bearer {TOKEN}")));
@@ -97,12 +99,13 @@ async fn secrets_are_sent_and_shown_nowhere() {
                 assert!(!format!("{outcome:?}").contains("canary"), "{outcome:?}");
             }
             let outcome = vault.redactor().outcome(outcome);
-            shows_nothing(&format!("{outcome:?} {shown} {:?} {:?}", server, vault.redactor()));
+            shows_nothing(&format!("{outcome:?} {server:?} {vault:?} {:?}", vault.redactor()));
             if let Outcome::Done { result, .. } = &outcome {
                 shows_nothing(&result.to_string());
             }
         }
     }
+    assert_eq!(stage.effects(), forms().len() * 5);
 }
 
 #[tokio::test]
