@@ -11,7 +11,7 @@ use serde_json::json;
 use std::fmt::Display;
 
 /// Says what happened. What the event carries is told apart, by [`payloads`].
-pub(super) fn happened<P>(event: &Event<P>) -> String {
+pub(crate) fn happened<P>(event: &Event<P>) -> String {
     match event {
         Event::ExecutionOpened { plan, revision, driver, .. } => {
             format!("opened for {}, revision {revision}, driven by the {}", named(plan), word(driver))
@@ -221,7 +221,7 @@ fn listed<T: Display>(names: &[T]) -> String {
 }
 
 /// A word as journals spell it, with spaces.
-fn word(word: &impl Serialize) -> String {
+pub(crate) fn word(word: &impl Serialize) -> String {
     json!(word).as_str().unwrap_or_default().replace('_', " ")
 }
 
