@@ -15,6 +15,8 @@ use rutter_core::execution::Identity;
 use rutter_core::execution::view::Status;
 use rutter_core::id::WorkerId;
 use rutter_core::journal::verify::Receipt;
+use rutter_core::time::Timestamp;
+use rutter_engine::options::hold_after;
 use rutter_engine::{Clock, Engine, Error, Happening, Live, Options};
 use rutter_store::{Archive, Store};
 use rutter_tools::registry::Registry;
@@ -40,8 +42,11 @@ impl Helm {
         let store = Arc::new(Store::open(options)?);
         let registry = tools::registry(&config, clock)?;
         let worker = WorkerId::new(&rutter_engine::name::fresh("worker", clock.now()));
-        let engine =
-            Engine::run(store.clone(), store.clone(), registry.clone(), clock, Options::new(worker)).await;
+        let mut options = Options::new(worker);
+        // A lease ends some time after its worker was last alive.
+        let last_alive = store.believed_until().map(|until| Timestamp(until.0 - options.lease.0 as i64));
+        options.hold = hold_after(last_alive, clock.now());
+        let engine = Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await;
         let engine = engine.map_err(told)?;
         let wire = wire::listen(&config.directory, engine.clone());
         Ok(Helm { engine, registry, config, store, wire })

@@ -181,6 +181,11 @@ impl Execution {
         self.revision
     }
 
+    /// When its newest entry was written.
+    pub fn last_at(&self) -> Timestamp {
+        self.last_at
+    }
+
     pub fn is_paused(&self) -> bool {
         self.paused
     }

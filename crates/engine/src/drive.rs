@@ -15,14 +15,15 @@ use rutter_core::actor::Actor;
 use rutter_core::execution::input::{Decision, Input, Refusal, ToolCall};
 use rutter_core::execution::view::Status;
 use rutter_core::execution::{Execution, IllegalEvent, decide};
-use rutter_core::id::ToolName;
-use rutter_core::journal::event::Record;
+use rutter_core::id::{PartId, StepId, ToolName};
+use rutter_core::journal::event::{Record, Side};
+use rutter_core::plan::schema::Schema;
 use rutter_core::port;
 use rutter_core::port::journal::Letter;
 use rutter_core::port::tools::{Applicant, Berth, CallId, Return};
 use rutter_core::time::Timestamp;
 use rutter_core::tool::{Category, Failure, Outcome};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
@@ -58,6 +59,8 @@ pub(crate) struct Drive {
     /// Letters that were decided here. One may come both from the store and by hand.
     seen: HashSet<u64>,
     waiting: Vec<oneshot::Sender<Status>>,
+    /// Of the steps that say what their result must be, compiled once.
+    schemas: HashMap<StepId, Option<Schema>>,
     pending: Pending,
     /// When room may be there again, where somebody said so.
     room_at: Option<Timestamp>,
@@ -95,6 +98,7 @@ impl Drive {
             aloft: Vec::new(),
             seen: HashSet::new(),
             waiting: Vec::new(),
+            schemas: HashMap::new(),
             pending: Pending::default(),
             room_at: None,
             decided_at,
@@ -122,6 +126,9 @@ impl Drive {
     }
 
     async fn recover(&mut self, letters: Vec<Letter>) -> Result<(), Stop> {
+        if let Some(reason) = self.shared.options.hold.clone() {
+            self.hold(reason)?;
+        }
         self.decide(&Actor::rutter(), Input::Recovered)?.ok();
         if *self.execution.phase() == rutter_core::execution::Phase::Pending {
             self.decide(&Actor::rutter(), Input::Start)?.ok();
@@ -130,6 +137,18 @@ impl Drive {
             self.read(letter).await?;
         }
         self.commit().await
+    }
+
+    /// Pauses an execution whose timers are due after a gap nobody can vouch for, as of when it was last seen.
+    fn hold(&mut self, reason: String) -> Result<(), Stop> {
+        let now = self.shared.clock.now();
+        if self.execution.wake_at().is_none_or(|when| when > now) || self.execution.is_paused() {
+            return Ok(());
+        }
+        let last = self.execution.last_at();
+        self.decide_at(&Actor::rutter(), Input::Recovered, last)?.ok();
+        self.decide_at(&Actor::rutter(), Input::Pause { reason }, last)?.ok();
+        Ok(())
     }
 
     async fn sail(&mut self) -> Result<(), Stop> {
@@ -199,7 +218,7 @@ impl Drive {
         let Landed { part, side, attempt, tool, returned } = landed;
         self.aloft.retain(|call| (&call.part, call.side, call.attempt) != (&part, side, attempt));
         let outcome = match returned {
-            Return::Outcome(outcome) => outcome,
+            Return::Outcome(outcome) => self.fitting(&part, side, outcome),
             Return::Drifted { found } => {
                 self.decide(&Actor::rutter(), Input::ReportDrift { tool: tool.clone(), found })?.ok();
                 let message =
@@ -212,6 +231,27 @@ impl Drive {
             tracing::warn!(execution = %self.execution.identity().execution, "an answer was refused: {refusal}");
         }
         Ok(())
+    }
+
+    /// A result that is not what the plan says it must be is no result; that something was done stays possible.
+    fn fitting(&mut self, part: &PartId, side: Side, outcome: Outcome) -> Outcome {
+        let (Outcome::Done { result, .. }, Side::Do | Side::Fallback) = (&outcome, side) else {
+            return outcome;
+        };
+        let plan = self.execution.plan();
+        let Some(step) = plan.find(part.step.as_str()).map(|at| &plan.steps[at]) else { return outcome };
+        let Some(wanted) = &step.output else { return outcome };
+        let schema = self.schemas.entry(step.id.clone()).or_insert_with(|| Schema::compile(wanted).ok());
+        // One that no longer compiles was checked when the plan was; it cannot refuse anything.
+        let violation = schema.as_ref().and_then(|schema| schema.validate(result).into_iter().next());
+        match violation {
+            None => outcome,
+            Some(violation) => {
+                let message =
+                    format!("the tool answered, but result{}: {}", violation.pointer, violation.message);
+                Outcome::Maybe(Failure::new(Category::Protocol, message))
+            }
+        }
     }
 
     async fn read(&mut self, letter: Letter) -> Result<(), Stop> {
@@ -253,7 +293,11 @@ impl Drive {
     }
 
     fn decide_one(&mut self, actor: &Actor, input: Input) -> Result<Decided, Stop> {
-        self.decided_at = self.shared.clock.now();
+        self.decide_at(actor, input, self.shared.clock.now())
+    }
+
+    fn decide_at(&mut self, actor: &Actor, input: Input, now: Timestamp) -> Result<Decided, Stop> {
+        self.decided_at = now;
         let mut berths = Berths {
             tools: &*self.shared.tools,
             applicant: &self.applicant,

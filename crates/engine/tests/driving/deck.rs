@@ -32,6 +32,7 @@ pub struct Script {
     /// Answer when released.
     pub hold: Vec<&'static str>,
     pub fail: Vec<&'static str>,
+    pub fail_once: Vec<&'static str>,
 }
 
 pub struct Deck {
@@ -58,11 +59,21 @@ impl Deck {
 
     /// Ends the engine without any farewell, and starts another on the same files.
     pub async fn crash(self, script: Script) -> Deck {
+        self.crash_and(script, Duration::ZERO, None).await
+    }
+
+    /// The same, and nobody looks after anything for a while.
+    pub async fn crash_for(self, span: Duration, hold: Option<&str>) -> Deck {
+        self.crash_and(Script::default(), span, hold.map(str::to_owned)).await
+    }
+
+    async fn crash_and(self, script: Script, span: Duration, hold: Option<String>) -> Deck {
         let Deck { directory, engine, tools, counts, runtime } = self;
         // Whatever ran on it is gone; nothing has a chance to say anything.
         runtime.unwrap().shutdown_background();
         drop((engine, tools));
-        let options = Options::new(WorkerId::new("second"));
+        tokio::time::sleep(span).await;
+        let options = Options { hold, ..Options::new(WorkerId::new("second")) };
         let (engine, tools, runtime) = begin(&directory, script, &counts, options).await;
         Deck { directory, engine, tools, counts, runtime: Some(runtime) }
     }
@@ -214,7 +225,9 @@ impl Tools for Counting {
             if does(&self.script.hold) && self.calls(call.tool.as_str()) == 1 {
                 held.await;
             }
-            Return::Outcome(match does(&self.script.fail) {
+            let fails = does(&self.script.fail)
+                || (does(&self.script.fail_once) && self.calls(call.tool.as_str()) == 1);
+            Return::Outcome(match fails {
                 true => Outcome::NotDone(Failure::new(Category::ToolError, "no luck")),
                 false => Outcome::Done { result: Arc::new(json!({ "n": 7 })), cost_micros: 0 },
             })
