@@ -22,6 +22,7 @@ pub mod row;
 mod settle;
 pub mod step;
 mod stop;
+mod talk;
 mod undo;
 mod unwind;
 pub mod view;
