@@ -3,6 +3,7 @@
 //! Reading order: [`config`] says what there is, [`connector`] is what each kind of server can do, and the registry
 //! is the one path every call takes.
 
+pub mod builtin;
 pub mod child;
 pub mod command;
 pub mod config;
