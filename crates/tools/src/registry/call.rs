@@ -17,7 +17,7 @@ use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 /// Connectors end calls at their timeout by themselves. This much later it is done for them.
 const GRACE: Duration = Duration::from_secs(15);
@@ -30,9 +30,11 @@ impl Registry {
             let message = format!("there is no server {:?}", server_of(&call.tool));
             return not_done(Failure::new(Category::NotFound, message));
         };
-        let offers = match self.offers(server).await {
-            Ok(offers) => offers,
-            Err(failure) => return not_done(self.secrets.redactor().failure(failure)),
+        let deadline = Instant::now() + Duration::from_millis(call.timeout.min(limits::STEP_TIMEOUT_MAX).0);
+        let offers = match timeout_at(deadline, self.offers(server)).await {
+            Ok(Ok(offers)) => offers,
+            Ok(Err(failure)) => return not_done(self.secrets.redactor().failure(failure)),
+            Err(_) => return not_done(late("the server did not say in time which tools it has")),
         };
         let Some(offer) = offers.by_name.get(&call.tool) else {
             return not_done(Failure::new(Category::NotFound, absent(&call, &offers)));
@@ -41,7 +43,7 @@ impl Registry {
             return Return::Drifted { found: offer.tool.definition };
         }
         let _in_flight = InFlight::new(server, offer);
-        let (outcome, took) = match self.send(&call, server, offer, &entered).await {
+        let (outcome, took) = match self.send(&call, deadline, server, offer, &entered).await {
             Ok((outcome, took)) => (outcome, Some(took)),
             Err(failure) => (Outcome::NotDone(self.secrets.redactor().failure(failure)), None),
         };
@@ -57,7 +59,8 @@ impl Registry {
         match server.freshness() {
             Freshness::Fresh(offers) => Ok(offers),
             Freshness::Aging(offers) => {
-                self.ask_in_background(server);
+                // The answer comes by itself; the old one serves until then.
+                drop(server.asking((self.clock)()));
                 Ok(offers)
             }
             Freshness::Unknown => server.ask((self.clock)()).await,
@@ -69,13 +72,13 @@ impl Registry {
     async fn send(
         &self,
         call: &Call,
+        deadline: Instant,
         server: &Server,
         offer: &Arc<Offer>,
         entered: &Entered<'_>,
     ) -> Result<(Outcome, Duration), Failure> {
-        let allowed = Duration::from_millis(call.timeout.0);
-        let late = |_| Failure::new(Category::Timeout, "the secrets of this call took too long to fetch");
-        let parameters = timeout(allowed, self.secrets.fill(&call.parameters)).await.map_err(late)??;
+        let filling = timeout_at(deadline, self.secrets.fill(&call.parameters)).await;
+        let parameters = filling.map_err(|_| late("the secrets of this call took too long to fetch"))??;
         // Only now: a schema that wants a text means the secret, not the reference to it.
         if let Some(message) = misfit(&offer.input, &parameters) {
             return Err(Failure::new(
@@ -87,6 +90,7 @@ impl Registry {
         if entered.cancel.is_cancelled() {
             return Err(Failure::new(Category::Cancelled, "cancelled before it was sent"));
         }
+        let began = Instant::now();
         let redactor = self.secrets.redactor();
         let reporter = Discreet { redactor, reporter: Arc::clone(&call.reporter) };
         let request = Request {
@@ -94,15 +98,14 @@ impl Registry {
             tool: offer.served.clone(),
             parameters: Arc::new(parameters),
             key: call.key.to_string(),
-            timeout: allowed,
+            timeout: deadline - began,
             now: call.now,
             cancel: entered.cancel.clone(),
             ticket: call.ticket.clone(),
             reporter: Arc::new(reporter),
         };
-        let began = Instant::now();
         let calling = AssertUnwindSafe(async { server.connector.call(request).await }).catch_unwind();
-        let outcome = match timeout(allowed.saturating_add(GRACE), calling).await {
+        let outcome = match timeout_at(deadline + GRACE, calling).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => maybe(Category::Internal, "the connector failed in the middle of the call"),
             Err(_) => maybe(Category::Timeout, "the connector did not end the call at its timeout"),
@@ -192,6 +195,10 @@ fn json_bytes(value: &Value, max: usize) -> Option<usize> {
 
 fn not_done(failure: Failure) -> Return {
     Return::Outcome(Outcome::NotDone(failure))
+}
+
+fn late(message: &str) -> Failure {
+    Failure::new(Category::Timeout, message)
 }
 
 fn maybe(category: Category, message: impl Into<String>) -> Outcome {
