@@ -32,7 +32,10 @@ pub(super) async fn make(life: &Arc<Life>, request: Request) -> Outcome {
         Value::Object(arguments) => params = params.with_arguments(arguments.clone()),
         Value::Null => {}
         _ => {
-            return Outcome::NotDone(Failure::new(Category::InvalidInput, "the parameters must be an object"));
+            return Outcome::NotDone(Failure::new(
+                Category::InvalidInput,
+                "the parameters must be an object",
+            ));
         }
     }
     let connection = tokio::select! {
