@@ -140,20 +140,18 @@ impl Connection {
         tokio::spawn(async move {
             let abort = running.cancellation_token();
             let mut over = std::pin::pin!(running.waiting());
-            let asked = tokio::select! {
-                _ = &mut over => false,
-                _ = stop.cancelled() => true,
+            let (is_over, reason) = tokio::select! {
+                _ = &mut over => (true, "the connection was lost"),
+                _ = stop.cancelled() => (false, "the connection was closed"),
+                _ = exited(process.as_ref()) => (false, "the connection was lost"),
                 never = follow_changes(peer, modern && tells_changes, &changes) => match never {},
             };
-            if asked {
+            if !is_over {
+                wire.lost.cancel();
                 abort.cancel();
                 _ = over.await;
             }
-            let failure = if asked {
-                Failure::new(Category::Unavailable, "the connection was closed")
-            } else {
-                Failure::new(Category::Unavailable, "the connection was lost")
-            };
+            let failure = Failure::new(Category::Unavailable, reason);
             ended_sender.send_replace(Some(end(process, &wire, failure, grace).await));
         });
         connection
@@ -281,6 +279,13 @@ fn explain(wire: &Wire, failure: Failure) -> Failure {
     match wire.fault() {
         Some(fault) => Failure::new(Category::Protocol, format!("{}: {fault}", failure.message)),
         None => failure,
+    }
+}
+
+async fn exited(process: Option<&Process>) {
+    match process {
+        Some(process) => process.exited().await,
+        None => std::future::pending().await,
     }
 }
 
