@@ -91,14 +91,19 @@ impl Default for Limits {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Channel {
+    /// A line of JSON in `notifications.log` of the data directory.
     Log {},
+    /// A POST of JSON; any 2xx means that it was delivered.
     Webhook {
         url: String,
         #[serde(default)]
         allow: Vec<String>,
     },
+    /// Started with the notification as JSON on standard input; exit code 0 means that it was delivered.
     Command {
         argv: Vec<String>,
+        #[serde(default)]
+        network: bool,
     },
 }
 

@@ -3,9 +3,17 @@
 //! Reading order: [`config`] says what there is, [`connector`] is what each kind of server can do, and [`registry`]
 //! is the one path every call takes.
 
+pub mod assemble;
+pub mod builtin;
+pub mod child;
+pub mod command;
 pub mod config;
 pub mod connector;
+pub mod guard;
+pub mod http;
 pub mod limit;
+pub mod mcp;
 pub mod registry;
 pub mod search;
+pub mod secret;
 pub mod stats;

@@ -1,24 +1,155 @@
 //! MCP servers: a child process with `command`, or `url` for one that is reached over HTTP.
 
-use super::{Common, span_maybe};
+pub mod import;
+
+use super::{Common, Rate, ToolSettings, span_maybe};
 use rutter_core::time::Millis;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
+use url::Url;
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Written")]
 pub struct Server {
-    pub command: Option<String>,
+    pub reach: Reach,
+    /// How long it may take until the server answers for the first time; the default is a minute.
+    pub start_timeout: Option<Millis>,
+    pub disabled: bool,
+    pub common: Common,
+}
+
+impl Server {
+    pub fn new(reach: Reach) -> Server {
+        Server { reach, start_timeout: None, disabled: false, common: Common::default() }
+    }
+}
+
+/// How the server is reached.
+#[derive(Clone, Debug)]
+pub enum Reach {
+    Child(Child),
+    Http(Http),
+}
+
+/// A program that speaks MCP on its standard input and output.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Child {
+    pub command: String,
     pub args: Vec<String>,
     /// Added to the few variables every child gets.
     pub env: BTreeMap<String, String>,
     pub cwd: Option<PathBuf>,
-    pub url: Option<String>,
-    pub headers: BTreeMap<String, String>,
-    #[serde(deserialize_with = "span_maybe")]
-    pub start_timeout: Option<Millis>,
-    pub disabled: bool,
-    #[serde(flatten)]
-    pub common: Common,
 }
+
+/// A server somewhere else, or one that somebody else starts.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Http {
+    pub url: Url,
+    pub headers: BTreeMap<String, String>,
+}
+
+/// Values are left out: they are where people put tokens.
+impl fmt::Debug for Child {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.env.keys().collect();
+        f.debug_struct("Child").field("command", &self.command).field("env", &names).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.headers.keys().collect();
+        f.debug_struct("Http").field("host", &self.url.host_str()).field("headers", &names).finish()
+    }
+}
+
+/// The table as it is written. [`Common`] is spelled out, because a flattened struct cannot refuse unknown keys.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    command: Option<String>,
+    args: Vec<String>,
+    env: BTreeMap<String, String>,
+    cwd: Option<PathBuf>,
+    url: Option<String>,
+    headers: BTreeMap<String, String>,
+    #[serde(deserialize_with = "span_maybe")]
+    start_timeout: Option<Millis>,
+    disabled: bool,
+    trust: bool,
+    concurrency: Option<u32>,
+    rate: Option<Rate>,
+    tools: BTreeMap<String, ToolSettings>,
+}
+
+impl TryFrom<Written> for Server {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Server, String> {
+        let Written { command, args, env, cwd, url, headers, start_timeout, disabled, .. } = written;
+        let reach = match (command, url) {
+            (Some(command), None) => {
+                if !headers.is_empty() {
+                    return Err("`headers` go with `url`; a server with `command` has `env`".to_owned());
+                }
+                Reach::Child(child(command, args, env, cwd)?)
+            }
+            (None, Some(url)) => {
+                if !args.is_empty() || !env.is_empty() || cwd.is_some() {
+                    return Err(
+                        "`args`, `env` and `cwd` go with `command`; a server with `url` has `headers`"
+                            .to_owned(),
+                    );
+                }
+                Reach::Http(http(&url, headers)?)
+            }
+            (Some(_), Some(_)) => {
+                return Err("expected one of `command` and `url`, got both; remove one".to_owned());
+            }
+            (None, None) => return Err("expected `command` or `url`, got neither".to_owned()),
+        };
+        let common = Common {
+            trust: written.trust,
+            concurrency: written.concurrency,
+            rate: written.rate,
+            tools: written.tools,
+        };
+        Ok(Server { reach, start_timeout, disabled, common })
+    }
+}
+
+fn child(
+    command: String,
+    args: Vec<String>,
+    env: BTreeMap<String, String>,
+    cwd: Option<PathBuf>,
+) -> Result<Child, String> {
+    if command.trim().is_empty() {
+        return Err("`command` is empty; expected the name or path of a program".to_owned());
+    }
+    if let Some(name) = env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+        return Err(format!("{name:?} cannot be the name of a variable; remove it from `env`"));
+    }
+    Ok(Child { command, args, env, cwd })
+}
+
+fn http(url: &str, headers: BTreeMap<String, String>) -> Result<Http, String> {
+    let url = Url::parse(url).map_err(|error| format!("`url` cannot be read: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("`url` starts with `{}:`; expected http or https", url.scheme()));
+    }
+    for (name, value) in &headers {
+        let readable = reqwest::header::HeaderName::try_from(name).is_ok()
+            && reqwest::header::HeaderValue::try_from(value).is_ok();
+        if !readable {
+            return Err(format!("the header {name:?} or its value has characters that cannot be sent"));
+        }
+    }
+    Ok(Http { url, headers })
+}
+
+#[cfg(test)]
+#[path = "mcp/tests.rs"]
+mod tests;

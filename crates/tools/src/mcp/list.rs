@@ -1,0 +1,138 @@
+//! The tools of a server: every page, within bounds, and without those that make no sense.
+
+use super::connection::Connection;
+use super::outcome::{self, cut};
+use crate::connector::Served;
+use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, Tool};
+use rmcp::service::{PeerRequestOptions, ServiceError};
+use rutter_core::tool::{Category, Failure, Outcome};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const TOOLS_MAX: usize = 10_000;
+const PAGES_MAX: usize = 100;
+const BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Of what is left out, so much is remembered one by one.
+const NOTES_MAX: usize = 100;
+
+/// Of a definition, what can matter to a plan. Anything else may change without anybody being asked.
+const KEPT: &[&str] = &["description", "inputSchema", "outputSchema", "annotations", "title"];
+
+#[derive(Default)]
+pub(super) struct Listing {
+    pub(super) tools: Vec<Served>,
+    pub(super) left_out: Vec<String>,
+    names: BTreeSet<String>,
+    bytes: usize,
+}
+
+pub(super) async fn all(connection: &Connection, patience: Duration) -> Result<Listing, Failure> {
+    match tokio::time::timeout(patience, pages(connection)).await {
+        Ok(listing) => listing,
+        Err(_) => Err(Failure::new(Category::Timeout, "it did not list its tools in time")),
+    }
+}
+
+async fn pages(connection: &Connection) -> Result<Listing, Failure> {
+    let mut listing = Listing::default();
+    let mut cursor = None;
+    for _ in 0..PAGES_MAX {
+        let page = page(connection, cursor.take()).await?;
+        let Some(tools) = page.get("tools").and_then(Value::as_array) else {
+            return Err(Failure::new(Category::Protocol, "its list of tools has no `tools`"));
+        };
+        for tool in tools {
+            if !listing.take(tool) {
+                return Ok(listing);
+            }
+        }
+        match page.get("nextCursor").and_then(Value::as_str) {
+            Some(next) if !next.is_empty() => cursor = Some(next.to_owned()),
+            _ => return Ok(listing),
+        }
+    }
+    listing.leave_out(format!("everything after page {PAGES_MAX}"));
+    Ok(listing)
+}
+
+async fn page(connection: &Connection, cursor: Option<String>) -> Result<Value, Failure> {
+    let mut request = ListToolsRequest::default();
+    if cursor.is_some() {
+        request.params = Some(PaginatedRequestParams::default().with_cursor(cursor));
+    }
+    let request = ClientRequest::ListToolsRequest(request);
+    let sent = connection.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+    let answer = match sent {
+        Ok(handle) => {
+            let id = handle.id.clone();
+            match handle.rx.await.unwrap_or(Err(ServiceError::TransportClosed)) {
+                Ok(result) => Ok(result),
+                Err(error) => Err(outcome::of_loss(connection, &id, error).await),
+            }
+        }
+        Err(_) => return Err(connection.obituary().await.failure),
+    };
+    match answer {
+        // Whatever shape the list was understood to have, only its JSON counts here.
+        Ok(result) => serde_json::to_value(result).map_err(|error| {
+            Failure::new(Category::Protocol, format!("its list of tools cannot be read: {error}"))
+        }),
+        Err(Outcome::NotDone(failure) | Outcome::Maybe(failure)) => Err(failure),
+        Err(Outcome::Done { .. }) => Err(Failure::new(Category::Internal, "a loss was taken for an answer")),
+    }
+}
+
+impl Listing {
+    /// Takes a tool, or notes why not; `false` when there is no room for another.
+    fn take(&mut self, tool: &Value) -> bool {
+        if self.tools.len() == TOOLS_MAX {
+            self.leave_out(format!("everything after {TOOLS_MAX} tools"));
+            return false;
+        }
+        let called = tool.get("name").and_then(Value::as_str).map_or("?".to_owned(), cut_name);
+        let read: Result<Tool, _> = serde_json::from_value(tool.clone());
+        let tool = match read.map(serde_json::to_value) {
+            Ok(Ok(Value::Object(tool))) => tool,
+            Ok(_) => return true,
+            Err(error) => {
+                self.leave_out(format!(
+                    "tool `{called}`: its definition cannot be read: {}",
+                    cut(&error.to_string())
+                ));
+                return true;
+            }
+        };
+        let Some(Value::String(name)) = tool.get("name").cloned() else { return true };
+        if name.is_empty() || name.len() > 128 || name.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            self.leave_out(format!("tool `{called}`: its name is empty, too long or has spaces"));
+            return true;
+        }
+        if self.names.contains(&name) {
+            self.leave_out(format!("tool `{called}`: there is another one of that name"));
+            return true;
+        }
+        let definition: Map<String, Value> =
+            tool.into_iter().filter(|(key, _)| KEPT.contains(&key.as_str())).collect();
+        self.bytes += name.len() + Value::Object(definition.clone()).to_string().len();
+        if self.bytes > BYTES_MAX {
+            self.leave_out(format!(
+                "everything from tool `{called}` on: together they have more than {BYTES_MAX} bytes"
+            ));
+            return false;
+        }
+        self.names.insert(name.clone());
+        self.tools.push(Served { name, definition });
+        true
+    }
+
+    fn leave_out(&mut self, note: String) {
+        if self.left_out.len() < NOTES_MAX {
+            self.left_out.push(note);
+        }
+    }
+}
+
+fn cut_name(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(128).collect()
+}

@@ -1,0 +1,165 @@
+//! What a server says on its own account: progress, questions, and that its tools have changed.
+
+use super::wire::Wire;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationCapability, ExtensionCapabilities, FormElicitationCapability, Implementation, JsonObject,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestId, TASKS_EXTENSION_ID,
+};
+use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext};
+use rmcp::{ClientHandler, ErrorData, RoleClient};
+use rutter_core::port::tools::{Elicitation, Progress, Reporter};
+use serde_json::Value;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Hears one connection.
+pub(super) struct Listener {
+    pub(super) calls: Arc<Calls>,
+    pub(super) wire: Arc<Wire>,
+    pub(super) changes: Arc<watch::Sender<u64>>,
+}
+
+impl ClientHandler for Listener {
+    fn get_info(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation =
+            Some(ElicitationCapability::new().with_form(FormElicitationCapability::default()));
+        capabilities.extensions =
+            Some(ExtensionCapabilities::from_iter([(TASKS_EXTENSION_ID.to_owned(), JsonObject::new())]));
+        let mut info =
+            ClientConfig::new(capabilities, Implementation::new("rutter", env!("CARGO_PKG_VERSION")));
+        info.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
+        info
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let request = match context.extensions.get::<InboundStreamOrigin>() {
+            Some(InboundStreamOrigin::OutboundRequest(id)) => Some(id),
+            _ => None,
+        };
+        let Some((reporter, over)) = self.calls.asking(request) else {
+            return Ok(ElicitResult::new(ElicitationAction::Decline));
+        };
+        tokio::select! {
+            result = answer(&params, &*reporter) => Ok(result),
+            _ = over.cancelled() => Ok(ElicitResult::new(ElicitationAction::Cancel)),
+            _ = context.ct.cancelled() => Ok(ElicitResult::new(ElicitationAction::Cancel)),
+            _ = self.wire.lost.cancelled() => Ok(ElicitResult::new(ElicitationAction::Cancel)),
+        }
+    }
+
+    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        if let Some(reporter) = self.calls.progressing(&params.progress_token) {
+            reporter.progress(Progress {
+                done: params.progress,
+                total: params.total,
+                message: params.message,
+            });
+        }
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+}
+
+/// Puts a question to whoever made the call. A form is all that can be asked; anything else is declined.
+pub(super) async fn answer(params: &ElicitRequestParams, reporter: &dyn Reporter) -> ElicitResult {
+    let declined = || ElicitResult::new(ElicitationAction::Decline);
+    let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = params else {
+        return declined();
+    };
+    let Ok(schema) = serde_json::to_value(requested_schema) else {
+        return declined();
+    };
+    match reporter.ask(Elicitation { message: message.clone(), schema: Arc::new(schema) }).await {
+        Some(content @ Value::Object(_)) => {
+            ElicitResult::new(ElicitationAction::Accept).with_content(content)
+        }
+        Some(_) | None => declined(),
+    }
+}
+
+/// The calls under way on one connection.
+#[derive(Default)]
+pub(super) struct Calls(Mutex<Open>);
+
+#[derive(Default)]
+struct Open {
+    next: u64,
+    calls: Vec<OpenCall>,
+}
+
+struct OpenCall {
+    number: u64,
+    reporter: Arc<dyn Reporter>,
+    over: CancellationToken,
+    /// Under which it was sent last.
+    sent: Option<(RequestId, ProgressToken)>,
+}
+
+impl Calls {
+    /// Must come before the call is sent, so that nothing the server says about it finds nobody.
+    pub(super) fn enter(self: &Arc<Calls>, reporter: Arc<dyn Reporter>) -> Entered {
+        let over = CancellationToken::new();
+        let mut open = self.lock();
+        let number = open.next;
+        open.next += 1;
+        open.calls.push(OpenCall { number, reporter, over: over.clone(), sent: None });
+        Entered { calls: self.clone(), number, _over: over.drop_guard() }
+    }
+
+    /// Who is asked. Over pipes a server does not say which call a question belongs to; with several under way it
+    /// could be anybody's, and is put to nobody.
+    fn asking(&self, request: Option<&RequestId>) -> Option<(Arc<dyn Reporter>, CancellationToken)> {
+        let open = self.lock();
+        let of_request =
+            |call: &&OpenCall| request.is_some() && call.sent.as_ref().map(|sent| &sent.0) == request;
+        let call = open.calls.iter().find(of_request).or(open.only())?;
+        Some((call.reporter.clone(), call.over.clone()))
+    }
+
+    fn progressing(&self, token: &ProgressToken) -> Option<Arc<dyn Reporter>> {
+        let open = self.lock();
+        let of_token = |call: &&OpenCall| call.sent.as_ref().is_some_and(|sent| sent.1 == *token);
+        Some(open.calls.iter().find(of_token)?.reporter.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    fn only(&self) -> Option<&OpenCall> {
+        self.calls.first().filter(|_| self.calls.len() == 1)
+    }
+}
+
+/// One call under way, for as long as this lives.
+pub(super) struct Entered {
+    calls: Arc<Calls>,
+    number: u64,
+    _over: DropGuard,
+}
+
+impl Entered {
+    pub(super) fn sent(&self, request: RequestId, token: ProgressToken) {
+        let mut open = self.calls.lock();
+        if let Some(call) = open.calls.iter_mut().find(|call| call.number == self.number) {
+            call.sent = Some((request, token));
+        }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.calls.lock().calls.retain(|call| call.number != self.number);
+    }
+}

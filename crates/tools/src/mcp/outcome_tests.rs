@@ -1,0 +1,67 @@
+//! Each form an answer can take, and what it means for the call.
+
+use super::*;
+
+fn done(result: Value) -> Value {
+    match of_result(result) {
+        Outcome::Done { result, cost_micros: 0 } => (*result).clone(),
+        other => panic!("expected done, got {other:?}"),
+    }
+}
+
+#[test]
+fn structured_content_is_the_result() {
+    let content = json!([{"type": "text", "text": "{\"a\": 2}"}]);
+    assert_eq!(done(json!({"content": content, "structuredContent": {"a": 1}})), json!({"a": 1}));
+    assert_eq!(done(json!({"content": [], "structuredContent": 7})), json!(7));
+}
+
+#[test]
+fn one_text_that_is_json_is_the_result() {
+    assert_eq!(done(json!({"content": [{"type": "text", "text": "[1, 2]"}]})), json!([1, 2]));
+    // A number or a bare word is a text that happens to look like JSON.
+    let number = json!([{"type": "text", "text": "12"}]);
+    assert_eq!(done(json!({"content": number})), json!({"content": number}));
+}
+
+#[test]
+fn anything_else_is_handed_on_as_content() {
+    let image = json!({"type": "image", "data": "AA==", "mimeType": "image/png"});
+    let text = json!({"type": "text", "text": "{}", "annotations": {"priority": 1}});
+    assert_eq!(
+        done(json!({"content": [text, image]})),
+        json!({"content": [{"type": "text", "text": "{}"}, image]})
+    );
+    assert_eq!(done(json!({"content": [], "isError": false})), json!({"content": []}));
+}
+
+#[test]
+fn an_error_of_the_tool_is_not_done_and_its_text_is_cut() {
+    let text = "ä".repeat(5_000);
+    let result = json!({"content": [{"type": "text", "text": text}], "isError": true});
+    let Outcome::NotDone(failure) = of_result(result) else { panic!("expected not done") };
+    assert_eq!(failure.category, Category::ToolError);
+    assert!(failure.message.len() < 4_200 && failure.message.ends_with("ä…"));
+}
+
+#[test]
+fn what_is_no_result_is_maybe() {
+    for result in [json!({}), json!([]), json!("text"), json!({"tools": []})] {
+        let outcome = of_result(result.clone());
+        let Outcome::Maybe(failure) = outcome else { panic!("{result}: {outcome:?}") };
+        assert_eq!(failure.category, Category::Protocol);
+    }
+}
+
+#[test]
+fn only_errors_from_before_the_call_are_not_done() {
+    let of_code = |code| of_error(&ErrorData::new(ErrorCode(code), "said", None));
+    for (code, category) in
+        [(-32601, Category::NotFound), (-32602, Category::InvalidInput), (-32020, Category::Protocol)]
+    {
+        assert_eq!(of_code(code), Outcome::NotDone(Failure::new(category, "said")));
+    }
+    for code in [-32600, -32603, -32700, -32000, 0, 1, 500] {
+        assert!(matches!(of_code(code), Outcome::Maybe(_)), "{code}");
+    }
+}
