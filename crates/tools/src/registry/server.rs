@@ -116,12 +116,15 @@ impl Server {
 
     /// What it says now that it offers, to the question that is under way already or to a new one.
     pub(crate) async fn ask(self: &Arc<Self>, now: Timestamp) -> Result<Arc<Offers>, Failure> {
-        let answer = self.asking(now).await?;
-        match self.freshness() {
-            // It has changed since the question was put; a second answer is as good as any.
-            Freshness::Unknown => self.asking(now).await,
-            Freshness::Fresh(_) | Freshness::Aging(_) => Ok(answer),
-        }
+        let asking = async {
+            let answer = self.asking(now).await?;
+            match self.freshness() {
+                // It has changed since the question was put. A third answer would be no better than the second.
+                Freshness::Unknown => self.asking(now).await,
+                Freshness::Fresh(_) | Freshness::Aging(_) => Ok(answer),
+            }
+        };
+        tokio::time::timeout(LIST_TIMEOUT, asking).await.unwrap_or_else(|_| Err(late()))
     }
 
     pub(crate) fn asking(self: &Arc<Self>, now: Timestamp) -> Asking {
@@ -131,8 +134,11 @@ impl Server {
         }
         let (server, closing) = (Arc::clone(self), self.office.closing.clone());
         let question = self.office.questions.spawn(async move {
-            let closed = || Err(Failure::new(Category::Cancelled, "the servers are being closed"));
-            let answer = closing.run_until_cancelled(server.ask_in_time()).await.unwrap_or_else(closed);
+            let asking = tokio::time::timeout(LIST_TIMEOUT, server.ask_now());
+            let answer = match closing.run_until_cancelled(asking).await {
+                Some(answer) => answer.unwrap_or_else(|_| Err(late())),
+                None => Err(Failure::new(Category::Cancelled, "the servers are being closed")),
+            };
             server.known().failure = answer.as_ref().err().map(|failure| (now, failure.clone()));
             answer
         });
@@ -141,15 +147,6 @@ impl Server {
         let question = question.map(move |answer| answer.unwrap_or_else(stopped)).boxed().shared();
         *asking = Some(question.clone());
         question
-    }
-
-    async fn ask_in_time(&self) -> Result<Arc<Offers>, Failure> {
-        let late = |_| {
-            let message =
-                format!("the server did not say within {} s which tools it has", LIST_TIMEOUT.as_secs());
-            Failure::new(Category::Timeout, message)
-        };
-        tokio::time::timeout(LIST_TIMEOUT, self.ask_now()).await.map_err(late)?
     }
 
     async fn ask_now(&self) -> Result<Arc<Offers>, Failure> {
@@ -179,4 +176,9 @@ impl Server {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn late() -> Failure {
+    let message = format!("the server did not say within {} s which tools it has", LIST_TIMEOUT.as_secs());
+    Failure::new(Category::Timeout, message)
 }
