@@ -3,6 +3,8 @@
 //! Reading order: [`config`] says what there is, [`connector`] is what each kind of server can do, and [`registry`]
 //! is the one path every call takes.
 
+pub mod assemble;
+pub mod builtin;
 pub mod child;
 pub mod command;
 pub mod config;

@@ -71,7 +71,7 @@ async fn page(connection: &Connection, cursor: Option<String>) -> Result<Value, 
                 Err(error) => Err(outcome::of_loss(connection, &id, error).await),
             }
         }
-        Err(_) => return Err(connection.obituary().await.failure),
+        Err(_) => return Err(connection.obituary().await),
     };
     match answer {
         // Whatever shape the list was understood to have, only its JSON counts here.
@@ -90,7 +90,7 @@ impl Listing {
             self.leave_out(format!("everything after {TOOLS_MAX} tools"));
             return false;
         }
-        let called = tool.get("name").and_then(Value::as_str).map_or("?".to_owned(), |name| cut_name(name));
+        let called = tool.get("name").and_then(Value::as_str).map_or("?".to_owned(), cut_name);
         let read: Result<Tool, _> = serde_json::from_value(tool.clone());
         let tool = match read.map(serde_json::to_value) {
             Ok(Ok(Value::Object(tool))) => tool,
