@@ -259,7 +259,7 @@ impl Engine {
                     .map_err(|error| broken(&identity.execution, &error))?;
                 looking(&execution);
             }
-            Err(Mail::Letter(_) | Mail::Wait(_)) => return Err(Error::Undecided),
+            Err(Mail::Letter(_) | Mail::Wait(_) | Mail::Report(_)) => return Err(Error::Undecided),
         }
         receiver.await.map_err(|_| Error::Closing)
     }

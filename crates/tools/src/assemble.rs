@@ -6,12 +6,8 @@ use crate::config::Config;
 use crate::guard::SystemResolver;
 use crate::http::HttpServer;
 use crate::mcp::{McpServer, process};
-use crate::registry::{Clock, Entrant, Registry, Secrets};
+use crate::registry::{Clock, Entrant, Registry};
 use crate::secret::Vault;
-use rutter_core::port::tools::Reply;
-use rutter_core::redact::Redactor;
-use rutter_core::tool::Failure;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -88,17 +84,6 @@ pub fn assemble(config: &Config, world: World) -> Result<Registry, Error> {
     }
     Registry::new(entrants, &config.limits, vault, world.clock)
         .map_err(|error| Error(vec![error.to_string()]))
-}
-
-impl Secrets for Vault {
-    fn fill(&self, value: &Value) -> Reply<'_, Result<Value, Failure>> {
-        let value = value.clone();
-        Box::pin(async move { Vault::fill(self, &value).await })
-    }
-
-    fn redactor(&self) -> Redactor {
-        Vault::redactor(self)
-    }
 }
 
 impl process::Roster for Roster {

@@ -6,6 +6,8 @@
 mod harness;
 #[path = "mcp/hostile.rs"]
 mod hostile;
+#[path = "mcp/http.rs"]
+mod http;
 #[path = "mcp/modern.rs"]
 mod modern;
 #[path = "mcp/real.rs"]

@@ -9,11 +9,12 @@ use rutter_core::id::{ExecutionId, PlanId, TenantId, ToolName, WorkerId};
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Format;
 use rutter_core::port::tools::{
-    Admission, Applicant, Berth, Call, CallId, Catalog, Reply, Return, Servers, Tools,
+    Admission, Applicant, Berth, Call, CallId, Catalog, Elicitation, Reply, Return, Servers, Tools,
 };
 use rutter_core::redact::Redactor;
 use rutter_core::time::Millis;
 use rutter_core::tool::{Category, Failure, Outcome, ToolCatalog};
+use rutter_engine::control::Control;
 use rutter_engine::submit::PlanText;
 use rutter_engine::{Clock, Engine, Error, Options, Signal, Start};
 use rutter_store::Store;
@@ -33,6 +34,10 @@ pub struct Script {
     pub hold: Vec<&'static str>,
     pub fail: Vec<&'static str>,
     pub fail_once: Vec<&'static str>,
+    /// Give a ticket, then never answer.
+    pub ticket: Vec<&'static str>,
+    /// Ask for a colour, and give the answer as the result.
+    pub ask: Vec<&'static str>,
 }
 
 pub struct Deck {
@@ -116,8 +121,17 @@ impl Deck {
         self.engine.signal(identity, Actor::person("operator"), signal, None).await
     }
 
+    pub async fn control(&self, identity: &Identity, control: Control) -> Result<(), Error> {
+        let actor = Actor::person("operator");
+        self.engine.control(identity, actor, control, "because".into(), None).await
+    }
+
     pub fn calls(&self, tool: &str) -> u32 {
         self.counts.lock().unwrap().get(tool).copied().unwrap_or(0)
+    }
+
+    pub async fn ticket_is_on_record(&self) {
+        self.tools.tickets.notified().await;
     }
 
     pub fn release(&self) {
@@ -151,8 +165,13 @@ async fn begin(
     store.reserve_bytes = 0;
     store.free_bytes_min = 0;
     let store = open(store).await;
-    let tools =
-        Arc::new(Counting { script, counts: Arc::clone(counts), held: Notify::new(), catalog: catalog() });
+    let tools = Arc::new(Counting {
+        script,
+        counts: Arc::clone(counts),
+        held: Notify::new(),
+        tickets: Notify::new(),
+        catalog: catalog(),
+    });
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let engine = {
         let _entered = runtime.enter();
@@ -197,6 +216,8 @@ pub struct Counting {
     script: Script,
     counts: Arc<Mutex<BTreeMap<String, u32>>>,
     held: Notify,
+    /// Rung when a ticket is on record.
+    tickets: Notify,
     catalog: ToolCatalog,
 }
 
@@ -217,9 +238,23 @@ impl Tools for Counting {
     fn call(&self, call: Call, _berth: Berth) -> Reply<'_, Return> {
         Box::pin(async move {
             let held = self.held.notified();
-            *self.counts.lock().unwrap().entry(call.tool.to_string()).or_default() += 1;
+            let name = match &call.ticket {
+                Some(ticket) => format!("{} under {ticket}", call.tool),
+                None => call.tool.to_string(),
+            };
+            *self.counts.lock().unwrap().entry(name).or_default() += 1;
             let does = |list: &[&str]| list.contains(&call.tool.as_str());
-            if does(&self.script.hang) {
+            if does(&self.script.ticket) {
+                call.reporter.accepted("t-1".to_owned()).await;
+                self.tickets.notify_one();
+            }
+            if does(&self.script.ask) {
+                let schema = json!({ "type": "object", "required": ["colour"] });
+                let question = Elicitation { message: "which colour?".into(), schema: Arc::new(schema) };
+                let answer = call.reporter.ask(question).await.unwrap_or(json!("nobody said"));
+                return Return::Outcome(Outcome::Done { result: Arc::new(answer), cost_micros: 0 });
+            }
+            if does(&self.script.hang) || does(&self.script.ticket) {
                 std::future::pending::<()>().await;
             }
             if does(&self.script.hold) && self.calls(call.tool.as_str()) == 1 {

@@ -7,6 +7,7 @@ use deck::{Deck, Script};
 use rutter_core::execution::view::Status;
 use rutter_core::time::Millis;
 use rutter_engine::Signal;
+use rutter_engine::control::Control;
 use serde_json::json;
 
 const CHAIN: &str = "
@@ -144,4 +145,32 @@ fn only_long_gaps_and_clocks_that_went_back_hold_timers() {
     ] {
         assert_eq!(hold_after(last, now).is_some(), holds, "{last:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_with_a_ticket_is_taken_up_again_after_a_crash_and_not_repeated() {
+    let deck = Deck::new(Script { ticket: vec!["fake.once"], ..Script::default() }).await;
+    let execution = deck.start("{ name: long, steps: [{ id: a, tool: fake.once }] }").await;
+    deck.ticket_is_on_record().await;
+    let deck = deck.crash(Script::default()).await;
+    assert_eq!(deck.wait(&execution).await, Status::Completed);
+    assert_eq!(deck.calls("fake.once"), 1);
+    assert_eq!(deck.calls("fake.once under t-1"), 1);
+    deck.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_tool_asks_is_asked_on_and_the_answer_reaches_it() {
+    let deck = Deck::new(Script { ask: vec!["fake.once"], ..Script::default() }).await;
+    let execution = deck.start("{ name: paint, steps: [{ id: a, tool: fake.once }] }").await;
+    assert_eq!(deck.wait(&execution).await, Status::Waiting);
+    let reply = |answer| Control::Reply { part: None, answer: Some(std::sync::Arc::new(answer)) };
+    let refused = deck.control(&execution, reply(json!({ "color": "red" }))).await.unwrap_err();
+    assert_eq!(refused.code(), "execution.answer_invalid");
+    deck.control(&execution, reply(json!({ "colour": "red" }))).await.unwrap();
+    assert_eq!(deck.wait(&execution).await, Status::Completed);
+    let result = deck.engine.look(&execution, |execution| execution.result_of("a").cloned()).await.unwrap();
+    assert_eq!(result, Some(json!({ "colour": "red" })));
+    assert_eq!(deck.calls("fake.once"), 1);
+    deck.close().await;
 }

@@ -138,7 +138,7 @@ async fn thoughts_are_counted() {
 async fn a_page_is_fetched() {
     let (address, _server) = serve_page();
     let server = python("mcp-server-fetch", &["--ignore-robots-txt", "--allow-private-ips"]);
-    let page = call(&server, "fetch", json!({"url": format!("http://{address}/")})).await;
+    let page = call(&server, "fetch", json!({"url": format!("http://{address}/"), "raw": true})).await;
     assert!(page.to_string().contains("Fair winds"), "{page}");
     server.close().await;
 }
