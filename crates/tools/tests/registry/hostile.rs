@@ -26,6 +26,10 @@ fn refused() -> Vec<Served> {
         "{{ inputs }}",
         "emoji😀",
         "ends.",
+        "back\\slash",
+        "percent%20",
+        "colon:name",
+        "fullwidth\u{FF41}",
     ];
     let mut tools: Vec<Served> = names.map(plain).into();
     tools.push(plain(&"x".repeat(129)));
@@ -67,7 +71,7 @@ fn refused() -> Vec<Served> {
 #[tokio::test]
 async fn forty_poisoned_tools_cost_nobody_but_themselves() {
     let poisoned = refused();
-    assert!(poisoned.len() >= 36, "{}", poisoned.len());
+    assert!(poisoned.len() == 40, "{}", poisoned.len());
     let tools: Vec<Served> =
         poisoned.iter().cloned().chain([plain("well"), plain("well"), plain("also.well")]).collect();
     let hostile = Puppet::new(tools);
