@@ -2,14 +2,18 @@
 
 pub(crate) mod db;
 pub(crate) mod journal;
+pub(crate) mod run;
+pub(crate) mod tools;
 
 use clap::{Args as Options, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use db::DbCommand;
 use journal::JournalCommand;
+use run::{ExecCommand, RunArgs};
 use rutter_core::id::TenantId;
 use rutter_core::plan::Driver;
 use std::path::PathBuf;
+use tools::ToolsCommand;
 
 /// The plan an AI agent sails by, and the log of how it went.
 #[derive(Debug, Parser)]
@@ -25,9 +29,10 @@ pub(crate) struct Args {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done; warnings are allowed
-  1  `plan diff`: the plans differ; `journal verify`: something is wrong; stored data is damaged
+  1  an execution ended and did not complete; `plan diff`: the plans differ; `journal verify`: something is wrong; stored data is damaged
   2  wrong usage, a file that cannot be read, a plan with errors (with --strict also warnings),
      or something that cannot be done as things are: no such database or entry, in use, refused
+  3  an execution waits for somebody, or was left under way
   4  internal error, a failing disk, a demo that did not end as told, or no way to write the output
 
 Answers go to stdout, remarks to stderr. `-` as a file is stdin.";
@@ -44,6 +49,15 @@ pub(crate) enum Command {
     /// See what Rutter does, in six scenes and a few seconds; nothing outside is called
     #[command(after_help = EXIT_CODES)]
     Demo(DemoArgs),
+    /// Carry out a plan: check it, start it, follow it to its end or to where somebody is needed
+    #[command(after_help = EXIT_CODES)]
+    Run(RunArgs),
+    /// Look at executions and steer them
+    #[command(subcommand)]
+    Exec(ExecCommand),
+    /// Look at the tools there are, and try them
+    #[command(subcommand)]
+    Tools(ToolsCommand),
     /// Look at plans without carrying them out
     #[command(subcommand)]
     Plan(PlanCommand),
@@ -79,6 +93,22 @@ pub(crate) enum BenchCommand {
     /// Write, verify and query journals on a scratch database, beside what disk and SQLite alone can do
     #[command(after_help = EXIT_CODES)]
     Store(BenchStoreArgs),
+    /// Carry out plans of ten steps that do nothing, one and many at a time, beside the bare store
+    #[command(after_help = EXIT_CODES)]
+    Engine(BenchEngineArgs),
+}
+
+#[derive(Debug, Options)]
+pub(crate) struct BenchEngineArgs {
+    /// Where the scratch database is made and removed; the disk that counts is the one under it
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// Seconds for each of three rounds
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) seconds: u64,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Options)]
@@ -195,7 +225,7 @@ impl CommonArgs {
 #[derive(Debug, Options)]
 pub(crate) struct StoreArgs {
     /// The directory of the database [default: RUTTER_DIR, `dir` in rutter.toml, or where the system keeps data]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, visible_alias = "data", value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
@@ -221,6 +251,9 @@ impl Command {
         match self {
             Command::Journal(command) => command.store().json,
             Command::Db(command) => command.store().json,
+            Command::Run(args) => args.store.json,
+            Command::Exec(command) => command.store().json,
+            Command::Tools(command) => command.is_json(),
             Command::Demo(_) | Command::Plan(_) | Command::Bench(_) | Command::Completions { .. } => false,
         }
     }

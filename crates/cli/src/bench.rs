@@ -2,6 +2,7 @@
 //!
 //! Machines differ and are noisy, so what counts is the ratio of two numbers from one run.
 
+pub(crate) mod engine;
 mod find;
 mod fleet;
 mod read;

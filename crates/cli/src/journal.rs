@@ -9,6 +9,8 @@ mod tail;
 mod verify;
 mod words;
 
+pub(crate) use words::{happened, word};
+
 use crate::Exit;
 use crate::args::journal::JournalCommand;
 use crate::terminal::Terminal;

@@ -7,15 +7,21 @@ mod completions;
 mod config;
 mod db;
 mod demo;
+mod exec;
 mod failure;
 mod graph;
+mod helm;
 mod journal;
+mod outcome;
 mod outlet;
 mod plan;
+mod progress;
 mod report;
+mod run;
 mod store;
 mod table;
 mod terminal;
+mod tools;
 
 use args::{Args, BenchCommand, Command, PlanCommand};
 use clap::Parser;
@@ -29,9 +35,11 @@ use terminal::Terminal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Exit {
     Done = 0,
-    /// Plans differ, or what is stored is not what was written.
+    /// An execution did not complete, plans differ, or what is stored is not what was written.
     Differs = 1,
     Refused = 2,
+    /// An execution needs somebody, or was left under way.
+    Waiting = 3,
     Internal = 4,
 }
 
@@ -42,6 +50,11 @@ impl From<Exit> for ExitCode {
 }
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    // Not for people: how a command tool is started, under its limits.
+    if words.next().is_some_and(|word| word == tools::LAUNCH) {
+        return rutter_tools::child::launch::main(words);
+    }
     let args = Args::parse();
     let terminal = Terminal::from_environment(args.color);
     let is_json = args.command.is_store_json();
@@ -73,7 +86,11 @@ fn run(command: Command, terminal: &Terminal) -> anyhow::Result<Exit> {
         Command::Plan(PlanCommand::Diff(args)) => plan::diff::run(&args, terminal),
         Command::Journal(command) => journal::run(&command, terminal),
         Command::Db(command) => db::run(&command, terminal),
+        Command::Run(args) => run::run(&args, terminal),
+        Command::Exec(command) => exec::run(&command, terminal),
+        Command::Tools(command) => tools::run(&command, terminal),
         Command::Bench(BenchCommand::Store(args)) => bench::run(&args, terminal),
+        Command::Bench(BenchCommand::Engine(args)) => bench::engine::run(&args, terminal),
         Command::Completions { shell } => completions::run(shell, terminal),
     }
 }

@@ -20,7 +20,7 @@ use rutter_core::plan::draft::PlanDraft;
 use rutter_core::plan::preview::Coverage;
 use rutter_core::plan::{Driver, Plan};
 use rutter_core::time::Timestamp;
-use rutter_core::tool::ToolCatalog;
+use rutter_core::tool::{Failure, ToolCatalog};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Read};
@@ -37,7 +37,7 @@ struct Checker {
 
 /// A file that was read and checked.
 #[derive(Debug)]
-struct PlanFile {
+pub(crate) struct PlanFile {
     name: String,
     text: String,
     document: Option<Document>,
@@ -94,6 +94,33 @@ impl Checker {
 }
 
 impl PlanFile {
+    /// A file that was found wanting elsewhere.
+    pub(crate) fn found(path: &Path, bytes: &[u8], diagnostics: Vec<Diagnostic>) -> PlanFile {
+        let name = if path == Path::new("-") { "<stdin>".to_owned() } else { path.display().to_string() };
+        PlanFile { diagnostics, ..PlanFile::from_bytes(name, bytes, Format::guess(bytes)) }
+    }
+
+    /// Says what is wrong with it, and which servers could not be asked for their tools.
+    pub(crate) fn refuse(
+        &self,
+        absent: &[(String, Failure)],
+        is_json: bool,
+        terminal: &Terminal,
+    ) -> anyhow::Result<Exit> {
+        let servers: Vec<String> = absent
+            .iter()
+            .map(|(server, failure)| format!("server {server} could not be asked: {failure}"))
+            .collect();
+        if is_json {
+            let mut told = self.json();
+            told["absent"] = json!(servers);
+            terminal.answer(&format!("{told}\n"))?;
+        }
+        terminal.remark(&self.findings());
+        servers.iter().for_each(|line| terminal.remark(&format!("{}\n", printable(line))));
+        Ok(Exit::Refused)
+    }
+
     /// Reads a file, or stdin for `-`, as far as it is a document at all.
     fn read(path: &Path) -> PlanFile {
         let name = if path == Path::new("-") { "<stdin>".to_owned() } else { path.display().to_string() };
@@ -210,7 +237,7 @@ pub(crate) fn undo_sign(coverage: Coverage, signs: Signs) -> Cell {
 }
 
 /// Reads one byte more than a document may have, so that too much is noticed and no more is held.
-fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     let limit = limits::PLAN_BYTES_MAX as u64 + 1;
     let mut bytes = Vec::new();
     if path == Path::new("-") {

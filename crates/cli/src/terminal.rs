@@ -12,6 +12,8 @@ pub(crate) struct Terminal {
     pub(crate) signs: Signs,
     /// A person watches, so that a pause has a sense.
     pub(crate) is_interactive: bool,
+    /// A person sees the remarks.
+    pub(crate) is_watched: bool,
 }
 
 impl Terminal {
@@ -25,7 +27,12 @@ impl Terminal {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
         let is_dumb = variable("TERM").is_some_and(|term| term == "dumb");
         let signs = if !is_dumb && is_utf8(locale.as_deref()) { Signs::UNICODE } else { Signs::ASCII };
-        Terminal { colour, signs, is_interactive: io::stdout().is_terminal() }
+        Terminal {
+            colour,
+            signs,
+            is_interactive: io::stdout().is_terminal(),
+            is_watched: io::stderr().is_terminal(),
+        }
     }
 
     /// Writes an answer to stdout.

@@ -61,10 +61,15 @@ pub struct Rate {
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Calls at once, of all executions.
+    #[serde(deserialize_with = "at_least_one")]
     pub calls: u32,
+    #[serde(deserialize_with = "at_least_one")]
     pub calls_per_tenant: u32,
+    /// Of servers that have no `concurrency` of their own.
+    #[serde(deserialize_with = "at_least_one")]
     pub calls_per_server: u32,
     /// Failures in a row after which a server is left alone for a while.
+    #[serde(deserialize_with = "at_least_one")]
     pub breaker_failures: u32,
     #[serde(deserialize_with = "span")]
     pub breaker_pause: Millis,
@@ -86,14 +91,19 @@ impl Default for Limits {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Channel {
+    /// A line of JSON in `notifications.log` of the data directory.
     Log {},
+    /// A POST of JSON; any 2xx means that it was delivered.
     Webhook {
         url: String,
         #[serde(default)]
         allow: Vec<String>,
     },
+    /// Started with the notification as JSON on standard input; exit code 0 means that it was delivered.
     Command {
         argv: Vec<String>,
+        #[serde(default)]
+        network: bool,
     },
 }
 
@@ -107,6 +117,13 @@ pub fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Millis, D::Err
 
 pub fn span_maybe<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Millis>, D::Error> {
     span(deserializer).map(Some)
+}
+
+/// Nothing would ever be called with a limit of zero.
+fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let limit = u32::deserialize(deserializer)?;
+    let refused = || serde::de::Error::custom("expected at least 1, got 0");
+    (limit > 0).then_some(limit).ok_or_else(refused)
 }
 
 impl<'de> Deserialize<'de> for Rate {

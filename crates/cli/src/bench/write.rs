@@ -45,12 +45,25 @@ pub(super) async fn measure(
     Ok(measured)
 }
 
+/// Entries in a second that the bare store takes from so many writers.
+pub(super) async fn entries_per_second(
+    directory: &Path,
+    writers: u64,
+    during: Duration,
+) -> anyhow::Result<f64> {
+    let store = Arc::new(open(directory)?);
+    let (appends, _) = write(&store, writers, during).await?;
+    drop(store);
+    std::fs::remove_dir_all(directory)?;
+    Ok(appends * ENTRIES)
+}
+
 /// Returns appends in a second, and how long each took.
 async fn write(store: &Arc<Store>, writers: u64, during: Duration) -> anyhow::Result<(f64, Vec<Duration>)> {
     let plan = fleet::save_plan(store).await?;
     let mut ships = Vec::new();
     for number in 0..writers {
-        ships.push(Ship::launch(store, &plan, number).await?);
+        ships.push(Ship::launch_patiently(store, &plan, number).await?);
     }
     let start = Instant::now();
     let sailing: Vec<_> = ships

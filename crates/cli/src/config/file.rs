@@ -3,6 +3,10 @@
 use crate::failure::Refusal;
 use rutter_core::plan::wording::{guess, quoted};
 use rutter_core::time::Millis;
+use rutter_tools::config::{Channel, Limits, command, http, mcp, secret};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -10,14 +14,37 @@ use std::path::{Path, PathBuf};
 use toml_edit::{Document, Item, Key, TableLike};
 
 /// What a file says; `None` where it says nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
     pub(super) dir: Option<PathBuf>,
     pub(super) payloads: Option<Option<Millis>>,
     pub(super) executions: Option<Option<Millis>>,
+    pub(super) tools: Tools,
+}
+
+/// What a file says about tools, apart from everything else in it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Tools {
+    dir: IgnoredAny,
+    retention: IgnoredAny,
+    pub(super) servers: BTreeMap<String, mcp::Server>,
+    pub(super) http: BTreeMap<String, http::Server>,
+    pub(super) commands: BTreeMap<String, command::Server>,
+    pub(super) secrets: BTreeMap<String, secret::Source>,
+    pub(super) limits: Option<Limits>,
+    pub(super) notify: BTreeMap<String, Channel>,
 }
 
 impl Settings {
+    /// A file that somebody named must be there.
+    pub(super) fn load_named(path: &Path) -> Result<Settings, Refusal> {
+        match path.exists() {
+            true => Settings::load(path),
+            false => Err(Refusal::new("file.unreadable", format!("there is no file {}", path.display()))),
+        }
+    }
+
     /// A file that is not there says nothing.
     pub(super) fn load(path: &Path) -> Result<Settings, Refusal> {
         match fs::read_to_string(path) {
@@ -43,16 +70,20 @@ impl Text<'_> {
             .map_err(|error| self.wrong(error.span(), &error.message().replace('\n', ", ")))?;
         let mut settings = Settings::default();
         let top = document.as_table();
-        for (key, item) in self.known(top, &["dir", "retention"])? {
+        let names = ["dir", "retention", "servers", "http", "commands", "secrets", "limits", "notify"];
+        for (key, item) in self.known(top, &names)? {
             match key {
                 "dir" => settings.dir = Some(self.directory(item)?),
-                _ => {
+                "retention" => {
                     let table = item.as_table_like();
                     let table = table.ok_or_else(|| self.wrong(item.span(), "retention must be a table"))?;
                     self.read_retention(table, &mut settings)?;
                 }
+                _ => {}
             }
         }
+        settings.tools = Tools::deserialize(toml_edit::de::Deserializer::from(document))
+            .map_err(|error| self.wrong(error.span(), &error.message().replace('\n', ", ")))?;
         Ok(settings)
     }
 
@@ -125,17 +156,25 @@ mod tests {
 
     #[test]
     fn settings_are_read() {
-        let text = "dir = \"data\" # here\n[retention]\npayloads = \"90d\"\nexecutions = \"never\"\n";
-        let expected = Settings {
-            dir: Some("conf/data".into()),
-            payloads: Some(Some(Millis::hours(24 * 90))),
-            executions: Some(None),
-        };
-        assert_eq!(read(text), Ok(expected.clone()));
+        let table = "dir = \"data\" # here\n[retention]\npayloads = \"90d\"\nexecutions = \"never\"\n";
         let inline = "dir = \"data\"\nretention = { payloads = \"90d\", executions = \"never\" }";
-        assert_eq!(read(inline), Ok(expected));
-        assert_eq!(read(""), Ok(Settings::default()));
+        for text in [table, inline] {
+            let Settings { dir, payloads, executions, tools } = read(text).unwrap();
+            assert_eq!(dir, Some("conf/data".into()));
+            assert_eq!((payloads, executions), (Some(Some(Millis::hours(24 * 90))), Some(None)));
+            assert!(tools.servers.is_empty() && tools.limits.is_none());
+        }
+        assert_eq!(read("").unwrap().dir, None);
         assert_eq!(read("dir = \"/data\"").unwrap().dir, Some("/data".into()));
+    }
+
+    #[test]
+    fn tools_are_read_beside_the_rest() {
+        let text = "dir = 'x'\n[servers.git]\ncommand = 'mcp-server-git'\n[limits]\ncalls = 3\n[secrets]\nt = { env = 'T' }";
+        let tools = read(text).unwrap().tools;
+        assert_eq!(tools.servers.keys().collect::<Vec<_>>(), ["git"]);
+        assert_eq!(tools.limits.unwrap().calls, 3);
+        assert_eq!(tools.secrets.len(), 1);
     }
 
     #[test]
@@ -150,6 +189,10 @@ mod tests {
             ("retention = 'never'", 1),
             ("dir = 'x'\ndir = 'y'", 2),
             ("dir = 'x", 1),
+            ("[servers.git]\ncommand = 'a'\nurl = 'http://x'", 1),
+            ("[servers.git]\ncommand = 'a'\nargz = []", 3),
+            ("[limits]\n\ncals = 3", 3),
+            ("[secrets]\nt = { envv = 'T' }", 2),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.starts_with(&format!("conf/rutter.toml, line {line}: ")), "{text:?}: {error}");

@@ -129,6 +129,16 @@ impl Execution {
         )
     }
 
+    /// What a step brought, if it did.
+    pub fn result_of(&self, step: &str) -> Option<&Value> {
+        self.steps[self.plan.find(step)?].result()
+    }
+
+    /// Whether a tool was found changed in a way that nobody has reported or accepted.
+    pub fn is_news(&self, tool: &ToolName, found: Hash) -> bool {
+        found != self.definition(tool) && self.drifted.get(tool) != Some(&found)
+    }
+
     pub(super) fn definition(&self, tool: &ToolName) -> Hash {
         let pinned = || self.plan.tools.get(tool).map(|tool| tool.definition);
         self.accepted.get(tool).copied().or_else(pinned).unwrap_or(Hash::ZERO)

@@ -5,6 +5,7 @@ use super::export;
 use super::fault;
 use super::key::KeyRing;
 use super::ledger::Ledger;
+use super::load;
 use super::migration;
 use super::plans::Plans;
 use super::projections;
@@ -19,7 +20,8 @@ use rutter_core::journal::export::Line;
 use rutter_core::journal::note::VerifierKey;
 use rutter_core::journal::verify::{Receipt, Trust};
 use rutter_core::port::Error;
-use rutter_core::port::query::{EntryFilter, EntrySummary, Listing, Page};
+use rutter_core::port::journal::Loaded;
+use rutter_core::port::query::{EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, Listing, Page};
 use std::path::{Path, PathBuf};
 
 /// An open database that cannot be written.
@@ -124,6 +126,21 @@ impl Archive {
         page: &Page,
     ) -> Result<Listing<EntrySummary>, Error> {
         query::entries(&mut self.connection, tenant, filter, page, &self.plans)
+    }
+
+    /// Executions as [`Query::executions`](rutter_core::port::query::Query::executions) lists them.
+    pub fn executions(
+        &mut self,
+        tenant: &TenantId,
+        filter: &ExecutionFilter,
+        page: &Page,
+    ) -> Result<Listing<ExecutionSummary>, Error> {
+        query::executions(&mut self.connection, tenant, filter, page)
+    }
+
+    /// Everything that was written about an execution, each entry checked.
+    pub fn load(&mut self, identity: &Identity) -> Result<Loaded, Error> {
+        load::load(&mut self.connection, identity, &self.plans)
     }
 
     /// What somebody can keep to show later that an entry was there; the last one if none is named.

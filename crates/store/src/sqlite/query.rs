@@ -106,6 +106,21 @@ impl Query for Store {
     }
 }
 
+/// The list of executions for who reads without owning.
+pub(super) fn executions(
+    connection: &mut Connection,
+    tenant: &TenantId,
+    filter: &ExecutionFilter,
+    page: &Page,
+) -> Result<Listing<ExecutionSummary>, Error> {
+    let (paging, words) = (Paging::read(List::Executions, page)?, search::read(filter.text.as_deref())?);
+    let find = |connection: &Connection| match number_of(connection, tenant)? {
+        Some(tenant) => executions::list(connection, tenant, filter, words.as_ref(), paging),
+        None => Ok(nothing()),
+    };
+    bounded(connection, ARCHIVE_STEPS_MAX, find)
+}
+
 /// The same list for who reads without owning. Nobody waits for that reader, so it may look longer.
 pub(super) fn entries(
     connection: &mut Connection,

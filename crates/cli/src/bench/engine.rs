@@ -1,0 +1,167 @@
+//! `rutter bench engine`: plans of ten steps that do nothing, one and many at a time, beside the bare store.
+//!
+//! The tool is in this process and answers at once, so that what is measured is Rutter: decide, record, call.
+
+mod idle;
+
+use super::{Measured, Target, as_json, as_table, open, write};
+use crate::Exit;
+use crate::args::BenchEngineArgs;
+use crate::terminal::Terminal;
+use anyhow::Context;
+use idle::Idle;
+use rutter_core::actor::Actor;
+use rutter_core::id::{PlanId, TenantId, WorkerId};
+use rutter_core::plan::Driver;
+use rutter_core::plan::document::Format;
+use rutter_engine::submit::PlanText;
+use rutter_engine::{Clock, Engine, Options, Start};
+use rutter_store::sqlite::baseline;
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const STEPS: u64 = 10;
+/// What an execution of ten steps appends: opened, started, and two entries for each step, and the end.
+const ENTRIES: f64 = (2 * STEPS + 3) as f64;
+const ROUNDS: usize = 3;
+
+pub(crate) fn run(args: &BenchEngineArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let scratch = tempfile::Builder::new().prefix("rutter-bench-").tempdir_in(&args.dir);
+    let scratch = scratch.with_context(|| format!("no scratch directory in {}", args.dir.display()))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let say = |text: &str| terminal.remark(&format!("{text}\n"));
+    let during = Duration::from_secs(args.seconds);
+    let mut measured = Vec::new();
+    let before = resident()?;
+    for concurrency in [1, 100, 1_000] {
+        // Rounds take turns with what they are compared with: the machine may change its mind in between.
+        let (mut ours, mut bare, mut syncs, mut latency) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut memory = 0;
+        for round in 0..ROUNDS {
+            say(&format!("{concurrency} at once, round {} of {ROUNDS}", round + 1));
+            syncs.push(baseline::syncs_per_second(scratch.path(), during / 2)?);
+            let store = scratch.path().join(format!("store-{concurrency}-{round}"));
+            bare.push(runtime.block_on(write::entries_per_second(&store, concurrency, during))?);
+            let engine = scratch.path().join(format!("engine-{concurrency}-{round}"));
+            let carried = runtime.block_on(carry_out(&engine, concurrency, during))?;
+            ours.push(carried.executions * STEPS as f64);
+            latency.push(carried.step);
+            memory = memory.max(carried.resident);
+        }
+        let (steps, bare, syncs) = (median(ours), median(bare), median(syncs));
+        let step = median(latency);
+        let entries = steps / STEPS as f64 * ENTRIES;
+        let ratio = match concurrency {
+            1 => (step * syncs, "fdatasync per step", Target::AtMost(1.5)),
+            _ => (entries / bare, "x bare store's entries", Target::AtLeast(0.6)),
+        };
+        let what = |what: &str| format!("{what}, {concurrency} at once");
+        measured.push(Measured { what: what("steps"), value: steps, unit: "/s", ratio: Some(ratio) });
+        measured.push(Measured { what: what("one step"), value: step * 1_000.0, unit: "ms", ratio: None });
+        let ratio = (steps / syncs, "x fdatasync", Target::None);
+        measured.push(Measured { what: what("entries"), value: entries, unit: "/s", ratio: Some(ratio) });
+        let grown = memory.saturating_sub(before) as f64 / 1_048_576.0;
+        let ratio = (memory as f64 / 1_048_576.0, "MiB in all", Target::AtMost(60.0));
+        measured.push(Measured { what: what("memory grown"), value: grown, unit: "MiB", ratio: Some(ratio) });
+    }
+    match args.json {
+        true => terminal.answer(&format!("{:#}\n", as_json(&measured)))?,
+        false => terminal.answer(&as_table(&measured))?,
+    }
+    Ok(Exit::Done)
+}
+
+struct Carried {
+    /// In a second.
+    executions: f64,
+    /// Seconds for one step, where one execution goes at a time; the time of an execution by its steps.
+    step: f64,
+    resident: u64,
+}
+
+/// Carries executions out, so many at a time, each followed by another.
+async fn carry_out(directory: &Path, concurrency: u64, during: Duration) -> anyhow::Result<Carried> {
+    let clock = Clock::system();
+    let store = Arc::new(open(directory)?);
+    let options = Options::new(WorkerId::new("bench"));
+    let engine = Engine::run(store.clone(), store.clone(), Arc::new(Idle::new()), clock, options).await?;
+    let plan = save(&engine).await?;
+    let began = Instant::now();
+    let mut lines = Vec::new();
+    for _ in 0..concurrency {
+        let (engine, plan) = (engine.clone(), plan.clone());
+        lines.push(tokio::spawn(async move {
+            let mut took = Vec::new();
+            while began.elapsed() < during {
+                let start = Instant::now();
+                one(&engine, &plan).await?;
+                took.push(start.elapsed().as_secs_f64());
+            }
+            Ok::<_, anyhow::Error>(took)
+        }));
+    }
+    let mut took = Vec::new();
+    for line in lines {
+        took.extend(line.await??);
+    }
+    let executions = took.len() as f64 / began.elapsed().as_secs_f64();
+    let resident = resident()?;
+    engine.close().await;
+    drop((engine, store));
+    std::fs::remove_dir_all(directory)?;
+    Ok(Carried { executions, step: median(took) / STEPS as f64, resident })
+}
+
+async fn save(engine: &Engine) -> anyhow::Result<PlanId> {
+    let steps = (0..STEPS).map(|at| match at {
+        0 => json!({ "id": "s0", "tool": "bench.idle" }),
+        _ => json!({ "id": format!("s{at}"), "tool": "bench.idle", "depends_on": [format!("s{}", at - 1)] }),
+    });
+    let plan = json!({ "name": "bench", "steps": steps.collect::<Vec<_>>() });
+    let text = PlanText {
+        tenant: tenant(),
+        source: plan.to_string().into_bytes(),
+        format: Format::Json,
+        driver: Driver::Server,
+    };
+    Ok(engine.submit(text, None, None, Actor::agent("bench")).await?.id)
+}
+
+/// From the request to the end on record.
+async fn one(engine: &Engine, plan: &PlanId) -> anyhow::Result<()> {
+    let start = Start {
+        tenant: tenant(),
+        plan: plan.clone(),
+        revision: None,
+        inputs: Arc::new(json!({})),
+        driver: Driver::Server,
+        actor: Actor::agent("bench"),
+        request: None,
+    };
+    let started = engine.start(start).await?;
+    let identity = rutter_core::execution::Identity { tenant: tenant(), execution: started.execution };
+    engine
+        .wait(&identity, rutter_core::time::Millis::seconds(60))
+        .await?
+        .context("an execution did not end")?;
+    Ok(())
+}
+
+fn tenant() -> TenantId {
+    TenantId::new("default")
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// Bytes of memory this process has now.
+fn resident() -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").context("memory is measured on Linux only")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
+    Ok(kib * 1_024)
+}

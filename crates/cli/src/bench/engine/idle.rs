@@ -1,0 +1,51 @@
+//! A tool in this process that does nothing.
+
+use rutter_core::hash::Hash;
+use rutter_core::id::ToolName;
+use rutter_core::port::tools::{
+    Admission, Applicant, Berth, Call, CallId, Catalog, Reply, Return, Servers, Tools,
+};
+use rutter_core::redact::Redactor;
+use rutter_core::tool::{Outcome, ToolCatalog};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub(super) struct Idle {
+    tools: ToolCatalog,
+    result: Arc<Value>,
+    redactor: Redactor,
+}
+
+impl Idle {
+    pub(super) fn new() -> Idle {
+        let tools = json!({ "tools": [{ "name": "bench.idle", "safety": "once" }] });
+        let tools = ToolCatalog::from_json(&tools).expect("the catalogue is ours");
+        Idle { tools, result: Arc::new(json!({ "ok": true })), redactor: Redactor::standard() }
+    }
+}
+
+impl Tools for Idle {
+    fn catalog(&self, _servers: Servers) -> Reply<'_, Catalog> {
+        let tools = self.tools.clone();
+        Box::pin(async move { Catalog { tools, absent: Vec::new() } })
+    }
+
+    fn definition(&self, tool: &ToolName) -> Option<Hash> {
+        self.tools.tools.get(tool).map(|tool| tool.definition)
+    }
+
+    fn admit(&self, _tool: &ToolName, _applicant: &Arc<dyn Applicant>) -> Admission {
+        Admission::Granted(Berth::free())
+    }
+
+    fn call(&self, _call: Call, _berth: Berth) -> Reply<'_, Return> {
+        let result = Arc::clone(&self.result);
+        Box::pin(async move { Return::Outcome(Outcome::Done { result, cost_micros: 0 }) })
+    }
+
+    fn cancel(&self, _call: &CallId) {}
+
+    fn redactor(&self) -> Redactor {
+        self.redactor.clone()
+    }
+}

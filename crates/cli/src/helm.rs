@@ -1,0 +1,143 @@
+//! An engine with its database and tools, for as long as one command needs it.
+
+mod wire;
+
+pub(crate) use wire::{Sent, What, ask};
+
+use crate::args::StoreArgs;
+use crate::args::run::ToolArgs;
+use crate::config::Config;
+use crate::failure::Refusal;
+use crate::progress::Progress;
+use crate::{store, tools};
+use anyhow::Context;
+use rutter_core::execution::Identity;
+use rutter_core::execution::view::Status;
+use rutter_core::id::WorkerId;
+use rutter_core::journal::verify::Receipt;
+use rutter_core::time::Timestamp;
+use rutter_engine::options::hold_after;
+use rutter_engine::{Clock, Engine, Error, Happening, Live, Options};
+use rutter_store::{Archive, Store};
+use rutter_tools::registry::Registry;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::broadcast;
+
+pub(crate) struct Helm {
+    pub(crate) engine: Engine,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) config: Config,
+    store: Arc<Store>,
+    wire: wire::Wire,
+}
+
+impl Helm {
+    /// Takes the database, starts driving what is due in it, and can be asked by other commands from now on.
+    pub(crate) async fn open(store: &StoreArgs, args: &ToolArgs) -> anyhow::Result<Helm> {
+        let config = Config::load_with(store.dir.as_deref(), args)?;
+        let clock = Clock::system();
+        let options =
+            rutter_store::Options { clock: Arc::new(move || clock.now()), ..store::options(&config) };
+        let store = Arc::new(Store::open(options)?);
+        let registry = tools::registry(&config, clock)?;
+        let worker = WorkerId::new(&rutter_engine::name::fresh("worker", clock.now()));
+        let mut options = Options::new(worker);
+        // A lease ends some time after its worker was last alive.
+        let last_alive = store.believed_until().map(|until| Timestamp(until.0 - options.lease.0 as i64));
+        options.hold = hold_after(last_alive, clock.now());
+        let engine = Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await;
+        let engine = engine.map_err(told)?;
+        let wire = wire::listen(&config.directory, engine.clone());
+        Ok(Helm { engine, registry, config, store, wire })
+    }
+
+    /// Tells what happens until the execution has ended or needs somebody; with `stays`, until it has ended.
+    pub(crate) async fn follow(
+        &self,
+        identity: &Identity,
+        mut happenings: broadcast::Receiver<Happening>,
+        stays: bool,
+        progress: &mut Progress,
+    ) -> anyhow::Result<()> {
+        let mut status = self.engine.view(identity).await.map_err(told)?.status;
+        let mut interrupted = false;
+        loop {
+            // What was written before the status was looked at has been heard already.
+            while let Ok(happening) = happenings.try_recv() {
+                status = hear(identity, happening, progress).unwrap_or(status);
+            }
+            let needs_somebody = matches!(status, Status::Waiting | Status::Paused | Status::Replanning);
+            if status.has_ended() || interrupted || (needs_somebody && !stays) {
+                return Ok(());
+            }
+            tokio::select! {
+                heard = happenings.recv() => match heard {
+                    Ok(happening) => status = hear(identity, happening, progress).unwrap_or(status),
+                    Err(broadcast::error::RecvError::Lagged(_)) => {
+                        status = self.engine.view(identity).await.map_err(told)?.status;
+                    }
+                    Err(broadcast::error::RecvError::Closed) => return Ok(()),
+                },
+                () = tokio::time::sleep(Duration::from_millis(500)) => progress.count_down(self.engine.now()),
+                _ = tokio::signal::ctrl_c() => interrupted = true,
+            }
+        }
+    }
+
+    /// What can be kept to show later that this execution stood like this.
+    pub(crate) async fn receipt(&self, identity: &Identity) -> anyhow::Result<Receipt> {
+        self.store.checkpoint(&identity.tenant).await?;
+        Ok(Archive::open(&self.config.directory)?.receipt(identity, None)?)
+    }
+
+    /// Lets what is under way end, and lets go of everything.
+    pub(crate) async fn close(self) {
+        self.wire.close();
+        self.engine.close().await;
+        self.registry.close().await;
+    }
+}
+
+fn hear(identity: &Identity, happening: Happening, progress: &mut Progress) -> Option<Status> {
+    if happening.identity != *identity {
+        return None;
+    }
+    match happening.live {
+        Live::Recorded { records, status, .. } => {
+            records.iter().for_each(|record| progress.tell(record));
+            Some(status)
+        }
+        Live::Progress { part, progress: how } => {
+            progress.hint(&part, &how);
+            None
+        }
+    }
+}
+
+/// Runs a command that waits for things.
+pub(crate) fn on_runtime<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.context("no runtime")?;
+    let ended = runtime.block_on(command);
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    ended
+}
+
+/// An error of the engine as commands tell errors.
+pub(crate) fn told(error: Error) -> anyhow::Error {
+    match error {
+        Error::Store(error) => error.into(),
+        Error::Refused(refusal) => {
+            let told = Refusal::new(refusal.code, refusal.message);
+            match refusal.hint {
+                Some(hint) => told.with_hint(hint).into(),
+                None => told.into(),
+            }
+        }
+        Error::Secret => Refusal::new(error.code(), error.to_string())
+            .with_hint("name it under [secrets] in rutter.toml, and write {\"secret\": \"name\"} in the plan")
+            .into(),
+        error => Refusal::new(error.code(), error.to_string()).into(),
+    }
+}

@@ -1,0 +1,64 @@
+//! `rutter tools doctor`: starts every server and says what works, what does not and what to do about it.
+
+use super::with_registry;
+use crate::Exit;
+use crate::args::tools::ToolsDoctorArgs;
+use crate::table::{Paint, wrapped};
+use crate::terminal::{Terminal, printable};
+use rutter_core::port::tools::{Servers, Tools};
+use rutter_core::tool::{Safety, SafetySource};
+use rutter_tools::registry::ServerReport;
+use serde_json::json;
+
+pub(crate) fn run(args: &ToolsDoctorArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let (reports, sandbox) = with_registry(&args.common, async |registry| {
+        registry.catalog(Servers::All).await;
+        Ok((registry.report(), rutter_tools::child::confine::sandbox()))
+    })?;
+    let is_well = reports.iter().all(|report| report.failure.is_none());
+    if args.common.store.json {
+        let told = json!({ "ok": is_well, "servers": reports, "sandbox": format!("{sandbox:?}") });
+        terminal.answer(&format!("{told}\n"))?;
+    } else {
+        for report in &reports {
+            terminal.answer(&told(report, terminal))?;
+        }
+        if reports.is_empty() {
+            terminal.answer("no server is named in rutter.toml or with --mcp-config\n")?;
+        }
+        terminal.answer(&format!("sandbox for commands: {sandbox}\n"))?;
+    }
+    Ok(if is_well { Exit::Done } else { Exit::Differs })
+}
+
+fn told(report: &ServerReport, terminal: &Terminal) -> String {
+    let signs = terminal.signs;
+    let mut text = match &report.failure {
+        None => format!("{} {}: {} tools\n", Paint::Green.on(signs.done), report.server, report.tools.len()),
+        Some(listing) => {
+            let failure = printable(&listing.failure.to_string());
+            format!("{} {}: {failure}\n", Paint::Red.on(signs.failed), report.server)
+        }
+    };
+    let unknown = report
+        .tools
+        .iter()
+        .filter(|tool| tool.safety == Safety::Once && tool.safety_source == SafetySource::Unknown)
+        .count();
+    if unknown > 0 {
+        let server = &report.server;
+        text += &line(&format!(
+            "{unknown} tools count as `once`, because nobody says otherwise: name their safety under \
+             [servers.{server}.tools], or say `trust = true` if you believe what the server says of itself"
+        ));
+    }
+    for left_out in &report.left_out {
+        text += &line(&format!("left out: {}", json!(left_out)));
+    }
+    report.doubts.iter().for_each(|doubt| text += &line(doubt));
+    text
+}
+
+fn line(text: &str) -> String {
+    format!("    {}\n", wrapped(&printable(text), 4))
+}

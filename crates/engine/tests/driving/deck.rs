@@ -1,0 +1,283 @@
+//! A store, an engine and counting tools for one test. Shared as a module.
+#![allow(dead_code, clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
+
+use rutter_core::actor::Actor;
+use rutter_core::execution::Identity;
+use rutter_core::execution::view::Status;
+use rutter_core::hash::Hash;
+use rutter_core::id::{ExecutionId, PlanId, TenantId, ToolName, WorkerId};
+use rutter_core::plan::Driver;
+use rutter_core::plan::document::Format;
+use rutter_core::port::tools::{
+    Admission, Applicant, Berth, Call, CallId, Catalog, Elicitation, Reply, Return, Servers, Tools,
+};
+use rutter_core::redact::Redactor;
+use rutter_core::time::Millis;
+use rutter_core::tool::{Category, Failure, Outcome, ToolCatalog};
+use rutter_engine::control::Control;
+use rutter_engine::submit::PlanText;
+use rutter_engine::{Clock, Engine, Error, Options, Signal, Start};
+use rutter_store::Store;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::Notify;
+
+/// What the tools do.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    /// Never answer.
+    pub hang: Vec<&'static str>,
+    /// Answer when released.
+    pub hold: Vec<&'static str>,
+    pub fail: Vec<&'static str>,
+    pub fail_once: Vec<&'static str>,
+    /// Give a ticket, then never answer.
+    pub ticket: Vec<&'static str>,
+    /// Ask for a colour, and give the answer as the result.
+    pub ask: Vec<&'static str>,
+}
+
+pub struct Deck {
+    directory: TempDir,
+    pub engine: Engine,
+    tools: Arc<Counting>,
+    counts: Arc<Mutex<BTreeMap<String, u32>>>,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Deck {
+    pub async fn new(script: Script) -> Deck {
+        Deck::with(script, |_| {}).await
+    }
+
+    pub async fn with(script: Script, change: impl FnOnce(&mut Options)) -> Deck {
+        let directory = tempfile::tempdir().unwrap();
+        let counts = Arc::default();
+        let mut options = Options::new(WorkerId::new("first"));
+        change(&mut options);
+        let (engine, tools, runtime) = begin(&directory, script, &counts, options).await;
+        Deck { directory, engine, tools, counts, runtime: Some(runtime) }
+    }
+
+    /// Ends the engine without any farewell, and starts another on the same files.
+    pub async fn crash(self, script: Script) -> Deck {
+        self.crash_and(script, Duration::ZERO, None).await
+    }
+
+    /// The same, and nobody looks after anything for a while.
+    pub async fn crash_for(self, span: Duration, hold: Option<&str>) -> Deck {
+        self.crash_and(Script::default(), span, hold.map(str::to_owned)).await
+    }
+
+    async fn crash_and(self, script: Script, span: Duration, hold: Option<String>) -> Deck {
+        let Deck { directory, engine, tools, counts, runtime } = self;
+        // Whatever ran on it is gone; nothing has a chance to say anything.
+        runtime.unwrap().shutdown_background();
+        drop((engine, tools));
+        tokio::time::sleep(span).await;
+        let options = Options { hold, ..Options::new(WorkerId::new("second")) };
+        let (engine, tools, runtime) = begin(&directory, script, &counts, options).await;
+        Deck { directory, engine, tools, counts, runtime: Some(runtime) }
+    }
+
+    pub async fn save(&self, plan: &str) -> PlanId {
+        let text = PlanText {
+            tenant: tenant(),
+            source: plan.as_bytes().to_vec(),
+            format: Format::Yaml,
+            driver: Driver::Server,
+        };
+        let submitted = self.engine.submit(text, None, None, Actor::agent("pilot")).await;
+        submitted.unwrap_or_else(|error| panic!("{error:?}")).id
+    }
+
+    pub fn start_of(&self, plan: &PlanId, inputs: Value, request: Option<&str>) -> Start {
+        Start {
+            tenant: tenant(),
+            plan: plan.clone(),
+            revision: None,
+            inputs: Arc::new(inputs),
+            driver: Driver::Server,
+            actor: Actor::agent("pilot"),
+            request: request.map(str::to_owned),
+        }
+    }
+
+    pub async fn start(&self, plan: &str) -> Identity {
+        let plan = self.save(plan).await;
+        let started = self.engine.start(self.start_of(&plan, json!({}), None)).await.unwrap();
+        identity(&started.execution)
+    }
+
+    pub async fn wait(&self, identity: &Identity) -> Status {
+        let status = self.engine.wait(identity, Millis::seconds(20)).await.unwrap();
+        status.unwrap_or_else(|| panic!("nothing happened"))
+    }
+
+    pub async fn signal(&self, identity: &Identity, signal: Signal) -> Result<(), Error> {
+        self.engine.signal(identity, Actor::person("operator"), signal, None).await
+    }
+
+    pub async fn control(&self, identity: &Identity, control: Control) -> Result<(), Error> {
+        let actor = Actor::person("operator");
+        self.engine.control(identity, actor, control, "because".into(), None).await
+    }
+
+    pub fn calls(&self, tool: &str) -> u32 {
+        self.counts.lock().unwrap().get(tool).copied().unwrap_or(0)
+    }
+
+    pub async fn ticket_is_on_record(&self) {
+        self.tools.tickets.notified().await;
+    }
+
+    pub fn release(&self) {
+        self.tools.held.notify_waiters();
+    }
+
+    pub async fn until(&self, holds: impl Fn(&Deck) -> bool) {
+        for _ in 0..2_000 {
+            if holds(self) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("it did not come to pass");
+    }
+
+    pub async fn close(mut self) {
+        self.engine.close().await;
+        self.runtime.take().unwrap().shutdown_background();
+    }
+}
+
+async fn begin(
+    directory: &TempDir,
+    script: Script,
+    counts: &Arc<Mutex<BTreeMap<String, u32>>>,
+    options: Options,
+) -> (Engine, Arc<Counting>, tokio::runtime::Runtime) {
+    let clock = Clock::system();
+    let mut store = rutter_store::Options::new(directory.path(), Arc::new(move || clock.now()));
+    store.reserve_bytes = 0;
+    store.free_bytes_min = 0;
+    let store = open(store).await;
+    let tools = Arc::new(Counting {
+        script,
+        counts: Arc::clone(counts),
+        held: Notify::new(),
+        tickets: Notify::new(),
+        catalog: catalog(),
+    });
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let engine = {
+        let _entered = runtime.enter();
+        runtime.spawn(Engine::run(store.clone(), store, tools.clone(), clock, options))
+    };
+    (engine.await.unwrap().unwrap(), tools, runtime)
+}
+
+/// The store of a process that has just died may need a moment to let go of the file.
+async fn open(options: rutter_store::Options) -> Arc<Store> {
+    for _ in 0..400 {
+        match Store::open(options.clone()) {
+            Ok(store) => return Arc::new(store),
+            Err(rutter_core::port::Error::Locked { .. }) => {
+                tokio::time::sleep(Duration::from_millis(5)).await
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the earlier store does not let go");
+}
+
+pub fn tenant() -> TenantId {
+    TenantId::new("default")
+}
+
+pub fn identity(execution: &ExecutionId) -> Identity {
+    Identity { tenant: tenant(), execution: execution.clone() }
+}
+
+fn catalog() -> ToolCatalog {
+    let catalog = json!({ "tools": [
+        { "name": "fake.once", "safety": "once" },
+        { "name": "fake.read", "safety": "read_only" },
+        { "name": "fake.undo", "safety": "idempotent" },
+    ] });
+    ToolCatalog::from_json(&catalog).unwrap()
+}
+
+/// Tools in the process that count the calls they get.
+pub struct Counting {
+    script: Script,
+    counts: Arc<Mutex<BTreeMap<String, u32>>>,
+    held: Notify,
+    /// Rung when a ticket is on record.
+    tickets: Notify,
+    catalog: ToolCatalog,
+}
+
+impl Tools for Counting {
+    fn catalog(&self, _servers: Servers) -> Reply<'_, Catalog> {
+        let tools = self.catalog.clone();
+        Box::pin(async move { Catalog { tools, absent: Vec::new() } })
+    }
+
+    fn definition(&self, tool: &ToolName) -> Option<Hash> {
+        self.catalog.tools.get(tool).map(|tool| tool.definition)
+    }
+
+    fn admit(&self, _tool: &ToolName, _applicant: &Arc<dyn Applicant>) -> Admission {
+        Admission::Granted(Berth::free())
+    }
+
+    fn call(&self, call: Call, _berth: Berth) -> Reply<'_, Return> {
+        Box::pin(async move {
+            let held = self.held.notified();
+            let name = match &call.ticket {
+                Some(ticket) => format!("{} under {ticket}", call.tool),
+                None => call.tool.to_string(),
+            };
+            *self.counts.lock().unwrap().entry(name).or_default() += 1;
+            let does = |list: &[&str]| list.contains(&call.tool.as_str());
+            if does(&self.script.ticket) {
+                call.reporter.accepted("t-1".to_owned()).await;
+                self.tickets.notify_one();
+            }
+            if does(&self.script.ask) {
+                let schema = json!({ "type": "object", "required": ["colour"] });
+                let question = Elicitation { message: "which colour?".into(), schema: Arc::new(schema) };
+                let answer = call.reporter.ask(question).await.unwrap_or(json!("nobody said"));
+                return Return::Outcome(Outcome::Done { result: Arc::new(answer), cost_micros: 0 });
+            }
+            if does(&self.script.hang) || does(&self.script.ticket) {
+                std::future::pending::<()>().await;
+            }
+            if does(&self.script.hold) && self.calls(call.tool.as_str()) == 1 {
+                held.await;
+            }
+            let fails = does(&self.script.fail)
+                || (does(&self.script.fail_once) && self.calls(call.tool.as_str()) == 1);
+            Return::Outcome(match fails {
+                true => Outcome::NotDone(Failure::new(Category::ToolError, "no luck")),
+                false => Outcome::Done { result: Arc::new(json!({ "n": 7 })), cost_micros: 0 },
+            })
+        })
+    }
+
+    fn cancel(&self, _call: &CallId) {}
+
+    fn redactor(&self) -> Redactor {
+        Redactor::standard()
+    }
+}
+
+impl Counting {
+    fn calls(&self, tool: &str) -> u32 {
+        self.counts.lock().unwrap().get(tool).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,324 @@
+//! Commands as a server: every tool is a program the operator named, with its arguments, down to the bytes of its file.
+//!
+//! There is no shell anywhere. A parameter becomes one argument, or part of one, exactly as it is.
+
+mod outcome;
+pub(crate) mod program;
+pub(crate) mod run;
+mod template;
+
+pub(crate) use outcome::last_words;
+
+use crate::child::{Children, Reach, Sandbox, Start, confine};
+use crate::config::command as config;
+use crate::connector::{Connector, Request, Served, State};
+use program::Files;
+use run::{Bounds, run};
+use rutter_core::port::tools::Reply;
+use rutter_core::tool::{Category, Failure, Outcome, Safety};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+use template::Template;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// What programs get whatever they are.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A server whose tools are programs.
+#[derive(Debug)]
+pub struct CommandServer {
+    name: String,
+    tools: BTreeMap<String, Tool>,
+    children: Arc<Children>,
+    cwd: PathBuf,
+    environment: BTreeMap<String, String>,
+    grace: Duration,
+    sandbox: Sandbox,
+    changes: watch::Sender<u64>,
+    /// Ends every call under way.
+    closing: CancellationToken,
+    calls: TaskTracker,
+}
+
+#[derive(Debug)]
+struct Tool {
+    config: config::Tool,
+    template: Template,
+    exits: BTreeMap<i32, config::Exit>,
+    files: Files,
+}
+
+/// What a server of commands needs of the world.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    pub children: Arc<Children>,
+    /// Each server without a `cwd` has its own directory in here.
+    pub folder: PathBuf,
+    /// Where `env_pass` takes variables from.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// What the configuration of a command says and cannot mean.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("commands.{server}.tools.{tool}: {problem}")]
+    Tool { server: String, tool: String, problem: String },
+    #[error("commands.{server}: the directory {} cannot be used", cwd.display())]
+    Folder {
+        server: String,
+        cwd: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl CommandServer {
+    pub fn new(
+        name: &str,
+        server: &config::Server,
+        surroundings: Surroundings,
+    ) -> Result<CommandServer, Error> {
+        let cwd = server.cwd.clone().unwrap_or_else(|| surroundings.folder.join(name));
+        let made = if server.cwd.is_none() { std::fs::create_dir_all(&cwd) } else { Ok(()) };
+        let cwd = made.and_then(|()| cwd.canonicalize()).map_err(|source| Error::Folder {
+            server: name.to_owned(),
+            cwd: cwd.clone(),
+            source,
+        })?;
+        let tool = |(tool, config): (&String, &config::Tool)| match Tool::new(config) {
+            Ok(made) => Ok((tool.clone(), made)),
+            Err(problem) => Err(Error::Tool { server: name.to_owned(), tool: tool.clone(), problem }),
+        };
+        let passed = server.env_pass.iter().filter_map(|variable| {
+            let value = surroundings.environment.get(variable)?;
+            Some((variable.clone(), value.clone()))
+        });
+        let mut environment = basic_environment(&cwd);
+        environment.extend(passed);
+        environment.extend(server.env.clone());
+        Ok(CommandServer {
+            name: name.to_owned(),
+            tools: server.tools.iter().map(tool).collect::<Result<_, _>>()?,
+            children: surroundings.children,
+            cwd,
+            environment,
+            grace: Duration::from_millis(server.grace.0),
+            sandbox: sandbox(),
+            changes: watch::Sender::new(0),
+            closing: CancellationToken::new(),
+            calls: TaskTracker::new(),
+        })
+    }
+
+    /// What keeps its programs from files and networks they have no business with.
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    async fn definitions(&self) -> Result<Vec<Served>, Failure> {
+        let mut served = Vec::new();
+        let mut missing = Vec::new();
+        for (name, tool) in &self.tools {
+            match tool.files.read().await {
+                Ok(hashes) => served
+                    .push(Served { name: name.clone(), definition: tool.definition(&hashes, &self.sandbox) }),
+                Err(problem) => {
+                    tracing::warn!(tool = %format!("{}.{name}", self.name), problem, "is not offered");
+                    missing.push(problem);
+                }
+            }
+        }
+        match missing.first() {
+            Some(problem) if served.is_empty() => Err(Failure::new(Category::Unavailable, problem.clone())),
+            _ => Ok(served),
+        }
+    }
+
+    async fn make_call(&self, request: Request) -> Outcome {
+        let not_done = |category, message: String| Outcome::NotDone(Failure::new(category, message));
+        if request.ticket.is_some() {
+            let message = "a program cannot be asked again about a call it was given earlier";
+            return Outcome::Maybe(Failure::new(Category::Internal, message));
+        }
+        if self.closing.is_cancelled() || request.cancel.is_cancelled() {
+            return not_done(
+                Category::Cancelled,
+                "the call was cancelled before the program started".to_owned(),
+            );
+        }
+        let Some(tool) = self.tools.get(&request.tool) else {
+            return not_done(Category::NotFound, format!("{} has no tool {:?}", self.name, request.tool));
+        };
+        let arguments = match tool.template.fill(&request.parameters, tool.config.options) {
+            Ok(arguments) => arguments,
+            Err(problem) => return not_done(Category::InvalidInput, problem),
+        };
+        match tool.files.changed().await {
+            Ok(false) => {}
+            Ok(true) => {
+                self.changes.send_modify(|changes| *changes += 1);
+                let message = format!("{} is not the program it was", tool.template.program());
+                return not_done(Category::Conflict, message);
+            }
+            Err(problem) => return not_done(Category::Unavailable, problem),
+        }
+        let input = match tool.config.stdin {
+            config::Stdin::None => Vec::new(),
+            config::Stdin::Json => format!("{}\n", request.parameters).into_bytes(),
+        };
+        let start = self.start(tool, arguments, &request.key, &request.tool);
+        let bounds = tool.bounds(request.timeout, self.grace);
+        let stop = async {
+            tokio::select! {
+                () = self.closing.cancelled() => {}
+                () = request.cancel.cancelled() => {}
+            }
+        };
+        let ran = run(&self.children, start, &bounds, input, stop).await;
+        outcome::of(ran, &bounds, tool.config.result, &tool.exits)
+    }
+
+    fn start(&self, tool: &Tool, arguments: Vec<String>, key: &str, name: &str) -> Start {
+        let mut environment = self.environment.clone();
+        environment.insert("RUTTER_KEY".to_owned(), key.to_owned());
+        let reach = Reach {
+            read: tool.files.paths().chain(&tool.config.read).cloned().collect(),
+            write: std::iter::once(&self.cwd).chain(&tool.config.write).cloned().collect(),
+            network: tool.config.network,
+        };
+        Start {
+            program: tool.template.program().into(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            environment,
+            cwd: self.cwd.clone(),
+            about: format!("{}.{name}", self.name),
+            limits: tool.limits(),
+            reach: (!matches!(self.sandbox, Sandbox::None { .. })).then_some(reach),
+        }
+    }
+}
+
+impl Connector for CommandServer {
+    fn list(&self) -> Reply<'_, Result<Vec<Served>, Failure>> {
+        Box::pin(self.definitions())
+    }
+
+    fn call(&self, request: Request) -> Reply<'_, Outcome> {
+        let counted = self.calls.token();
+        Box::pin(async move {
+            let outcome = self.make_call(request).await;
+            drop(counted);
+            outcome
+        })
+    }
+
+    fn state(&self) -> State {
+        match self.tools.values().find_map(|tool| tool.files.missing()) {
+            Some(reason) => State::Down { reason, stderr: Vec::new() },
+            None => State::Ready,
+        }
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn close(&self) -> Reply<'_, ()> {
+        Box::pin(async {
+            self.closing.cancel();
+            self.calls.close();
+            self.calls.wait().await;
+        })
+    }
+}
+
+impl Tool {
+    fn new(tool: &config::Tool) -> Result<Tool, String> {
+        let input = input_schema(tool);
+        let properties = input.get("properties").and_then(Value::as_object);
+        let declared = properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default();
+        let template = Template::parse(&tool.argv, &declared)?;
+        let exit = |(code, exit): (&String, &config::Exit)| match code.parse::<u8>() {
+            Ok(code) if code > 0 => Ok((i32::from(code), *exit)),
+            _ => Err(format!("`exit` has {code:?}, a number from 1 to 255 was expected")),
+        };
+        let exits = tool.exit.iter().map(exit).collect::<Result<_, _>>()?;
+        if tool.description.trim().is_empty() {
+            return Err("`description` must say what it does, for whoever is to use it".to_owned());
+        }
+        let files = Files::new(template.fixed_paths());
+        Ok(Tool { config: tool.clone(), template, exits, files })
+    }
+
+    fn limits(&self) -> crate::child::Limits {
+        crate::child::Limits {
+            memory_mib: Some(self.config.memory_mib),
+            cpu_seconds: Some(self.config.cpu_seconds),
+            processes: Some(self.config.processes),
+            files: Some(self.config.files),
+        }
+    }
+
+    fn bounds(&self, timeout: Duration, grace: Duration) -> Bounds {
+        Bounds {
+            timeout: timeout.min(Duration::from_millis(self.config.timeout.0)),
+            grace,
+            output_kib: self.config.output_kib,
+            processes: self.config.processes,
+        }
+    }
+
+    /// The files are part of the definition: another program is another tool.
+    fn definition(&self, hashes: &BTreeMap<String, String>, sandbox: &Sandbox) -> Map<String, Value> {
+        let mut annotations = json!({
+            "argv": self.config.argv,
+            "sha256": hashes,
+            "sandbox": sandbox.to_string(),
+            "network": self.config.network,
+        });
+        match self.config.safety {
+            Some(Safety::ReadOnly) => annotations["readOnlyHint"] = true.into(),
+            Some(Safety::Idempotent) => annotations["idempotentHint"] = true.into(),
+            Some(Safety::Once) | None => {}
+        }
+        let mut definition = Map::new();
+        definition.insert("description".to_owned(), self.config.description.clone().into());
+        definition.insert("inputSchema".to_owned(), input_schema(&self.config));
+        definition.insert("annotations".to_owned(), annotations);
+        if let Some(title) = &self.config.title {
+            definition.insert("title".to_owned(), title.clone().into());
+        }
+        if let Some(output) = &self.config.output {
+            definition.insert("outputSchema".to_owned(), output.clone());
+        }
+        definition
+    }
+}
+
+fn input_schema(tool: &config::Tool) -> Value {
+    let none = || json!({ "type": "object", "properties": {}, "additionalProperties": false });
+    tool.input.clone().unwrap_or_else(none)
+}
+
+/// The directory is its home and the place for what it needs for a while only.
+pub(crate) fn basic_environment(cwd: &std::path::Path) -> BTreeMap<String, String> {
+    let cwd = cwd.display().to_string();
+    let variables = [("PATH", PATH), ("LANG", "C.UTF-8"), ("HOME", &cwd), ("TMPDIR", &cwd)];
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// What the system can do; where that is little, it is said once, loudly.
+pub(crate) fn sandbox() -> Sandbox {
+    static SAID: Once = Once::new();
+    let sandbox = confine::sandbox();
+    if sandbox != Sandbox::FilesAndNetwork {
+        SAID.call_once(|| tracing::warn!(%sandbox, "programs are not confined as they should be"));
+    }
+    sandbox
+}

@@ -1,0 +1,210 @@
+//! How the calls of each tool went: counts, kinds of failure, and how long they took.
+
+use rutter_core::time::Timestamp;
+use rutter_core::tool::{Category, Failure, Outcome};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What happened with one tool since the start of the process.
+#[derive(Clone, Debug, Default)]
+pub struct ToolStats {
+    calls: u64,
+    done: u64,
+    not_done: u64,
+    maybe: u64,
+    in_flight: u64,
+    errors: BTreeMap<Category, u64>,
+    last_error: Option<LastError>,
+    latency: Histogram,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ToolSummary {
+    pub calls: u64,
+    pub done: u64,
+    pub not_done: u64,
+    pub maybe: u64,
+    pub in_flight: u64,
+    pub errors: BTreeMap<Category, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<LastError>,
+    /// Of calls that reached the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LastError {
+    pub at: Timestamp,
+    pub failure: Failure,
+}
+
+/// Not more than this, for that share of the calls; a bit more than measured, never less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Latency {
+    pub p50_ms: u64,
+    pub p95_ms: u64,
+    pub p99_ms: u64,
+}
+
+impl ToolStats {
+    pub fn began(&mut self) {
+        self.in_flight += 1;
+    }
+
+    pub fn left(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    /// `took` is there when the server was reached. The outcome has no secrets in it any more.
+    pub fn ended(&mut self, outcome: &Outcome, took: Option<Duration>, at: Timestamp) {
+        self.calls += 1;
+        let failure = match outcome {
+            Outcome::Done { .. } => {
+                self.done += 1;
+                None
+            }
+            Outcome::NotDone(failure) => {
+                self.not_done += 1;
+                Some(failure)
+            }
+            Outcome::Maybe(failure) => {
+                self.maybe += 1;
+                Some(failure)
+            }
+        };
+        if let Some(failure) = failure {
+            *self.errors.entry(failure.category).or_default() += 1;
+            self.last_error = Some(LastError { at, failure: failure.clone() });
+        }
+        if let Some(took) = took {
+            self.latency.add(took);
+        }
+    }
+
+    pub fn summary(&self) -> ToolSummary {
+        ToolSummary {
+            calls: self.calls,
+            done: self.done,
+            not_done: self.not_done,
+            maybe: self.maybe,
+            in_flight: self.in_flight,
+            errors: self.errors.clone(),
+            last_error: self.last_error.clone(),
+            latency: self.latency.summary(),
+        }
+    }
+}
+
+/// Counts spans in buckets, each a quarter of a power of two wide: no percentile is off by more than a quarter.
+#[derive(Clone, Debug)]
+struct Histogram {
+    counts: [u32; BUCKETS],
+    total: u64,
+}
+
+/// The last one begins at nine hours; what takes longer is counted there.
+const BUCKETS: usize = 4 * 24;
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram { counts: [0; BUCKETS], total: 0 }
+    }
+}
+
+impl Histogram {
+    fn add(&mut self, span: Duration) {
+        let ms = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let count = &mut self.counts[bucket(ms)];
+        *count = count.saturating_add(1);
+        self.total += 1;
+    }
+
+    fn summary(&self) -> Option<Latency> {
+        let at = |percent| self.percentile(percent);
+        Some(Latency { p50_ms: at(50)?, p95_ms: at(95)?, p99_ms: at(99)? })
+    }
+
+    fn percentile(&self, percent: u64) -> Option<u64> {
+        let rank = (self.total * percent).div_ceil(100).max(1);
+        let mut seen = 0;
+        let reached = |count: &u32| {
+            seen += u64::from(*count);
+            seen >= rank
+        };
+        self.counts.iter().position(reached).map(last_of)
+    }
+}
+
+/// Spans up to 3 ms have a bucket each; from there on the two bits after the leading one choose.
+fn bucket(ms: u64) -> usize {
+    if ms < 4 {
+        return usize::try_from(ms).expect("less than four");
+    }
+    let power = ms.ilog2();
+    let quarter = (ms >> (power - 2)) & 3;
+    let bucket = u64::from(power - 1) * 4 + quarter;
+    usize::try_from(bucket).unwrap_or(BUCKETS).min(BUCKETS - 1)
+}
+
+/// The longest span that belongs into a bucket.
+fn last_of(bucket: usize) -> u64 {
+    if bucket < 4 {
+        return bucket as u64;
+    }
+    let (power, quarter) = (bucket / 4 + 1, bucket as u64 % 4);
+    ((4 + quarter + 1) << (power - 2)) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_span_is_in_the_bucket_that_ends_at_or_after_it() {
+        for ms in (0..5_000).chain([9_999, 60_000, 3_600_000, 30_000_000]) {
+            let last = last_of(bucket(ms));
+            assert!(last >= ms && last <= ms + ms / 4 + 1, "{ms} ms is counted as up to {last} ms");
+        }
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn percentiles_are_near_what_was_measured() {
+        let mut stats = ToolStats::default();
+        assert_eq!(stats.summary().latency, None);
+        for ms in 1..=1_000 {
+            let outcome = Outcome::NotDone(Failure::new(Category::Conflict, "busy"));
+            stats.ended(&outcome, Some(Duration::from_millis(ms)), Timestamp(0));
+        }
+        let Latency { p50_ms, p95_ms, p99_ms } = stats.summary().latency.unwrap();
+        for (found, exact) in [(p50_ms, 500), (p95_ms, 950), (p99_ms, 990)] {
+            assert!(found >= exact && found <= exact * 5 / 4, "{found} for {exact}");
+        }
+    }
+
+    #[test]
+    fn calls_are_counted_by_how_they_ended() {
+        let mut stats = ToolStats::default();
+        let failure = |category| Failure::new(category, "no");
+        let outcomes = [
+            Outcome::Done { result: std::sync::Arc::new(serde_json::json!(1)), cost_micros: 0 },
+            Outcome::NotDone(failure(Category::Conflict)),
+            Outcome::Maybe(failure(Category::Timeout)),
+            Outcome::Maybe(failure(Category::Timeout)),
+        ];
+        for (at, outcome) in outcomes.iter().enumerate() {
+            stats.began();
+            stats.ended(outcome, None, Timestamp(at as i64));
+            stats.left();
+        }
+        stats.began();
+        let summary = stats.summary();
+        assert_eq!((summary.calls, summary.done, summary.not_done, summary.maybe), (4, 1, 1, 2));
+        assert_eq!(summary.errors, BTreeMap::from([(Category::Conflict, 1), (Category::Timeout, 2)]));
+        assert_eq!(summary.in_flight, 1);
+        assert_eq!(summary.last_error.unwrap().at, Timestamp(3));
+        assert_eq!(summary.latency, None);
+    }
+}

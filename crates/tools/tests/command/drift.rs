@@ -1,0 +1,72 @@
+//! A program that was exchanged is not the one that was agreed to.
+
+use super::bench::{Bench, call, done, not_done};
+use rutter_core::tool::Category;
+use rutter_tools::connector::{Connector, State};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_changed_program_changes_the_definition_and_is_not_started() {
+    let bench = Bench::new();
+    let server = bench.shell("echo first; echo x >> effects", "");
+    let before = server.list().await.unwrap();
+    assert_eq!(before, server.list().await.unwrap());
+    assert_eq!(done(call(&server, json!({})).await), "first");
+    let changes = server.changes();
+
+    bench.script("go.sh", "#!/bin/sh\necho other; echo x >> effects\n");
+    let (category, message) = not_done(call(&server, json!({})).await);
+    assert_eq!(category, Category::Conflict, "{message}");
+    assert!(changes.has_changed().unwrap());
+    assert_eq!(std::fs::read_to_string(bench.cwd().join("effects")).unwrap(), "x\n");
+
+    let after = server.list().await.unwrap();
+    assert_ne!(before, after);
+    assert_eq!(done(call(&server, json!({})).await), "other");
+}
+
+#[tokio::test]
+async fn a_script_that_an_interpreter_is_given_counts_too() {
+    let bench = Bench::new();
+    let script = bench.script("script", "print(1)");
+    let server = bench.server(&format!(
+        "[tools.go]\nargv = ['/usr/bin/python3', '{}']\ndescription = 'x'",
+        script.display()
+    ));
+    let before = server.list().await.unwrap();
+    assert_eq!(done(call(&server, json!({})).await), 1);
+    bench.script("script", "print(2)");
+    assert_eq!(not_done(call(&server, json!({})).await).0, Category::Conflict);
+    assert_ne!(before, server.list().await.unwrap());
+}
+
+#[tokio::test]
+async fn a_touched_program_with_the_same_bytes_is_the_same() {
+    let bench = Bench::new();
+    let server = bench.shell("echo same", "");
+    let before = server.list().await.unwrap();
+    bench.script("go.sh", "#!/bin/sh\necho same\n");
+    assert_eq!(done(call(&server, json!({})).await), "same");
+    assert_eq!(before, server.list().await.unwrap());
+}
+
+#[tokio::test]
+async fn a_program_that_is_gone_is_not_offered() {
+    let bench = Bench::new();
+    let server = bench.shell("echo here", "");
+    assert_eq!(server.state(), State::Ready);
+    std::fs::remove_file(bench.folder.path().join("go.sh")).unwrap();
+    assert_eq!(not_done(call(&server, json!({})).await).0, Category::Unavailable);
+    assert_eq!(server.list().await.unwrap_err().category, Category::Unavailable);
+    assert!(matches!(server.state(), State::Down { .. }));
+}
+
+#[tokio::test]
+async fn definitions_say_how_the_program_is_confined() {
+    let bench = Bench::new();
+    let served = bench.shell("echo", "safety = 'read_only'").list().await.unwrap();
+    let annotations = &served[0].definition["annotations"];
+    assert_eq!(annotations["sandbox"], "files, TCP");
+    assert_eq!(annotations["readOnlyHint"], true);
+    assert_eq!(annotations["sha256"].as_object().unwrap().len(), 1);
+}
