@@ -47,9 +47,11 @@ pub(super) async fn make(life: &Arc<Life>, request: Request) -> Outcome {
         },
     };
     let entered = connection.calls.enter(request.reporter.clone());
-    for _ in 0..=ROUNDS_MAX {
+    for round in 0..=ROUNDS_MAX {
         let answer = exchange(&connection, params.clone(), &entered, &end, life.patience().cancel).await;
         let required = match answer {
+            // The tool was at work already when it asked; that this round did not reach it does not undo that.
+            Err(Outcome::NotDone(failure)) if round > 0 => return Outcome::Maybe(failure),
             Err(outcome) => return outcome,
             Ok(ServerResult::InputRequiredResult(required)) => required,
             Ok(ServerResult::CreateTaskResult(created)) => {

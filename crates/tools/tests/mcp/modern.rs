@@ -46,6 +46,13 @@ async fn questions_in_rounds_are_answered_up_to_a_limit() {
 }
 
 #[tokio::test]
+async fn a_refusal_after_a_question_is_maybe() {
+    let modern = scripted("modern");
+    let (refused, ..) = request_with("rounds", json!({"rounds": 2, "code": -32602}), yes());
+    maybe(modern.server.call(refused).await, Category::InvalidInput);
+}
+
+#[tokio::test]
 async fn work_elsewhere_is_on_record_before_it_is_followed() {
     let modern = scripted("modern");
     let (request, ear, _) = request("elsewhere", json!({"kind": "works"}));
@@ -92,8 +99,13 @@ async fn work_elsewhere_can_ask_and_can_fail() {
 #[tokio::test]
 async fn work_elsewhere_is_called_off_with_the_call() {
     let modern = scripted("modern");
-    let (mut request, ear, cancel) = request("elsewhere", json!({"kind": "endless"}));
-    request.timeout = SOON;
+    let (mut slow, ..) = request("elsewhere", json!({"kind": "endless"}));
+    slow.timeout = Duration::from_secs(3);
+    maybe(modern.server.call(slow).await, Category::Timeout);
+    assert_eq!(modern.traces("stopped"), ["ticket-endless"]);
+
+    let modern = scripted("modern");
+    let (request, ear, cancel) = request("elsewhere", json!({"kind": "endless"}));
     let began = Instant::now();
     let (outcome, ()) = tokio::join!(modern.server.call(request), async {
         until(|| !ear.accepted.lock().unwrap().is_empty()).await;

@@ -128,6 +128,8 @@ def call(identity, params):
     if name == "rounds":
         state, given = params.get("requestState"), params.get("inputResponses")
         count = int(state or 0)
+        if count and "code" in arguments:
+            return send({"id": identity, "error": {"code": arguments["code"], "message": "lost the thread"}})
         if count >= arguments["rounds"]:
             note("effects", "rounds")
             return complete({"content": [], "structuredContent": {"rounds": count, "last": given}})
