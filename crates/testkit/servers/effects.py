@@ -7,44 +7,76 @@ happened whatever the engine believes. Which tools there are and how they misbeh
     {"tools": {"charge": {"kind": "keyed", "gives": {"status": "paid"}, "fails": "503"}, ...},
      "faults": {"charge": ["commit_then_drop", null]}}
 
-Kinds: "once" (each call has an effect), "keyed" (one effect per key), "find" (looks up an effect by key, no effect),
-"read" (no effect). Faults are taken one per call, in order; the last one stays unless it is null. The state that keyed
-tools need is the log itself, so it survives any restart. Only the standard library is used.
+Kinds: "once" (each call has an effect), "keyed" (one effect per key), "idempotent" (one effect per arguments),
+"versioned" (one record per id; refused unless the version is the current one), "find" (looks up an effect by key, no
+effect), "look" (answers "after" once there is an effect of the tool "of", "before" until then), "read" (no effect).
+Faults are taken one per call, in order; the last one stays unless it is null. The state that tools need is the log
+itself, so it survives any restart. Only the standard library is used.
+
+What a tool answers is made up from its "output" schema if it has one, otherwise it is an id; "gives" adds to that, and
+"{n}" in its texts is the number of the effect. "refuses": {"id": ["7"]} is a permanent error for these arguments.
+
+The fault "commit_then_kill" kills the process whose id is in the file "victim" with SIGKILL when the effect is durable,
+and gives no answer; "kill_at_effect": 7 does so at the seventh effect of all. "hang_until_cancelled" waits to be told
+to stop, and writes down how it was told.
 """
 import argparse
+import contextlib
 import fcntl
 import http.server
 import json
 import os
+import select
+import signal
 import socket
 import sys
 import threading
 import time
 
 
+class Refused(Exception):
+    """The tool says no, and nothing happened."""
+
+
 class World:
     def __init__(self, args):
         self.path, self.log_path, self.server = args.world, args.log, args.server
         self.lock = threading.Lock()
+        self.known, self.read_to = [], 0
 
     def settings(self):
         with open(self.path, encoding="utf-8") as file:
             return json.load(file)
 
+    @contextlib.contextmanager
+    def alone(self):
+        """Nobody else has an effect meanwhile, in this process or another."""
+        with self.lock, open(self.log_path + ".lock", "a", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
     def effects(self):
+        """Everything that was written so far; only what is new is read."""
         try:
-            with open(self.log_path, encoding="utf-8") as file:
-                return [json.loads(line) for line in file if line.endswith("\n")]
+            with open(self.log_path, "rb") as file:
+                file.seek(self.read_to)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break
+                    self.known.append(json.loads(line))
+                    self.read_to += len(line)
         except FileNotFoundError:
-            return []
+            pass
+        return self.known
 
     def note(self, what):
-        """Appends one whole line, durable before anybody hears of it."""
+        """Appends one whole line; an effect is durable before anybody hears of it."""
         line = json.dumps({**what, "server": self.server, "at": time.time(), "pid": os.getpid()}) + "\n"
         descriptor = os.open(self.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(descriptor, line.encode())
-            os.fsync(descriptor)
+            if "effect" in what:
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
@@ -65,27 +97,64 @@ class World:
 
     def perform(self, tool, arguments, key):
         """Takes effect, and returns what came of it."""
-        spec = self.settings()["tools"][f"{self.server}.{tool}"]
+        settings = self.settings()
+        spec = settings["tools"][f"{self.server}.{tool}"]
         kind = spec.get("kind", "once")
         key = arguments.get("key") or arguments.get("idempotency_key") or key
-        with self.lock:
+        for name, values in spec.get("refuses", {}).items():
+            if arguments.get(name) in values:
+                raise Refused(f"{tool} does not take {arguments[name]}")
+        with self.alone():
+            seen = {"seen": tool, "arguments": arguments, "key": key}
             if kind == "read":
-                self.note({"seen": tool, "arguments": arguments, "key": key})
-                return spec.get("gives", {})
+                self.note(seen)
+                return self.answer_of(spec, tool, 0)
+            done = [effect for effect in self.effects() if "effect" in effect]
             if kind == "find":
-                self.note({"seen": tool, "arguments": arguments, "key": key})
-                found = [effect for effect in self.effects() if effect.get("effect") == spec["of"] and effect["key"] == key]
+                self.note(seen)
+                found = [effect for effect in done if effect["effect"] == spec["of"] and effect["key"] == key]
                 return {"found": bool(found), **(found[0]["result"] if found else {})}
-            if kind == "keyed":
-                known = [effect for effect in self.effects() if effect.get("effect") == tool and effect["key"] == key]
+            if kind == "look":
+                self.note(seen)
+                return spec["after" if any(effect["effect"] == spec["of"] for effect in done) else "before"]
+            mine = [effect for effect in done if effect["effect"] == tool and effect["server"] == self.server]
+            if kind in ("keyed", "idempotent"):
+                same = {"keyed": ("key", key), "idempotent": ("arguments", arguments)}[kind]
+                known = [effect for effect in mine if effect[same[0]] == same[1]]
                 if known:
-                    self.note({"seen": tool, "arguments": arguments, "key": key, "again": True})
+                    self.note({**seen, "again": True})
                     return known[0]["result"]
-            number = sum(1 for effect in self.effects() if "effect" in effect) + 1
-            result = {"id": f"{tool}-{number}", **spec.get("gives", {})}
+            number = len(done) + 1
+            result = self.answer_of(spec, tool, number)
+            if kind == "versioned":
+                result.update(changed(mine, arguments))
             self.note({"effect": tool, "arguments": arguments, "key": key, "result": result})
-            time.sleep(spec.get("takes_ms", 0) / 1000)
-            return result
+            if settings.get("kill_at_effect") == number:
+                self.kill_victim()
+        time.sleep(spec.get("takes_ms", 0) / 1000)
+        return result
+
+    def answer_of(self, spec, tool, number):
+        made_up = example(spec["output"], f"{tool}-{number}") if "output" in spec else {}
+        if "output" not in spec and spec.get("kind") != "read":
+            made_up = {"id": f"{tool}-{number}"}
+        given = json.loads(json.dumps(spec.get("gives", {})).replace("{n}", str(number)))
+        return {**made_up, **given}
+
+    def kill_victim(self):
+        """Ends the process under test, as if the power had failed in this moment."""
+        victim = self.settings()["victim"]
+        with open(victim, encoding="utf-8") as file:
+            process = int(file.read())
+        try:
+            os.kill(process, signal.SIGKILL)
+        except PermissionError:
+            # A program in a sandbox may not: whoever watches over the test does it instead.
+            with open(victim + ".kill", "w", encoding="utf-8"):
+                pass
+            time.sleep(60)
+        except ProcessLookupError:
+            pass
 
     def listed(self):
         tools = []
@@ -96,13 +165,35 @@ class World:
                     "name": tool,
                     "description": spec.get("description", f"{tool}, for tests"),
                     "inputSchema": spec.get("input", {"type": "object"}),
-                    "annotations": {"readOnlyHint": spec.get("kind") in ("read", "find")},
+                    **({"outputSchema": spec["output"]} if "output" in spec else {}),
+                    "annotations": spec.get("annotations", {"readOnlyHint": spec.get("kind") in ("read", "find", "look")}),
                 })
         return tools
 
 
+def changed(updates, arguments):
+    """The next version of a record, if whoever writes has seen the current one."""
+    mine = [update for update in updates if update["arguments"]["id"] == arguments["id"]]
+    version = mine[-1]["result"]["version"] if mine else 1
+    if arguments["version"] != version:
+        raise Refused(f"{arguments['id']} is at version {version}, not {arguments['version']}")
+    before = mine[-1]["arguments"]["fields"] if mine else {"original": arguments["id"]}
+    return {"id": arguments["id"], "version": version + 1, "before": before}
+
+
+def example(schema, name):
+    """A value that fits a schema."""
+    kind = schema.get("type")
+    if kind == "object":
+        return {field: example(schema["properties"][field], name) for field in schema.get("required", [])}
+    if "enum" in schema:
+        return schema["enum"][0]
+    return {"array": [], "integer": 1, "number": 1.5, "boolean": True}.get(kind, name)
+
+
 def stdio(world):
     write_lock = threading.Lock()
+    cancelled = {}
 
     def send(message):
         with write_lock:
@@ -120,10 +211,18 @@ def stdio(world):
             os._exit(1)
         if fault == "fail":
             return send({"id": message["id"], "result": {"isError": True, "content": [{"type": "text", "text": f"{tool} said no"}]}})
+        if fault == "hang_until_cancelled":
+            cancelled[message["id"]].wait(3600)
+            return world.note({"cancelled": tool, "arguments": arguments})
         if isinstance(fault, int):
             return send({"id": message["id"], "error": {"code": fault, "message": f"{tool} was refused"}})
-        result = world.perform(tool, arguments, None)
-        if fault == "commit_then_drop":
+        try:
+            result = world.perform(tool, arguments, None)
+        except Refused as refused:
+            return send({"id": message["id"], "result": {"isError": True, "content": [{"type": "text", "text": str(refused)}]}})
+        if fault == "commit_then_kill":
+            world.kill_victim()
+        if fault in ("commit_then_drop", "commit_then_kill"):
             os._exit(1)
         if fault == "commit_then_hang":
             time.sleep(3600)
@@ -140,7 +239,10 @@ def stdio(world):
                 "serverInfo": {"name": world.server, "version": "1"}}})
         elif method == "tools/list":
             send({"id": message["id"], "result": {"tools": world.listed()}})
+        elif method == "notifications/cancelled":
+            cancelled.get(message["params"].get("requestId"), threading.Event()).set()
         elif method == "tools/call":
+            cancelled[message["id"]] = threading.Event()
             threading.Thread(target=call, args=(message,), daemon=True).start()
         elif method == "ping":
             send({"id": message["id"], "result": {}})
@@ -161,13 +263,21 @@ def serve_http(world, port_file, port):
                 time.sleep(3600)
             if fault == "drop_before":
                 return self.drop()
+            if fault == "hang_until_cancelled":
+                select.select([self.connection], [], [], 3600)
+                return world.note({"closed": tool, "arguments": arguments})
             if isinstance(fault, int):
                 return self.answer(fault, {"error": f"{tool} was refused"})
             if isinstance(fault, str) and fault.startswith("retry_after:"):
                 _, status, seconds = fault.split(":")
                 return self.answer(int(status), {"error": "later"}, {"Retry-After": seconds})
-            result = world.perform(tool, arguments, self.headers.get("Idempotency-Key"))
-            if fault == "commit_then_drop":
+            try:
+                result = world.perform(tool, arguments, self.headers.get("Idempotency-Key"))
+            except Refused as refused:
+                return self.answer(409, {"error": str(refused)})
+            if fault == "commit_then_kill":
+                world.kill_victim()
+            if fault in ("commit_then_drop", "commit_then_kill"):
                 return self.drop()
             if fault == "commit_then_hang":
                 time.sleep(3600)
@@ -204,12 +314,20 @@ def command(world, tool):
     world.note({"call": tool, "arguments": arguments, "fault": fault})
     if fault == "hang_before":
         time.sleep(3600)
+    if fault == "hang_until_cancelled":
+        signal.signal(signal.SIGTERM, lambda *_: (world.note({"terminated": tool, "arguments": arguments}), os._exit(143)))
+        time.sleep(3600)
     if isinstance(fault, int):
         sys.exit(fault)
-    result = world.perform(tool, arguments, os.environ.get("RUTTER_KEY"))
+    try:
+        result = world.perform(tool, arguments, os.environ.get("RUTTER_KEY"))
+    except Refused as refused:
+        sys.exit(f"{refused}")
+    if fault == "commit_then_kill":
+        world.kill_victim()
     if fault == "commit_then_hang":
         time.sleep(3600)
-    if fault == "commit_then_drop":
+    if fault in ("commit_then_drop", "commit_then_kill"):
         os.kill(os.getpid(), 9)
     print(json.dumps(result))
 
