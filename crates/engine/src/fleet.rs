@@ -9,7 +9,7 @@ use rutter_core::port::tools::Elicitation;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Mutex;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 /// What reaches the loop of an execution. Letters are bounded by the store, looks by those who wait for them.
 pub(crate) enum Mail {
@@ -42,8 +42,6 @@ type Key = (TenantId, ExecutionId);
 #[derive(Debug, Default)]
 pub(crate) struct Fleet {
     boxes: Mutex<HashMap<Key, mpsc::UnboundedSender<Mail>>>,
-    /// Rung whenever one leaves.
-    pub(crate) left: Notify,
 }
 
 impl std::fmt::Debug for Mail {
@@ -77,14 +75,11 @@ impl Fleet {
             return false;
         }
         boxes.remove(&key(identity));
-        drop(boxes);
-        self.left.notify_waiters();
         true
     }
 
     pub(crate) fn remove(&self, identity: &Identity) {
         self.lock().remove(&key(identity));
-        self.left.notify_waiters();
     }
 
     /// Gives the mail back when the execution is not here.
