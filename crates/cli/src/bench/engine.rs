@@ -2,7 +2,9 @@
 //!
 //! The tool is in this process and answers at once, so that what is measured is Rutter: decide, record, call.
 
+pub(crate) mod echo;
 mod idle;
+mod recovery;
 
 use super::{Measured, Target, as_json, as_table, open, write};
 use crate::Exit;
@@ -66,6 +68,8 @@ pub(crate) fn run(args: &BenchEngineArgs, terminal: &Terminal) -> anyhow::Result
         let ratio = (memory as f64 / 1_048_576.0, "MiB in all", Target::AtMost(60.0));
         measured.push(Measured { what: what("memory grown"), value: grown, unit: "MiB", ratio: Some(ratio) });
     }
+    measured.push(recovery::measure(&scratch.path().join("recovery"), &say)?);
+    measured.extend(echo::measure(&scratch.path().join("echo"), &say)?);
     match args.json {
         true => terminal.answer(&format!("{:#}\n", as_json(&measured)))?,
         false => terminal.answer(&as_table(&measured))?,

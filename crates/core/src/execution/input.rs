@@ -255,6 +255,7 @@ pub const CODES: &[&str] = &[
     "execution.replan_limit",
     "execution.driver",
     "execution.unknown_tool",
+    "execution.unreadable",
     "execution.text_too_long",
     "execution.too_large",
     "execution.inputs",
