@@ -3,6 +3,7 @@
 use crate::answers::Answers;
 use crate::berths::Berths;
 use crate::clock::Clock;
+use crate::defaults;
 use crate::drive::{Drive, Line, Pending, is_settled};
 use crate::error::Error;
 use crate::event::{Happening, Live};
@@ -139,7 +140,10 @@ impl Engine {
         let now = shared.clock.now();
         let id = ExecutionId::new(&name::fresh("exec", now));
         let identity = Identity { tenant: start.tenant, execution: id.clone() };
-        let inputs = start.inputs;
+        let inputs = match &plan.inputs {
+            Some(schema) => defaults::filled(schema, &start.inputs),
+            None => start.inputs,
+        };
         if shared.tools.redactor().value(&inputs) != inputs {
             return Err(Error::Secret);
         }

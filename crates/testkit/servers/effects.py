@@ -23,7 +23,6 @@ to stop, and writes down how it was told.
 import argparse
 import contextlib
 import fcntl
-import http.server
 import json
 import os
 import select
@@ -251,6 +250,9 @@ def stdio(world):
 
 
 def serve_http(world, port_file, port):
+    # Needed here only, and the slowest to load by far.
+    import http.server
+
     class Tools(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -336,8 +338,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mode", choices=["stdio", "http", "command"])
     parser.add_argument("--server", required=True, help="the name before the dot")
-    parser.add_argument("--world", required=True, help="which tools there are, and their faults")
-    parser.add_argument("--log", required=True, help="where effects are counted")
+    parser.add_argument("--world", default=os.environ.get("EFFECTS_WORLD"), help="which tools there are, and their faults")
+    parser.add_argument("--log", default=os.environ.get("EFFECTS_LOG"), help="where effects are counted")
     parser.add_argument("--tool", help="the tool a command is")
     parser.add_argument("--port-file", help="where an HTTP server says its port")
     parser.add_argument("--port", type=int, default=0)
