@@ -23,6 +23,7 @@ use rutter_tools::registry::Registry;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
 
 pub(crate) struct Helm {
     pub(crate) engine: Engine,
@@ -30,6 +31,7 @@ pub(crate) struct Helm {
     pub(crate) config: Config,
     store: Arc<Store>,
     wire: wire::Wire,
+    timers: CancellationToken,
 }
 
 impl Helm {
@@ -40,7 +42,8 @@ impl Helm {
         let options =
             rutter_store::Options { clock: Arc::new(move || clock.now()), ..store::options(&config) };
         let store = Arc::new(Store::open(options)?);
-        let registry = tools::registry(&config, clock)?;
+        let tooling = tools::tooling(&config, store.clone(), clock)?;
+        let registry = Arc::clone(&tooling.registry);
         let worker = WorkerId::new(&rutter_engine::name::fresh("worker", clock.now()));
         let mut options = Options::new(worker);
         // A lease ends some time after its worker was last alive.
@@ -49,7 +52,10 @@ impl Helm {
         let engine = Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await;
         let engine = engine.map_err(told)?;
         let wire = wire::listen(&config.directory, engine.clone());
-        Ok(Helm { engine, registry, config, store, wire })
+        let timers = CancellationToken::new();
+        let (builtins, shutdown) = (tooling.builtins, timers.clone());
+        tokio::spawn(async move { builtins.run_timers(shutdown).await });
+        Ok(Helm { engine, registry, config, store, wire, timers })
     }
 
     /// Tells what happens until the execution has ended or needs somebody; with `stays`, until it has ended.
@@ -94,6 +100,7 @@ impl Helm {
     /// Lets what is under way end, and lets go of everything.
     pub(crate) async fn close(self) {
         self.wire.close();
+        self.timers.cancel();
         self.engine.close().await;
         self.registry.close().await;
     }

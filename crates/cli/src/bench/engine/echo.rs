@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The word after which this program is the child.
@@ -59,7 +60,8 @@ async fn through_us(directory: &Path) -> anyhow::Result<f64> {
     };
     let mut config = Config::scratch(directory);
     config.tools.servers.insert("bench".to_owned(), Server::new(Reach::Child(child)));
-    let registry = tools::registry(&config, Clock::system())?;
+    let store = Arc::new(crate::bench::open(directory)?);
+    let registry = tools::tooling(&config, store, Clock::system())?.registry;
     registry.catalog(Servers::All).await;
     let tool = ToolName::new("bench.echo");
     let mut took = Vec::with_capacity(CALLS);
