@@ -165,5 +165,4 @@ fn http(url: &str, headers: BTreeMap<String, String>) -> Result<Http, String> {
 }
 
 #[cfg(test)]
-#[path = "mcp/tests.rs"]
 mod tests;

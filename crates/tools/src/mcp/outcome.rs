@@ -110,5 +110,4 @@ pub(super) fn cut(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "outcome_tests.rs"]
 mod tests;

@@ -8,6 +8,13 @@ use rutter_tools::mcp::Patience;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
+#[test]
+fn a_server_that_is_not_asked_for_anything_is_not_started() {
+    let one = scripted("honest");
+    assert_eq!(one.server.state(), State::Idle);
+    assert!(one.roster.0.lock().unwrap().0.is_empty());
+}
+
 #[tokio::test]
 async fn a_healthy_server_is_called_and_gets_only_the_environment_it_may_have() {
     let one = scripted("honest");
