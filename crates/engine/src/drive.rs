@@ -14,9 +14,9 @@ use crate::signal::Signal;
 use rutter_core::actor::Actor;
 use rutter_core::execution::input::{Decision, Input, Refusal, ToolCall};
 use rutter_core::execution::view::Status;
-use rutter_core::execution::{Execution, IllegalEvent, decide};
+use rutter_core::execution::{Execution, IllegalEvent, Phase, decide};
 use rutter_core::id::ToolName;
-use rutter_core::journal::event::Record;
+use rutter_core::journal::event::{EndedAs, Record, Side};
 use rutter_core::port;
 use rutter_core::port::journal::Letter;
 use rutter_core::port::tools::{Applicant, Berth, CallId, Return};
@@ -123,7 +123,7 @@ impl Drive {
 
     async fn recover(&mut self, letters: Vec<Letter>) -> Result<(), Stop> {
         self.decide(&Actor::rutter(), Input::Recovered)?.ok();
-        if *self.execution.phase() == rutter_core::execution::Phase::Pending {
+        if *self.execution.phase() == Phase::Pending {
             self.decide(&Actor::rutter(), Input::Start)?.ok();
         }
         for letter in letters {
@@ -338,8 +338,11 @@ impl Drive {
             self.flights.spawn(fly(Arc::clone(&self.shared), identity.clone(), call, berth));
         }
         let (execution, tools) = (&self.execution, &self.shared.tools);
+        // A failure lets its siblings come to their end: what they answer is needed to undo them.
+        let is_drained = matches!(execution.phase(), Phase::Draining { outcome: EndedAs::Failed, .. });
         self.aloft.retain(|call| {
-            let unwanted = execution.is_unwanted(&call.part, call.side, call.attempt);
+            let is_awaited = is_drained && matches!(call.side, Side::Do | Side::Fallback);
+            let unwanted = !is_awaited && execution.is_unwanted(&call.part, call.side, call.attempt);
             if unwanted {
                 tools.cancel(call);
             }
