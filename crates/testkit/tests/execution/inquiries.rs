@@ -184,7 +184,8 @@ fn a_question_that_is_not_open_has_no_answer() {
 /// However an attempt ends, its question ends with it.
 #[test]
 fn an_attempt_that_ends_closes_its_question() {
-    let ends: [(&str, fn(&mut Scene)); 6] = [
+    type End = fn(&mut Scene);
+    let ends: [(&str, End); 6] = [
         ("answered", |scene| scene.returns("a", done(json!({})))),
         ("failed", |scene| scene.returns("a", fails(Unavailable))),
         ("lost its answer", |scene| scene.returns("a", maybe(Timeout))),
