@@ -9,14 +9,14 @@ happened whatever the engine believes. Which tools there are and how they misbeh
 
 Kinds: "once" (each call has an effect), "keyed" (one effect per key), "find" (looks up an effect by key, no effect),
 "read" (no effect). Faults are taken one per call, in order; the last one stays unless it is null. The state that keyed
-tools need is the log itself, so it survives any restart. Only the standard library is used.
+tools need is the log itself, so it survives any restart. With "ends": true the end of every call is logged too, before
+its answer leaves. Only the standard library is used.
 """
 import argparse
+import contextlib
 import fcntl
-import http.server
 import json
 import os
-import socket
 import sys
 import threading
 import time
@@ -48,6 +48,23 @@ class World:
         finally:
             os.close(descriptor)
 
+    def begin(self, tool, arguments, fault, life=None):
+        """Notes a call, and says by what it is known."""
+        call = f"{os.getpid()}-{time.monotonic_ns()}"
+        self.note({"call": tool, "arguments": arguments, "fault": fault, "id": call, "life": life})
+        return call
+
+    def end(self, call):
+        if self.settings().get("ends"):
+            self.note({"end": call})
+
+    @contextlib.contextmanager
+    def alone(self):
+        """One effect at a time, whichever process it is in: a server whose client was killed may still be at work."""
+        with self.lock, open(f"{self.log_path}.lock", "a", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
     def fault(self, tool):
         """The next fault of a tool; how many were taken is counted in a file beside the log."""
         faults = self.settings().get("faults", {}).get(f"{self.server}.{tool}", [])
@@ -68,7 +85,7 @@ class World:
         spec = self.settings()["tools"][f"{self.server}.{tool}"]
         kind = spec.get("kind", "once")
         key = arguments.get("key") or arguments.get("idempotency_key") or key
-        with self.lock:
+        with self.alone():
             if kind == "read":
                 self.note({"seen": tool, "arguments": arguments, "key": key})
                 return spec.get("gives", {})
@@ -84,8 +101,8 @@ class World:
             number = sum(1 for effect in self.effects() if "effect" in effect) + 1
             result = {"id": f"{tool}-{number}", **spec.get("gives", {})}
             self.note({"effect": tool, "arguments": arguments, "key": key, "result": result})
-            time.sleep(spec.get("takes_ms", 0) / 1000)
-            return result
+        time.sleep(spec.get("takes_ms", 0) / 1000)
+        return result
 
     def listed(self):
         tools = []
@@ -113,20 +130,23 @@ def stdio(world):
         params = message["params"]
         tool, arguments = params["name"], params.get("arguments") or {}
         fault = world.fault(tool)
-        world.note({"call": tool, "arguments": arguments, "fault": fault})
+        begun = world.begin(tool, arguments, fault)
         if fault == "hang_before":
             time.sleep(3600)
         if fault == "die_before":
             os._exit(1)
         if fault == "fail":
+            world.end(begun)
             return send({"id": message["id"], "result": {"isError": True, "content": [{"type": "text", "text": f"{tool} said no"}]}})
         if isinstance(fault, int):
+            world.end(begun)
             return send({"id": message["id"], "error": {"code": fault, "message": f"{tool} was refused"}})
         result = world.perform(tool, arguments, None)
         if fault == "commit_then_drop":
             os._exit(1)
         if fault == "commit_then_hang":
             time.sleep(3600)
+        world.end(begun)
         send({"id": message["id"], "result": {
             "content": [{"type": "text", "text": json.dumps(result)}], "structuredContent": result, "isError": False}})
 
@@ -149,6 +169,9 @@ def stdio(world):
 
 
 def serve_http(world, port_file, port):
+    import http.server
+    import socket
+
     class Tools(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -156,21 +179,24 @@ def serve_http(world, port_file, port):
             tool = self.path.strip("/").split("/")[-1]
             arguments = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
             fault = world.fault(tool)
-            world.note({"call": tool, "arguments": arguments, "fault": fault})
+            begun = world.begin(tool, arguments, fault, self.headers.get("X-Life"))
             if fault == "hang_before":
                 time.sleep(3600)
             if fault == "drop_before":
                 return self.drop()
             if isinstance(fault, int):
+                world.end(begun)
                 return self.answer(fault, {"error": f"{tool} was refused"})
             if isinstance(fault, str) and fault.startswith("retry_after:"):
                 _, status, seconds = fault.split(":")
+                world.end(begun)
                 return self.answer(int(status), {"error": "later"}, {"Retry-After": seconds})
             result = world.perform(tool, arguments, self.headers.get("Idempotency-Key"))
             if fault == "commit_then_drop":
                 return self.drop()
             if fault == "commit_then_hang":
                 time.sleep(3600)
+            world.end(begun)
             self.answer(200, result)
 
         def answer(self, status, body, headers=None):
@@ -201,16 +227,18 @@ def serve_http(world, port_file, port):
 def command(world, tool):
     arguments = json.loads(sys.stdin.read() or "{}")
     fault = world.fault(tool)
-    world.note({"call": tool, "arguments": arguments, "fault": fault})
+    begun = world.begin(tool, arguments, fault)
     if fault == "hang_before":
         time.sleep(3600)
     if isinstance(fault, int):
+        world.end(begun)
         sys.exit(fault)
     result = world.perform(tool, arguments, os.environ.get("RUTTER_KEY"))
     if fault == "commit_then_hang":
         time.sleep(3600)
     if fault == "commit_then_drop":
         os.kill(os.getpid(), 9)
+    world.end(begun)
     print(json.dumps(result))
 
 
