@@ -3,7 +3,7 @@
 (notes.jsonl), what the journal says (export.jsonl) and what the tools saw (effects.log).
 
 Written from docs/journal-format.md and the list of invariants, without any code of the program. Prints one JSON object per
-violation, then what it counted; the exit code is 1 if there was a violation. Only the standard library is used.
+violation of each directory it is given, then what it counted there; the exit code is 1 if there was a violation. Only the standard library is used.
 """
 import collections
 import hashlib
@@ -451,13 +451,16 @@ class Case:
 
 
 def main():
-    case = Case(pathlib.Path(sys.argv[1]))
-    case.prepare()
-    case.check()
-    for violation in case.violations:
-        print(json.dumps(violation))
-    print(json.dumps({"counted": case.counted()}))
-    sys.exit(1 if case.violations else 0)
+    found = 0
+    for directory in sys.argv[1:]:
+        case = Case(pathlib.Path(directory))
+        case.prepare()
+        case.check()
+        for violation in case.violations:
+            print(json.dumps(violation))
+        print(json.dumps({"counted": case.counted()}))
+        found += len(case.violations)
+    sys.exit(1 if found else 0)
 
 
 main()

@@ -26,7 +26,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-const LANES: u64 = 4;
+const LANES: u64 = 6;
 const CHECKER: &str = include_str!("../servers/check.py");
 const PACE: Duration = Duration::from_millis(400);
 

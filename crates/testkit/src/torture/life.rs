@@ -109,9 +109,10 @@ impl Ended {
         self.stdout.contains("store.locked") || self.stderr.contains("store.locked")
     }
 
-    /// An end nobody should see: a panic, or an internal error.
+    /// An end nobody should see: a panic, or an internal error. That somebody else was killed before it answered is none.
     pub(super) fn is_broken(&self) -> bool {
-        let is_known = matches!(self.code, Some(0..=3));
+        let is_unknown = || self.answer().is_some_and(|answer| answer["error"]["code"] == "store.unknown");
+        let is_known = matches!(self.code, Some(0..=3)) || is_unknown();
         !self.killed && (!is_known || self.stderr.contains("panicked at"))
     }
 }

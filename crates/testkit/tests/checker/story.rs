@@ -79,26 +79,14 @@ impl Story {
         Story { notes, log, journals, tampered: false }
     }
 
-    /// Has the checker look at it: which invariants it finds violated, with its evidence.
-    pub fn check(&self) -> Vec<(String, String)> {
-        let directory = tempfile::tempdir().unwrap();
+    fn write(&self, directory: &Path) {
         let write = |name: &str, lines: &[Value]| {
             let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-            fs::write(directory.path().join(name), text).unwrap();
+            fs::write(directory.join(name), text).unwrap();
         };
         write("notes.jsonl", &self.notes);
         write("effects.log", &self.log);
         write("export.jsonl", &self.export());
-        let checker = Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/check.py");
-        let output = Command::new("python3").arg(checker).arg(directory.path()).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let (counted, violations) =
-            lines.split_last().unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)));
-        assert!(counted["counted"].is_object(), "{counted}");
-        assert_eq!(output.status.success(), violations.is_empty());
-        let word = |line: &Value, name: &str| line[name].as_str().unwrap().to_owned();
-        violations.iter().map(|line| (word(line, "invariant"), word(line, "evidence"))).collect()
     }
 
     fn export(&self) -> Vec<Value> {
@@ -166,6 +154,34 @@ impl Story {
         let note = self.notes.iter_mut().find(|note| note["final"] == *execution).unwrap();
         (note["status"], note["questions"]) = (status.into(), questions.into());
     }
+}
+
+/// Has the checker look at stories: which invariants it finds violated in each, with its evidence.
+pub fn check(stories: &[Story]) -> Vec<Vec<(String, String)>> {
+    let home = tempfile::tempdir().unwrap();
+    let checker = Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/check.py");
+    let mut command = Command::new("python3");
+    command.arg(checker);
+    for (number, story) in stories.iter().enumerate() {
+        let directory = home.path().join(number.to_string());
+        fs::create_dir(&directory).unwrap();
+        story.write(&directory);
+        command.arg(directory);
+    }
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let word = |line: &Value, name: &str| line[name].as_str().unwrap().to_owned();
+    let (mut all, mut found) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        match line.get("counted") {
+            Some(_) => all.push(std::mem::take(&mut found)),
+            None => found.push((word(&line, "invariant"), word(&line, "evidence"))),
+        }
+    }
+    assert_eq!(all.len(), stories.len(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.success(), all.iter().all(Vec::is_empty));
+    all
 }
 
 /// Puts commitments where the payloads are.
