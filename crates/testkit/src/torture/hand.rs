@@ -59,11 +59,11 @@ impl Listed {
             return undoable.then(|| self.act("undo", &[]));
         }
         match chance.below(100) {
-            0..25 => Some(self.act("pause", &[])),
-            25..32 => Some(self.act("cancel", &[])),
-            32..38 => Some(self.act("cancel", &["--undo"])),
-            38..41 => Some(self.act("cancel", &["--no-undo"])),
-            41..43 => Some(self.act("kill", &[])),
+            0..40 => Some(self.act("pause", &[])),
+            40..47 => Some(self.act("cancel", &[])),
+            47..55 => Some(self.act("cancel", &["--undo"])),
+            55..59 => Some(self.act("cancel", &["--no-undo"])),
+            59..62 => Some(self.act("kill", &[])),
             _ => None,
         }
     }
