@@ -7,6 +7,7 @@ mod answers;
 mod berths;
 pub mod clock;
 pub mod control;
+mod defaults;
 mod drive;
 mod engine;
 pub mod error;

@@ -7,44 +7,76 @@ happened whatever the engine believes. Which tools there are and how they misbeh
     {"tools": {"charge": {"kind": "keyed", "gives": {"status": "paid"}, "fails": "503"}, ...},
      "faults": {"charge": ["commit_then_drop", null]}}
 
-Kinds: "once" (each call has an effect), "keyed" (one effect per key), "find" (looks up an effect by key, no effect),
-"read" (no effect). Faults are taken one per call, in order; the last one stays unless it is null. The state that keyed
-tools need is the log itself, so it survives any restart. With "ends": true the end of every call is logged too, before
-its answer leaves. Only the standard library is used.
+Kinds: "once" (each call has an effect), "keyed" (one effect per key), "idempotent" (one effect per arguments),
+"versioned" (one record per id; refused unless the version is the current one), "find" (looks up an effect by key, no
+effect), "look" (answers "after" once there is an effect of the tool "of", "before" until then), "read" (no effect).
+Faults are taken one per call, in order; the last one stays unless it is null. The state that tools need is the log
+itself, so it survives any restart. With "ends": true the end of every call is logged too, before its answer leaves. Only
+the standard library is used.
+
+What a tool answers is made up from its "output" schema if it has one, otherwise it is an id; "gives" adds to that, and
+"{n}" in its texts is the number of the effect. "refuses": {"id": ["7"]} is a permanent error for these arguments.
+
+The fault "commit_then_kill" kills the process whose id is in the file "victim" with SIGKILL when the effect is durable,
+and gives no answer; "kill_at_effect": 7 does so at the seventh effect of all. "hang_until_cancelled" waits to be told
+to stop, and writes down how it was told.
 """
 import argparse
 import contextlib
 import fcntl
 import json
 import os
+import select
+import signal
+import socket
 import sys
 import threading
 import time
+
+
+class Refused(Exception):
+    """The tool says no, and nothing happened."""
 
 
 class World:
     def __init__(self, args):
         self.path, self.log_path, self.server = args.world, args.log, args.server
         self.lock = threading.Lock()
+        self.known, self.read_to = [], 0
 
     def settings(self):
         with open(self.path, encoding="utf-8") as file:
             return json.load(file)
 
+    @contextlib.contextmanager
+    def alone(self):
+        """Nobody else has an effect meanwhile, in this process or another."""
+        with self.lock, open(self.log_path + ".lock", "a", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
     def effects(self):
+        """Everything that was written so far; only what is new is read."""
         try:
-            with open(self.log_path, encoding="utf-8") as file:
-                return [json.loads(line) for line in file if line.endswith("\n")]
+            with open(self.log_path, "rb") as file:
+                file.seek(self.read_to)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break
+                    self.known.append(json.loads(line))
+                    self.read_to += len(line)
         except FileNotFoundError:
-            return []
+            pass
+        return self.known
 
     def note(self, what):
-        """Appends one whole line, durable before anybody hears of it."""
+        """Appends one whole line; an effect is durable before anybody hears of it."""
         line = json.dumps({**what, "server": self.server, "at": time.time(), "pid": os.getpid()}) + "\n"
         descriptor = os.open(self.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(descriptor, line.encode())
-            os.fsync(descriptor)
+            if "effect" in what:
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
@@ -57,13 +89,6 @@ class World:
     def end(self, call):
         if self.settings().get("ends"):
             self.note({"end": call})
-
-    @contextlib.contextmanager
-    def alone(self):
-        """One effect at a time, whichever process it is in: a server whose client was killed may still be at work."""
-        with self.lock, open(f"{self.log_path}.lock", "a", encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
 
     def fault(self, tool):
         """The next fault of a tool; how many were taken is counted in a file beside the log."""
@@ -82,27 +107,64 @@ class World:
 
     def perform(self, tool, arguments, key):
         """Takes effect, and returns what came of it."""
-        spec = self.settings()["tools"][f"{self.server}.{tool}"]
+        settings = self.settings()
+        spec = settings["tools"][f"{self.server}.{tool}"]
         kind = spec.get("kind", "once")
         key = arguments.get("key") or arguments.get("idempotency_key") or key
+        for name, values in spec.get("refuses", {}).items():
+            if arguments.get(name) in values:
+                raise Refused(f"{tool} does not take {arguments[name]}")
         with self.alone():
+            seen = {"seen": tool, "arguments": arguments, "key": key}
             if kind == "read":
-                self.note({"seen": tool, "arguments": arguments, "key": key})
-                return spec.get("gives", {})
+                self.note(seen)
+                return self.answer_of(spec, tool, 0)
+            done = [effect for effect in self.effects() if "effect" in effect]
             if kind == "find":
-                self.note({"seen": tool, "arguments": arguments, "key": key})
-                found = [effect for effect in self.effects() if effect.get("effect") == spec["of"] and effect["key"] == key]
+                self.note(seen)
+                found = [effect for effect in done if effect["effect"] == spec["of"] and effect["key"] == key]
                 return {"found": bool(found), **(found[0]["result"] if found else {})}
-            if kind == "keyed":
-                known = [effect for effect in self.effects() if effect.get("effect") == tool and effect["key"] == key]
+            if kind == "look":
+                self.note(seen)
+                return spec["after" if any(effect["effect"] == spec["of"] for effect in done) else "before"]
+            mine = [effect for effect in done if effect["effect"] == tool and effect["server"] == self.server]
+            if kind in ("keyed", "idempotent"):
+                same = {"keyed": ("key", key), "idempotent": ("arguments", arguments)}[kind]
+                known = [effect for effect in mine if effect[same[0]] == same[1]]
                 if known:
-                    self.note({"seen": tool, "arguments": arguments, "key": key, "again": True})
+                    self.note({**seen, "again": True})
                     return known[0]["result"]
-            number = sum(1 for effect in self.effects() if "effect" in effect) + 1
-            result = {"id": f"{tool}-{number}", **spec.get("gives", {})}
+            number = len(done) + 1
+            result = self.answer_of(spec, tool, number)
+            if kind == "versioned":
+                result.update(changed(mine, arguments))
             self.note({"effect": tool, "arguments": arguments, "key": key, "result": result})
+            if settings.get("kill_at_effect") == number:
+                self.kill_victim()
         time.sleep(spec.get("takes_ms", 0) / 1000)
         return result
+
+    def answer_of(self, spec, tool, number):
+        made_up = example(spec["output"], f"{tool}-{number}") if "output" in spec else {}
+        if "output" not in spec and spec.get("kind") != "read":
+            made_up = {"id": f"{tool}-{number}"}
+        given = json.loads(json.dumps(spec.get("gives", {})).replace("{n}", str(number)))
+        return {**made_up, **given}
+
+    def kill_victim(self):
+        """Ends the process under test, as if the power had failed in this moment."""
+        victim = self.settings()["victim"]
+        with open(victim, encoding="utf-8") as file:
+            process = int(file.read())
+        try:
+            os.kill(process, signal.SIGKILL)
+        except PermissionError:
+            # A program in a sandbox may not: whoever watches over the test does it instead.
+            with open(victim + ".kill", "w", encoding="utf-8"):
+                pass
+            time.sleep(60)
+        except ProcessLookupError:
+            pass
 
     def listed(self):
         tools = []
@@ -113,13 +175,35 @@ class World:
                     "name": tool,
                     "description": spec.get("description", f"{tool}, for tests"),
                     "inputSchema": spec.get("input", {"type": "object"}),
-                    "annotations": {"readOnlyHint": spec.get("kind") in ("read", "find")},
+                    **({"outputSchema": spec["output"]} if "output" in spec else {}),
+                    "annotations": spec.get("annotations", {"readOnlyHint": spec.get("kind") in ("read", "find", "look")}),
                 })
         return tools
 
 
+def changed(updates, arguments):
+    """The next version of a record, if whoever writes has seen the current one."""
+    mine = [update for update in updates if update["arguments"]["id"] == arguments["id"]]
+    version = mine[-1]["result"]["version"] if mine else 1
+    if arguments["version"] != version:
+        raise Refused(f"{arguments['id']} is at version {version}, not {arguments['version']}")
+    before = mine[-1]["arguments"]["fields"] if mine else {"original": arguments["id"]}
+    return {"id": arguments["id"], "version": version + 1, "before": before}
+
+
+def example(schema, name):
+    """A value that fits a schema."""
+    kind = schema.get("type")
+    if kind == "object":
+        return {field: example(schema["properties"][field], name) for field in schema.get("required", [])}
+    if "enum" in schema:
+        return schema["enum"][0]
+    return {"array": [], "integer": 1, "number": 1.5, "boolean": True}.get(kind, name)
+
+
 def stdio(world):
     write_lock = threading.Lock()
+    cancelled = {}
 
     def send(message):
         with write_lock:
@@ -138,11 +222,19 @@ def stdio(world):
         if fault == "fail":
             world.end(begun)
             return send({"id": message["id"], "result": {"isError": True, "content": [{"type": "text", "text": f"{tool} said no"}]}})
+        if fault == "hang_until_cancelled":
+            cancelled[message["id"]].wait(3600)
+            return world.note({"cancelled": tool, "arguments": arguments})
         if isinstance(fault, int):
             world.end(begun)
             return send({"id": message["id"], "error": {"code": fault, "message": f"{tool} was refused"}})
-        result = world.perform(tool, arguments, None)
-        if fault == "commit_then_drop":
+        try:
+            result = world.perform(tool, arguments, None)
+        except Refused as refused:
+            return send({"id": message["id"], "result": {"isError": True, "content": [{"type": "text", "text": str(refused)}]}})
+        if fault == "commit_then_kill":
+            world.kill_victim()
+        if fault in ("commit_then_drop", "commit_then_kill"):
             os._exit(1)
         if fault == "commit_then_hang":
             time.sleep(3600)
@@ -160,7 +252,10 @@ def stdio(world):
                 "serverInfo": {"name": world.server, "version": "1"}}})
         elif method == "tools/list":
             send({"id": message["id"], "result": {"tools": world.listed()}})
+        elif method == "notifications/cancelled":
+            cancelled.get(message["params"].get("requestId"), threading.Event()).set()
         elif method == "tools/call":
+            cancelled[message["id"]] = threading.Event()
             threading.Thread(target=call, args=(message,), daemon=True).start()
         elif method == "ping":
             send({"id": message["id"], "result": {}})
@@ -169,8 +264,8 @@ def stdio(world):
 
 
 def serve_http(world, port_file, port):
+    # Needed here only, and the slowest to load by far.
     import http.server
-    import socket
 
     class Tools(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -184,6 +279,9 @@ def serve_http(world, port_file, port):
                 time.sleep(3600)
             if fault == "drop_before":
                 return self.drop()
+            if fault == "hang_until_cancelled":
+                select.select([self.connection], [], [], 3600)
+                return world.note({"closed": tool, "arguments": arguments})
             if isinstance(fault, int):
                 world.end(begun)
                 return self.answer(fault, {"error": f"{tool} was refused"})
@@ -191,8 +289,13 @@ def serve_http(world, port_file, port):
                 _, status, seconds = fault.split(":")
                 world.end(begun)
                 return self.answer(int(status), {"error": "later"}, {"Retry-After": seconds})
-            result = world.perform(tool, arguments, self.headers.get("Idempotency-Key"))
-            if fault == "commit_then_drop":
+            try:
+                result = world.perform(tool, arguments, self.headers.get("Idempotency-Key"))
+            except Refused as refused:
+                return self.answer(409, {"error": str(refused)})
+            if fault == "commit_then_kill":
+                world.kill_victim()
+            if fault in ("commit_then_drop", "commit_then_kill"):
                 return self.drop()
             if fault == "commit_then_hang":
                 time.sleep(3600)
@@ -230,13 +333,21 @@ def command(world, tool):
     begun = world.begin(tool, arguments, fault)
     if fault == "hang_before":
         time.sleep(3600)
+    if fault == "hang_until_cancelled":
+        signal.signal(signal.SIGTERM, lambda *_: (world.note({"terminated": tool, "arguments": arguments}), os._exit(143)))
+        time.sleep(3600)
     if isinstance(fault, int):
         world.end(begun)
         sys.exit(fault)
-    result = world.perform(tool, arguments, os.environ.get("RUTTER_KEY"))
+    try:
+        result = world.perform(tool, arguments, os.environ.get("RUTTER_KEY"))
+    except Refused as refused:
+        sys.exit(f"{refused}")
+    if fault == "commit_then_kill":
+        world.kill_victim()
     if fault == "commit_then_hang":
         time.sleep(3600)
-    if fault == "commit_then_drop":
+    if fault in ("commit_then_drop", "commit_then_kill"):
         os.kill(os.getpid(), 9)
     world.end(begun)
     print(json.dumps(result))
@@ -246,8 +357,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mode", choices=["stdio", "http", "command"])
     parser.add_argument("--server", required=True, help="the name before the dot")
-    parser.add_argument("--world", required=True, help="which tools there are, and their faults")
-    parser.add_argument("--log", required=True, help="where effects are counted")
+    parser.add_argument("--world", default=os.environ.get("EFFECTS_WORLD"), help="which tools there are, and their faults")
+    parser.add_argument("--log", default=os.environ.get("EFFECTS_LOG"), help="where effects are counted")
     parser.add_argument("--tool", help="the tool a command is")
     parser.add_argument("--port-file", help="where an HTTP server says its port")
     parser.add_argument("--port", type=int, default=0)
