@@ -103,6 +103,9 @@ pub(crate) struct BenchEngineArgs {
     /// Where the scratch database is made and removed; the disk that counts is the one under it
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) dir: PathBuf,
+    /// Only carry out so many at once, and print the bytes of memory that takes
+    #[arg(long, value_name = "N", hide = true)]
+    pub(crate) memory_of: Option<u64>,
     /// Seconds for each of three rounds
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub(crate) seconds: u64,

@@ -63,6 +63,12 @@ impl Config {
         Ok(config)
     }
 
+    /// Settings of nobody, for what is tried out in a directory.
+    pub(crate) fn scratch(directory: &Path) -> Config {
+        let (directory, retention, tools) = (directory.to_owned(), Retention::default(), Default::default());
+        Config { directory, retention, operator: "operator".to_owned(), tools }
+    }
+
     /// Each setting comes from the first place that says something about it.
     fn choose(
         said: Option<PathBuf>,

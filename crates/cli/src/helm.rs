@@ -15,12 +15,15 @@ use rutter_core::execution::Identity;
 use rutter_core::execution::view::Status;
 use rutter_core::id::WorkerId;
 use rutter_core::journal::verify::Receipt;
+use rutter_core::time::Timestamp;
+use rutter_engine::options::hold_after;
 use rutter_engine::{Clock, Engine, Error, Happening, Live, Options};
 use rutter_store::{Archive, Store};
 use rutter_tools::registry::Registry;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
 
 pub(crate) struct Helm {
     pub(crate) engine: Engine,
@@ -28,6 +31,7 @@ pub(crate) struct Helm {
     pub(crate) config: Config,
     store: Arc<Store>,
     wire: wire::Wire,
+    timers: CancellationToken,
 }
 
 impl Helm {
@@ -38,13 +42,20 @@ impl Helm {
         let options =
             rutter_store::Options { clock: Arc::new(move || clock.now()), ..store::options(&config) };
         let store = Arc::new(Store::open(options)?);
-        let registry = tools::registry(&config, clock)?;
+        let tooling = tools::tooling(&config, store.clone(), clock)?;
+        let registry = Arc::clone(&tooling.registry);
         let worker = WorkerId::new(&rutter_engine::name::fresh("worker", clock.now()));
-        let engine =
-            Engine::run(store.clone(), store.clone(), registry.clone(), clock, Options::new(worker)).await;
+        let mut options = Options::new(worker);
+        // A lease ends some time after its worker was last alive.
+        let last_alive = store.believed_until().map(|until| Timestamp(until.0 - options.lease.0 as i64));
+        options.hold = hold_after(last_alive, clock.now());
+        let engine = Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await;
         let engine = engine.map_err(told)?;
         let wire = wire::listen(&config.directory, engine.clone());
-        Ok(Helm { engine, registry, config, store, wire })
+        let timers = CancellationToken::new();
+        let (builtins, shutdown) = (tooling.builtins, timers.clone());
+        tokio::spawn(async move { builtins.run_timers(shutdown).await });
+        Ok(Helm { engine, registry, config, store, wire, timers })
     }
 
     /// Tells what happens until the execution has ended or needs somebody; with `stays`, until it has ended.
@@ -89,6 +100,7 @@ impl Helm {
     /// Lets what is under way end, and lets go of everything.
     pub(crate) async fn close(self) {
         self.wire.close();
+        self.timers.cancel();
         self.engine.close().await;
         self.registry.close().await;
     }

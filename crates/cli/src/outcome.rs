@@ -160,6 +160,12 @@ fn question(execution: &ExecutionId, ask: &Ask) -> String {
             title(format!("the limit of {} is reached", word(limit)))
                 + &exec(format!("answer {execution} --with continue|stop|compensate|replan"))
         }
+        Ask::Tool { part, message, schema, .. } => {
+            let schema = schema.as_ref().map(|schema| cut(&schema.to_string())).unwrap_or_default();
+            title(format!("the tool of {part} asks: {message} {schema}"))
+                + &exec(format!("reply {execution} --step '{part}' --answer '{{…}}'"))
+                + &exec(format!("reply {execution} --step '{part}' --decline"))
+        }
         Ask::Drift { tool, pinned, found } => {
             title(format!(
                 "{tool} has changed since the plan was checked ({} is now {})",

@@ -12,8 +12,10 @@ use crate::config::Config;
 use crate::failure::Refusal;
 use crate::terminal::Terminal;
 use anyhow::Context;
+use rutter_core::port::query::Query;
 use rutter_engine::Clock;
-use rutter_tools::assemble::{World, assemble};
+use rutter_store::Store;
+use rutter_tools::assemble::{Tooling, World, assemble};
 use rutter_tools::child::Launcher;
 use rutter_tools::registry::Registry;
 use std::sync::Arc;
@@ -31,20 +33,21 @@ pub(crate) fn run(command: &ToolsCommand, terminal: &Terminal) -> anyhow::Result
 /// The word after which this program becomes another one.
 pub(crate) const LAUNCH: &str = "launch";
 
-/// The tools the settings name. Must be called within a runtime.
-pub(crate) fn registry(config: &Config, clock: Clock) -> anyhow::Result<Arc<Registry>> {
+/// The tools there are: those that come with Rutter and those the settings name. Must be called within a runtime.
+pub(crate) fn tooling(config: &Config, query: Arc<dyn Query>, clock: Clock) -> anyhow::Result<Tooling> {
     let program = std::env::current_exe().context("this program does not know where it is")?;
     let world = World {
         folder: config.directory.clone(),
         launcher: Launcher { program, arguments: vec![LAUNCH.into()] },
         environment: std::env::vars().collect(),
+        query,
         clock: Arc::new(move || clock.now()),
     };
-    let registry = assemble(&config.tools, world);
-    Ok(Arc::new(registry.map_err(|error| Refusal::new("config.invalid", error.to_string()))?))
+    let tooling = assemble(&config.tools, world);
+    Ok(tooling.map_err(|error| Refusal::new("config.invalid", error.to_string()))?)
 }
 
-/// Does something with the tools alone: no database is opened.
+/// Does something with the tools alone. The database stays as it is; what built-in tools keep is a passing one here.
 fn with_registry<T>(
     args: &ToolsArgs,
     work: impl AsyncFnOnce(Arc<Registry>) -> anyhow::Result<T>,
@@ -54,7 +57,12 @@ fn with_registry<T>(
     let scratch = tempfile::Builder::new().prefix("rutter-tools-").tempdir()?;
     config.directory = scratch.path().to_owned();
     crate::helm::on_runtime(async {
-        let registry = registry(&config, Clock::system())?;
+        let clock = Clock::system();
+        let options = rutter_store::Options {
+            reserve_bytes: 0,
+            ..rutter_store::Options::new(scratch.path(), Arc::new(move || clock.now()))
+        };
+        let Tooling { registry, .. } = tooling(&config, Arc::new(Store::open(options)?), clock)?;
         let ended = work(Arc::clone(&registry)).await;
         registry.close().await;
         ended

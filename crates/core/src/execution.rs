@@ -22,6 +22,7 @@ pub mod row;
 mod settle;
 pub mod step;
 mod stop;
+mod talk;
 mod undo;
 mod unwind;
 pub mod view;
@@ -179,6 +180,11 @@ impl Execution {
 
     pub fn revision(&self) -> u32 {
         self.revision
+    }
+
+    /// When its newest entry was written.
+    pub fn last_at(&self) -> Timestamp {
+        self.last_at
     }
 
     pub fn is_paused(&self) -> bool {

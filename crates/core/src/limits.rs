@@ -61,6 +61,8 @@ pub const BACKOFF_CAP_DEFAULT: Millis = Millis::seconds(60);
 pub const LOSSES_MAX: u32 = 20;
 pub const REPLANS_MAX: u32 = 100;
 pub const REASON_BYTES_MAX: usize = 4 << 10;
+/// What a tool may want to be asked under while it works on a call.
+pub const TICKET_BYTES_MAX: usize = 1 << 10;
 /// Entries of one execution; above it only ending and undoing go on.
 pub const ENTRIES_MAX: u64 = 50_000;
 

@@ -26,10 +26,13 @@ pub enum Mutation {
     ContinueWhileHeld,
     ForgetRetiredEffects,
     EndWithDoubt,
+    ForgetTicket,
+    LoseDespiteTicket,
+    AgentAnswersForPerson,
 }
 
 impl Mutation {
-    pub const ALL: [Mutation; 20] = [
+    pub const ALL: [Mutation; 23] = [
         Mutation::RetryOnceAfterLostAnswer,
         Mutation::RetryOnceAfterCrash,
         Mutation::NewKeyOnRetry,
@@ -50,6 +53,9 @@ impl Mutation {
         Mutation::ContinueWhileHeld,
         Mutation::ForgetRetiredEffects,
         Mutation::EndWithDoubt,
+        Mutation::ForgetTicket,
+        Mutation::LoseDespiteTicket,
+        Mutation::AgentAnswersForPerson,
     ];
 
     #[cfg(feature = "mutations")]

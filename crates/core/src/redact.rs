@@ -10,6 +10,7 @@ mod marker;
 mod name;
 mod shape;
 
+use crate::port::tools::Elicitation;
 use crate::tool::{Failure, Outcome};
 use known::Known;
 use marker::{KEY_NAME, marker};
@@ -82,6 +83,12 @@ impl Redactor {
             Outcome::NotDone(failure) => Outcome::NotDone(self.failure(failure)),
             Outcome::Maybe(failure) => Outcome::Maybe(self.failure(failure)),
         }
+    }
+
+    /// What a tool asks, as it may be recorded and shown. Its ticket is not redacted: it must stay as it is to be used.
+    pub fn elicitation(&self, elicitation: Elicitation) -> Elicitation {
+        let Elicitation { message, schema } = elicitation;
+        Elicitation { message: self.text(&message).into_owned(), schema: self.value(&schema) }
     }
 
     fn pass(&self, text: &str) -> Option<String> {

@@ -52,6 +52,11 @@ pub enum Control {
     Undo {
         steps: Option<Vec<StepId>>,
     },
+    /// Answers what a tool asks in the middle of a call; nothing declines.
+    Reply {
+        part: Option<PartId>,
+        answer: Option<Arc<Value>>,
+    },
     TakeOver,
     HandBack,
     /// Accepts a changed tool as it is now.
@@ -103,6 +108,10 @@ impl Control {
                     .hint("cancel it with undo to undo everything"));
             }
             Control::Undo { steps: None } => Signal::Cancel { reason, undo: Some(true) },
+            Control::Reply { part, answer } => {
+                let (part, attempt) = asking(&questions, part.as_ref())?;
+                Signal::AnswerTool { part, attempt, answer, reason }
+            }
             Control::TakeOver => Signal::HandOver { to: Driver::Agent, reason },
             Control::HandBack => Signal::HandOver { to: Driver::Server, reason },
             Control::AcceptTool { tool } => {
@@ -181,6 +190,17 @@ fn asked(questions: &[Ask], part: Option<PartId>, call: Option<Hash>) -> Result<
             Ok((part, call.unwrap_or(found)))
         }
     }
+}
+
+/// The tool that asks something.
+fn asking(questions: &[Ask], part: Option<&PartId>) -> Result<(PartId, u32), Refusal> {
+    let asking = questions.iter().filter_map(|ask| match ask {
+        Ask::Tool { part: asking, attempt, .. } if part.is_none_or(|part| part == asking) => {
+            Some((asking.clone(), *attempt))
+        }
+        _ => None,
+    });
+    only(asking.collect(), part)
 }
 
 fn only<T>(mut found: Vec<T>, about: Option<&PartId>) -> Result<T, Refusal> {

@@ -3,6 +3,8 @@
 //! Everything that is ready is decided before anything is written, so that the result of one step and the start of the
 //! next are one append. A call is made only after its start is on the disk.
 
+mod hear;
+
 use crate::answers::Decided;
 use crate::berths::{Berths, Waiting};
 use crate::engine::Shared;
@@ -10,19 +12,19 @@ use crate::event::{Happening, Live};
 use crate::fleet::Mail;
 use crate::flight::{Landed, fly};
 use crate::logbook::Logbook;
-use crate::signal::Signal;
 use rutter_core::actor::Actor;
-use rutter_core::execution::input::{Decision, Input, Refusal, ToolCall};
+use rutter_core::execution::input::{Decision, Input, ToolCall};
 use rutter_core::execution::view::Status;
-use rutter_core::execution::{Execution, IllegalEvent, Phase, decide};
-use rutter_core::id::ToolName;
-use rutter_core::journal::event::{EndedAs, Record, Side};
+use rutter_core::execution::{Execution, IllegalEvent, decide};
+use rutter_core::id::{PartId, StepId, ToolName};
+use rutter_core::journal::event::Record;
+use rutter_core::plan::schema::Schema;
 use rutter_core::port;
 use rutter_core::port::journal::Letter;
-use rutter_core::port::tools::{Applicant, Berth, CallId, Return};
+use rutter_core::port::tools::{Applicant, Berth, CallId};
 use rutter_core::time::Timestamp;
-use rutter_core::tool::{Category, Failure, Outcome};
-use std::collections::HashSet;
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
@@ -44,6 +46,10 @@ pub(crate) struct Pending {
     pub(crate) granted: Vec<(ToolName, Berth)>,
     consumed: Vec<u64>,
     replies: Vec<(u64, Decided)>,
+    /// Whoever waits until a ticket is on record.
+    recorded: Vec<oneshot::Sender<()>>,
+    /// What somebody answered to a tool.
+    answered: Vec<(PartId, u32, Option<Value>)>,
 }
 
 pub(crate) struct Drive {
@@ -58,6 +64,10 @@ pub(crate) struct Drive {
     /// Letters that were decided here. One may come both from the store and by hand.
     seen: HashSet<u64>,
     waiting: Vec<oneshot::Sender<Status>>,
+    /// Of the steps that say what their result must be, compiled once.
+    schemas: HashMap<StepId, Option<Schema>>,
+    /// Calls that wait for somebody's word.
+    asked: HashMap<(PartId, u32), oneshot::Sender<Option<Value>>>,
     pending: Pending,
     /// When room may be there again, where somebody said so.
     room_at: Option<Timestamp>,
@@ -95,6 +105,8 @@ impl Drive {
             aloft: Vec::new(),
             seen: HashSet::new(),
             waiting: Vec::new(),
+            schemas: HashMap::new(),
+            asked: HashMap::new(),
             pending: Pending::default(),
             room_at: None,
             decided_at,
@@ -122,14 +134,29 @@ impl Drive {
     }
 
     async fn recover(&mut self, letters: Vec<Letter>) -> Result<(), Stop> {
+        if let Some(reason) = self.shared.options.hold.clone() {
+            self.hold(reason)?;
+        }
         self.decide(&Actor::rutter(), Input::Recovered)?.ok();
-        if *self.execution.phase() == Phase::Pending {
+        if *self.execution.phase() == rutter_core::execution::Phase::Pending {
             self.decide(&Actor::rutter(), Input::Start)?.ok();
         }
         for letter in letters {
             self.read(letter).await?;
         }
         self.commit().await
+    }
+
+    /// Pauses an execution whose timers are due after a gap nobody can vouch for, as of when it was last seen.
+    fn hold(&mut self, reason: String) -> Result<(), Stop> {
+        let now = self.shared.clock.now();
+        if self.execution.wake_at().is_none_or(|when| when > now) || self.execution.is_paused() {
+            return Ok(());
+        }
+        let last = self.execution.last_at();
+        self.decide_at(&Actor::rutter(), Input::Recovered, last)?.ok();
+        self.decide_at(&Actor::rutter(), Input::Pause { reason }, last)?.ok();
+        Ok(())
     }
 
     async fn sail(&mut self) -> Result<(), Stop> {
@@ -183,6 +210,7 @@ impl Drive {
                 self.waiting.push(waiting);
                 Ok(())
             }
+            Next::Mail(Mail::Report(report)) => self.hear(report),
             Next::Wake => self.decide(&rutter, Input::Wake).map(drop),
             Next::Close => {
                 self.is_closing = true;
@@ -195,57 +223,6 @@ impl Drive {
         }
     }
 
-    fn land(&mut self, landed: Landed) -> Result<(), Stop> {
-        let Landed { part, side, attempt, tool, returned } = landed;
-        self.aloft.retain(|call| (&call.part, call.side, call.attempt) != (&part, side, attempt));
-        let outcome = match returned {
-            Return::Outcome(outcome) => outcome,
-            Return::Drifted { found } => {
-                self.decide(&Actor::rutter(), Input::ReportDrift { tool: tool.clone(), found })?.ok();
-                let message =
-                    format!("{tool} is no longer the tool the plan was checked with; nothing was sent");
-                Outcome::NotDone(Failure::new(Category::Unavailable, message))
-            }
-        };
-        let input = Input::Returned { part, side, attempt, outcome };
-        if let Err(refusal) = self.decide(&Actor::rutter(), input)? {
-            tracing::warn!(execution = %self.execution.identity().execution, "an answer was refused: {refusal}");
-        }
-        Ok(())
-    }
-
-    async fn read(&mut self, letter: Letter) -> Result<(), Stop> {
-        if !self.seen.insert(letter.number) {
-            return Ok(());
-        }
-        let decided = match self.input_of(&letter.bytes).await {
-            Ok(input) => self.decide(&letter.actor, input)?,
-            Err(refusal) => Err(refusal),
-        };
-        self.pending.consumed.push(letter.number);
-        self.pending.replies.push((letter.number, decided));
-        Ok(())
-    }
-
-    async fn input_of(&self, bytes: &[u8]) -> Result<Input, Refusal> {
-        let unreadable = |why: String| Refusal::new("execution.unreadable", why);
-        let signal: Signal = serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
-        let plan = match &signal {
-            Signal::Replan { plan, revision, .. } => {
-                let tenant = &self.execution.identity().tenant;
-                let saved = self.shared.query.plan(tenant, plan, Some(*revision)).await;
-                let saved = saved.map_err(|error| unreadable(error.to_string()))?;
-                Some(
-                    saved
-                        .ok_or_else(|| unreadable(format!("there is no plan {plan} revision {revision}")))?
-                        .plan,
-                )
-            }
-            _ => None,
-        };
-        signal.into_input(plan).ok_or_else(|| unreadable("the new plan is missing".to_owned()))
-    }
-
     /// Decides; what follows waits for [`Drive::commit`].
     fn decide(&mut self, actor: &Actor, input: Input) -> Result<Decided, Stop> {
         self.notice_drift()?;
@@ -253,7 +230,11 @@ impl Drive {
     }
 
     fn decide_one(&mut self, actor: &Actor, input: Input) -> Result<Decided, Stop> {
-        self.decided_at = self.shared.clock.now();
+        self.decide_at(actor, input, self.shared.clock.now())
+    }
+
+    fn decide_at(&mut self, actor: &Actor, input: Input, now: Timestamp) -> Result<Decided, Stop> {
+        self.decided_at = now;
         let mut berths = Berths {
             tools: &*self.shared.tools,
             applicant: &self.applicant,
@@ -293,10 +274,13 @@ impl Drive {
 
     /// Puts on record what was decided, then acts upon it.
     async fn commit(&mut self) -> Result<(), Stop> {
-        let pending = std::mem::take(&mut self.pending);
+        let mut pending = std::mem::take(&mut self.pending);
+        let (calls, granted) = (std::mem::take(&mut pending.calls), std::mem::take(&mut pending.granted));
         if !pending.records.is_empty() || !pending.consumed.is_empty() {
             self.record(pending).await?;
         }
+        // A call that goes on under its ticket is on record since long.
+        self.act(calls, granted);
         let status = self.execution.status();
         if is_settled(status) {
             // Whoever stopped waiting does not want to know.
@@ -308,7 +292,7 @@ impl Drive {
     }
 
     async fn record(&mut self, pending: Pending) -> Result<(), Stop> {
-        let Pending { records, calls, granted, consumed, replies } = pending;
+        let Pending { records, consumed, replies, recorded, answered, .. } = pending;
         self.active_at = self.decided_at;
         let row = self.execution.row();
         let head = self.logbook.append(&records, row, consumed, &self.shared.stopped).await?;
@@ -319,7 +303,15 @@ impl Drive {
             let live = Live::Recorded { first: head + 1, records: records.into(), status: row.status };
             self.shared.tell(Happening { identity: self.execution.identity().clone(), live });
         }
-        self.act(calls, granted);
+        // Whoever does not wait any more does not want to know.
+        for waiting in recorded {
+            let _ = waiting.send(());
+        }
+        for (part, attempt, answer) in answered {
+            if let Some(waiting) = self.asked.remove(&(part, attempt)) {
+                let _ = waiting.send(answer);
+            }
+        }
         Ok(())
     }
 
@@ -338,11 +330,8 @@ impl Drive {
             self.flights.spawn(fly(Arc::clone(&self.shared), identity.clone(), call, berth));
         }
         let (execution, tools) = (&self.execution, &self.shared.tools);
-        // A failure lets its siblings come to their end: what they answer is needed to undo them.
-        let is_drained = matches!(execution.phase(), Phase::Draining { outcome: EndedAs::Failed, .. });
         self.aloft.retain(|call| {
-            let is_awaited = is_drained && matches!(call.side, Side::Do | Side::Fallback);
-            let unwanted = !is_awaited && execution.is_unwanted(&call.part, call.side, call.attempt);
+            let unwanted = execution.is_unwanted(&call.part, call.side, call.attempt);
             if unwanted {
                 tools.cancel(call);
             }

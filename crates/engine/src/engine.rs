@@ -36,6 +36,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, broadcast, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// Carries executions out. Cheap to clone; [`Engine::close`] ends it.
 #[derive(Clone)]
@@ -53,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     /// Where the loops run, whoever starts them.
     pub(crate) runtime: Handle,
+    /// The loops, so that the end can wait for theirs.
+    pub(crate) loops: TaskTracker,
     pub(crate) fleet: Fleet,
     pub(crate) answers: Answers,
     /// Something may be due.
@@ -108,6 +111,7 @@ impl Engine {
             clock,
             options,
             runtime: Handle::current(),
+            loops: TaskTracker::new(),
             fleet: Fleet::default(),
             answers: Answers::default(),
             nudge: Notify::new(),
@@ -198,7 +202,7 @@ impl Engine {
                     (Some(lease), Some(mail)) => {
                         let logbook = Logbook { journal: Arc::clone(&shared.journal), lease, chain };
                         let drive = Drive::new(Arc::clone(shared), execution, logbook, mail, line);
-                        shared.runtime.spawn(drive.begin(begun));
+                        shared.loops.spawn_on(drive.begin(begun), &shared.runtime);
                     }
                     _ => {
                         shared.backlog.fetch_add(1, Ordering::Relaxed);
@@ -263,7 +267,7 @@ impl Engine {
                     .map_err(|error| broken(&identity.execution, &error))?;
                 looking(&execution);
             }
-            Err(Mail::Letter(_) | Mail::Wait(_)) => return Err(Error::Undecided),
+            Err(Mail::Letter(_) | Mail::Wait(_) | Mail::Report(_)) => return Err(Error::Undecided),
         }
         receiver.await.map_err(|_| Error::Closing)
     }
@@ -336,9 +340,10 @@ impl Engine {
     pub async fn close(&self) {
         let shared = &self.shared;
         shared.closing.cancel();
-        if !self.is_empty_within(shared.options.drain).await {
+        shared.loops.close();
+        if !self.all_end_within(shared.options.drain).await {
             shared.hurry.cancel();
-            self.is_empty_within(HURRY_MAX).await;
+            self.all_end_within(HURRY_MAX).await;
         }
         shared.stopped.cancel();
         let worker = self.worker.lock().expect("nobody panics while holding it").take();
@@ -348,17 +353,8 @@ impl Engine {
         }
     }
 
-    async fn is_empty_within(&self, span: Millis) -> bool {
-        let emptied = async {
-            loop {
-                let left = self.shared.fleet.left.notified();
-                if self.shared.fleet.len() == 0 {
-                    return;
-                }
-                left.await;
-            }
-        };
-        tokio::time::timeout(Duration::from_millis(span.0), emptied).await.is_ok()
+    async fn all_end_within(&self, span: Millis) -> bool {
+        tokio::time::timeout(Duration::from_millis(span.0), self.shared.loops.wait()).await.is_ok()
     }
 }
 

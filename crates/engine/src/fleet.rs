@@ -2,11 +2,14 @@
 
 use rutter_core::execution::view::Status;
 use rutter_core::execution::{Execution, Identity};
-use rutter_core::id::{ExecutionId, TenantId};
+use rutter_core::id::{ExecutionId, PartId, TenantId};
+use rutter_core::journal::event::Side;
 use rutter_core::port::journal::Letter;
+use rutter_core::port::tools::Elicitation;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Mutex;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 /// What reaches the loop of an execution. Letters are bounded by the store, looks by those who wait for them.
 pub(crate) enum Mail {
@@ -15,6 +18,23 @@ pub(crate) enum Mail {
     Look(Box<dyn FnOnce(&Execution) + Send>),
     /// Somebody waits until it has ended or needs somebody.
     Wait(oneshot::Sender<Status>),
+    /// A tool said something in the middle of a call.
+    Report(Report),
+}
+
+/// What a tool says while it is called, and whom to answer.
+pub(crate) struct Report {
+    pub(crate) part: PartId,
+    pub(crate) side: Side,
+    pub(crate) attempt: u32,
+    pub(crate) said: Said,
+}
+
+pub(crate) enum Said {
+    /// It goes on elsewhere under this ticket. Answered when that is on record.
+    Accepted { ticket: String, recorded: oneshot::Sender<()> },
+    /// It wants to know something. Answered with what somebody says, or with nothing.
+    Asked { question: Elicitation, answer: oneshot::Sender<Option<Value>> },
 }
 
 type Key = (TenantId, ExecutionId);
@@ -22,8 +42,6 @@ type Key = (TenantId, ExecutionId);
 #[derive(Debug, Default)]
 pub(crate) struct Fleet {
     boxes: Mutex<HashMap<Key, mpsc::UnboundedSender<Mail>>>,
-    /// Rung whenever one leaves.
-    pub(crate) left: Notify,
 }
 
 impl std::fmt::Debug for Mail {
@@ -32,6 +50,7 @@ impl std::fmt::Debug for Mail {
             Mail::Letter(letter) => f.debug_tuple("Letter").field(&letter.number).finish(),
             Mail::Look(_) => f.write_str("Look"),
             Mail::Wait(_) => f.write_str("Wait"),
+            Mail::Report(report) => f.debug_tuple("Report").field(&report.part).finish(),
         }
     }
 }
@@ -56,14 +75,11 @@ impl Fleet {
             return false;
         }
         boxes.remove(&key(identity));
-        drop(boxes);
-        self.left.notify_waiters();
         true
     }
 
     pub(crate) fn remove(&self, identity: &Identity) {
         self.lock().remove(&key(identity));
-        self.left.notify_waiters();
     }
 
     /// Gives the mail back when the execution is not here.

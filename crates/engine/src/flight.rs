@@ -2,6 +2,7 @@
 
 use crate::engine::Shared;
 use crate::event::{Happening, Live};
+use crate::fleet::{Mail, Report, Said};
 use rutter_core::execution::Identity;
 use rutter_core::execution::input::ToolCall;
 use rutter_core::id::{PartId, ToolName};
@@ -10,6 +11,7 @@ use rutter_core::port::tools::{Berth, Call, CallId, Elicitation, Progress, Reply
 use rutter_core::tool::{Category, Failure, Outcome};
 use serde_json::Value;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 pub(crate) struct Landed {
     pub(crate) part: PartId,
@@ -21,24 +23,21 @@ pub(crate) struct Landed {
 
 pub(crate) async fn fly(shared: Arc<Shared>, identity: Identity, call: ToolCall, berth: Berth) -> Landed {
     let now = shared.clock.now();
-    let ToolCall { part, side, attempt, tool, definition, parameters, key, deadline } = call;
+    let ToolCall { part, side, attempt, tool, definition, parameters, key, deadline, ticket } = call;
     let returned = match unsent(&shared, deadline.since(now).0) {
         Some(failure) => Return::Outcome(Outcome::NotDone(failure)),
         None => {
-            let reporter = Arc::new(Report {
-                shared: Arc::clone(&shared),
-                identity: identity.clone(),
-                part: part.clone(),
-            });
+            let id = CallId { identity, part: part.clone(), side, attempt };
+            let reporter = Arc::new(Relay { shared: Arc::clone(&shared), call: id.clone() });
             let call = Call {
-                id: CallId { identity, part: part.clone(), side, attempt },
+                id,
                 tool: tool.clone(),
                 definition,
                 parameters,
                 key,
                 timeout: deadline.since(now),
                 now,
-                ticket: None,
+                ticket: ticket.map(|ticket| ticket.to_string()),
                 reporter,
             };
             shared.tools.call(call, berth).await
@@ -57,23 +56,35 @@ fn unsent(shared: &Shared, left_ms: u64) -> Option<Failure> {
     (left_ms == 0).then(|| Failure::new(Category::Timeout, message))
 }
 
-struct Report {
+/// Carries what a tool says to the loop of its execution.
+struct Relay {
     shared: Arc<Shared>,
-    identity: Identity,
-    part: PartId,
+    call: CallId,
 }
 
-impl Reporter for Report {
-    fn accepted(&self, _ticket: String) -> Reply<'_, ()> {
-        Box::pin(std::future::ready(()))
+impl Relay {
+    fn send(&self, said: Said) {
+        let CallId { identity, part, side, attempt } = self.call.clone();
+        // A loop that has ended answers nobody, and whoever waits for an answer learns that.
+        let _ = self.shared.fleet.deliver(&identity, Mail::Report(Report { part, side, attempt, said }));
+    }
+}
+
+impl Reporter for Relay {
+    fn accepted(&self, ticket: String) -> Reply<'_, ()> {
+        let (recorded, done) = oneshot::channel();
+        self.send(Said::Accepted { ticket, recorded });
+        Box::pin(async move { done.await.unwrap_or_default() })
     }
 
-    fn ask(&self, _question: Elicitation) -> Reply<'_, Option<Value>> {
-        Box::pin(std::future::ready(None))
+    fn ask(&self, question: Elicitation) -> Reply<'_, Option<Value>> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Said::Asked { question, answer });
+        Box::pin(async move { answered.await.unwrap_or_default() })
     }
 
     fn progress(&self, progress: Progress) {
-        let live = Live::Progress { part: self.part.clone(), progress };
-        self.shared.tell(Happening { identity: self.identity.clone(), live });
+        let live = Live::Progress { part: self.call.part.clone(), progress };
+        self.shared.tell(Happening { identity: self.call.identity.clone(), live });
     }
 }

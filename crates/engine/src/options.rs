@@ -1,7 +1,7 @@
 //! How the engine behaves, with the bounds everything in it has.
 
 use rutter_core::id::WorkerId;
-use rutter_core::time::Millis;
+use rutter_core::time::{Millis, Timestamp};
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -18,6 +18,9 @@ pub struct Options {
     pub rest: Millis,
     /// How often the store is asked for executions that are due.
     pub look: Millis,
+    /// Why timers that are due must not simply fire: nobody knows what time has really passed. Executions that have
+    /// such timers are paused with this reason when they are taken up.
+    pub hold: Option<String>,
 }
 
 impl Options {
@@ -30,9 +33,27 @@ impl Options {
             drain: Millis::seconds(30),
             rest: Millis::seconds(30),
             look: Millis(500),
+            hold: None,
         }
     }
 }
+
+/// Why to hold timers after a restart, if the process was last alive at that time: longer ago than a day, or in the
+/// future.
+pub fn hold_after(last_alive: Option<Timestamp>, now: Timestamp) -> Option<String> {
+    let last = last_alive?;
+    if last.since(now) > CLOCK_SLACK {
+        let apart = last.since(now);
+        return Some(format!("the clock is {apart} behind when this was last driven: check it, then resume"));
+    }
+    let gap = now.since(last);
+    (gap > GAP_MAX).then(|| format!("nothing was driven for {gap}: see what is still wanted, then resume"))
+}
+
+/// Longer than this nobody can have meant a timer to wait unseen.
+pub const GAP_MAX: Millis = Millis::hours(24);
+/// Clocks are corrected by a little all the time.
+pub const CLOCK_SLACK: Millis = Millis::seconds(60);
 
 /// What a caller is told to wait when there is too much to do.
 pub const RETRY_AFTER: Millis = Millis::seconds(1);

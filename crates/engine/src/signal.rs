@@ -73,6 +73,14 @@ pub enum Signal {
         revision: u32,
         reason: String,
     },
+    /// What a tool asked in the middle of a call; nothing means that nobody will say.
+    AnswerTool {
+        part: PartId,
+        attempt: u32,
+        #[serde(default)]
+        answer: Option<Arc<Value>>,
+        reason: String,
+    },
     HandOver {
         to: Driver,
         reason: String,
@@ -161,6 +169,9 @@ impl Signal {
             Signal::Replan { plan, revision, reason } => {
                 Signal::Replan { plan, revision, reason: text(reason) }
             }
+            Signal::AnswerTool { part, attempt, answer, reason } => {
+                Signal::AnswerTool { part, attempt, answer: maybe(answer), reason: text(reason) }
+            }
             Signal::HandOver { to, reason } => Signal::HandOver { to, reason: text(reason) },
             Signal::AcceptTool { tool, definition, reason } => {
                 Signal::AcceptTool { tool, definition, reason: text(reason) }
@@ -214,6 +225,9 @@ impl Signal {
             Signal::BeginReplan { reason } => Input::BeginReplan { reason },
             Signal::AbandonReplan { reason } => Input::AbandonReplan { reason },
             Signal::Replan { reason, .. } => Input::Replan { plan: plan?, reason },
+            Signal::AnswerTool { part, attempt, answer, reason } => {
+                Input::AnswerTool { part, attempt, answer, reason }
+            }
             Signal::HandOver { to, reason } => Input::HandOver { to, reason },
             Signal::AcceptTool { tool, definition, reason } => Input::AcceptTool { tool, definition, reason },
             Signal::RecordStarted { part, tool, parameters } => {

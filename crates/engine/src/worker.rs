@@ -74,7 +74,7 @@ async fn claim(shared: &Arc<Shared>) -> Result<usize, Error> {
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(taken)))
         .ok();
     for lease in leases {
-        tokio::spawn(take_up(Arc::clone(shared), lease));
+        shared.loops.spawn_on(take_up(Arc::clone(shared), lease), &shared.runtime);
     }
     Ok(taken)
 }

@@ -79,7 +79,7 @@ fn a_process_may_be_killed_at_any_moment() {
 fn a_second_process_is_told_who_has_the_store() {
     let directory = directory();
     let start = || {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_torture"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_disk-torture"));
         command.arg(directory.path()).args(["1", "1"]).stdin(Stdio::null());
         let _nobody_has_a_store_open = FORKING.write().unwrap();
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -110,7 +110,7 @@ fn listen(
     kill_after: Option<u64>,
     account: &mut Account,
 ) -> Result<ExitStatus, String> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_torture"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_disk-torture"));
     command.arg(directory).args(words).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = {
         let _nobody_has_a_store_open = FORKING.write().map_err(|error| error.to_string())?;

@@ -113,6 +113,7 @@ pub struct Store {
     file: File,
     keys: KeyRing,
     clock: Clock,
+    believed_until: Option<Timestamp>,
     _lock: OwnerLock,
 }
 
@@ -128,6 +129,7 @@ impl Store {
         connection::check_application(&connection, &file.path)?;
         migration::migrate(&mut connection, migration::ALL, (options.clock)())?;
         // One process owns the file at a time: whoever drove something before is gone.
+        let believed_until = lease::believed_until(&connection)?;
         connection.execute(lease::ALL_GONE, []).map_err(fault::of)?;
         let keys = KeyRing::new(directory);
         // What a dead process wrote may be in the log and not on disk; before anybody believes it, it must be.
@@ -169,6 +171,7 @@ impl Store {
             file,
             keys,
             clock: options.clock,
+            believed_until,
             _lock: lock,
         };
         store.keep_signing().map_err(no_thread)?;
@@ -213,6 +216,11 @@ impl Store {
             self.write(true, move |session| ledger::keep(session, &signed)).await?;
             Ok(Some(note))
         })
+    }
+
+    /// Until when somebody who had the database before was believed to live, if anybody ever drove something.
+    pub fn believed_until(&self) -> Option<Timestamp> {
+        self.believed_until
     }
 
     /// Why nothing can be written, if that is so.

@@ -12,7 +12,7 @@ use rutter_core::actor::Actor;
 use rutter_core::execution::admit::opening;
 use rutter_core::execution::decide::Error;
 use rutter_core::execution::input::{Decision, Input, Moment, Refusal, ToolCall};
-use rutter_core::execution::part::{Attempt, Part, PartState, Probing};
+use rutter_core::execution::part::{Part, PartState};
 use rutter_core::execution::view::Ask;
 use rutter_core::execution::{Execution, Identity};
 use rutter_core::hash::Hash;
@@ -153,7 +153,8 @@ impl Scene {
                 matches!(&record.event, Event::AttemptStarted { part, side, attempt, .. }
                     if (part, side, attempt) == (&call.part, &call.side, &call.attempt))
             };
-            assert!(self.last.records.iter().any(started), "called before it was recorded: {call:?}");
+            let on_record = if call.ticket.is_some() { &self.journal } else { &self.last.records };
+            assert!(on_record.iter().any(started), "called before it was recorded: {call:?}");
         }
         let brief = self.execution.brief();
         assert!(brief.chars().count() <= 3_200, "a brief of {} characters", brief.chars().count());
@@ -218,13 +219,31 @@ impl Scene {
 
     /// The attempt or probe that is under way gets its answer.
     pub fn returns(&mut self, name: &str, outcome: Outcome) {
-        let attempt = self.running(name).unwrap_or_else(|| panic!("{name} is not under way"));
-        self.answers(name, attempt.side, attempt.number, outcome);
+        let (side, attempt) = self.running(name);
+        self.answers(name, side, attempt, outcome);
     }
 
     /// Some attempt gets an answer, perhaps too late.
     pub fn answers(&mut self, name: &str, side: Side, attempt: u32, outcome: Outcome) {
         self.give(&Actor::rutter(), Input::Returned { part: part(name), side, attempt, outcome });
+    }
+
+    /// The tool of the attempt under way gives a ticket for it.
+    pub fn accepts(&mut self, name: &str, ticket: &str) {
+        let (side, attempt) = self.running(name);
+        let ticket = ticket.to_owned();
+        self.give(&Actor::rutter(), Input::Accepted { part: part(name), side, attempt, ticket });
+    }
+
+    /// The tool of the attempt under way wants to know something.
+    pub fn tool_asks(&mut self, name: &str, schema: Value) {
+        let (side, attempt) = self.running(name);
+        self.give(&Actor::rutter(), tool_asking(name, side, attempt, schema));
+    }
+
+    pub fn answer_tool(&mut self, actor: &Actor, name: &str, answer: Option<Value>) {
+        let (_, attempt) = self.running(name);
+        self.give(actor, answering_tool(name, attempt, answer));
     }
 
     pub fn approve(&mut self, name: &str) {
@@ -304,6 +323,16 @@ pub fn answering(about: Question, answer: Answer, result: Option<Value>) -> Inpu
     Input::Answer { about, answer, reason: "so be it".into(), result: result.map(Arc::new), evidence: None }
 }
 
+pub fn tool_asking(name: &str, side: Side, attempt: u32, schema: Value) -> Input {
+    let (message, schema) = ("which one?".to_owned(), Arc::new(schema));
+    Input::ToolAsks { part: part(name), side, attempt, message, schema }
+}
+
+pub fn answering_tool(name: &str, attempt: u32, answer: Option<Value>) -> Input {
+    let reason = "so be it".to_owned();
+    Input::AnswerTool { part: part(name), attempt, answer: answer.map(Arc::new), reason }
+}
+
 pub fn settling(name: &str, happened: bool, result: Value) -> Input {
     let result = happened.then(|| Arc::new(result));
     let evidence = Arc::new(json!("looked"));
@@ -361,11 +390,12 @@ impl Scene {
         self.execution.part(&part(name)).unwrap_or_else(|| panic!("there is no part {name}"))
     }
 
-    /// What is waited for: `approval a`, `doubt a`, `failure a`, `compensation a`, `limit Calls`, `drift x.y`.
+    /// What is waited for: `approval a`, `doubt a`, `tool a`, `failure a`, `compensation a`, `limit Calls`, `drift x.y`.
     pub fn asks(&self) -> Vec<String> {
         let describe = |ask: Ask| match ask {
             Ask::Approval { part, .. } => format!("approval {part}"),
             Ask::Doubt { part, .. } => format!("doubt {part}"),
+            Ask::Tool { part, .. } => format!("tool {part}"),
             Ask::Failure { step, .. } => format!("failure {step}"),
             Ask::Compensation { part, .. } => format!("compensation {part}"),
             Ask::Limit { limit, .. } => format!("limit {limit:?}"),
@@ -401,12 +431,10 @@ impl Scene {
         self.execution.wake_at().map(|when| when.0 - self.now.0)
     }
 
-    fn running(&self, name: &str) -> Option<Attempt> {
-        match &self.part(name).state {
-            PartState::Running(attempt) => Some(*attempt),
-            PartState::InDoubt { probing: Probing::Running(attempt), .. } => Some(*attempt),
-            _ => None,
-        }
+    /// The side and number of the attempt or probe under way.
+    pub fn running(&self, name: &str) -> (Side, u32) {
+        let attempt = self.part(name).running().unwrap_or_else(|| panic!("{name} is not under way"));
+        (attempt.side, attempt.number)
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`monitor`] knows the promises. [`mutation`] makes deliberate mistakes, to show that they would be seen.
 
 pub mod crew;
+mod flight;
 mod inspect;
 pub mod logbook;
 pub mod monitor;

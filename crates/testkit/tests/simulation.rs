@@ -21,6 +21,10 @@ fn clean_voyages_break_no_promise_and_get_something_done() {
         ("approvals", tally.approvals),
         ("deviations", tally.deviations),
         ("hand-overs", tally.handovers),
+        ("tickets", tally.tickets),
+        ("calls gone on with", tally.resumed),
+        ("questions of tools", tally.tool_asks),
+        ("answers to tools", tally.tool_answers),
         ("refusals", tally.refusals),
     ] {
         assert!(count > 10, "only {count} {what} in {} voyages", tally.voyages);

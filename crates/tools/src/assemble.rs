@@ -1,17 +1,16 @@
 //! From what the operator wrote to a registry that can be asked.
 
+use crate::builtin::{Builtins, Setting};
 use crate::child::{Children, Launcher, Roster};
 use crate::command::{CommandServer, Surroundings};
-use crate::config::Config;
+use crate::config::{Common, Config};
 use crate::guard::SystemResolver;
 use crate::http::HttpServer;
+use crate::http::post::GuardedPost;
 use crate::mcp::{McpServer, process};
-use crate::registry::{Clock, Entrant, Registry, Secrets};
+use crate::registry::{Clock, Entrant, Registry};
 use crate::secret::Vault;
-use rutter_core::port::tools::Reply;
-use rutter_core::redact::Redactor;
-use rutter_core::tool::Failure;
-use serde_json::Value;
+use rutter_core::port::query::Query;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -24,12 +23,27 @@ pub struct World {
     /// How our own binary starts a program under limits.
     pub launcher: Launcher,
     pub environment: BTreeMap<String, String>,
+    /// For the tools that read journals.
+    pub query: Arc<dyn Query>,
     pub clock: Clock,
 }
 
 impl std::fmt::Debug for World {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("World").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+/// Everything that can be called, and the timers among it, which somebody must run.
+#[derive(Clone)]
+pub struct Tooling {
+    pub registry: Arc<Registry>,
+    pub builtins: Arc<Builtins>,
+}
+
+impl std::fmt::Debug for Tooling {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tooling").field("builtins", &self.builtins).finish_non_exhaustive()
     }
 }
 
@@ -40,7 +54,7 @@ pub struct Error(pub Vec<String>);
 
 /// Builds the registry. Children that an earlier process left behind are ended first: what they were doing must not go
 /// on beside what is done now. Must be called within a runtime.
-pub fn assemble(config: &Config, world: World) -> Result<Registry, Error> {
+pub fn assemble(config: &Config, world: World) -> Result<Tooling, Error> {
     let roster = Roster::open(&world.folder.join("children"));
     let (roster, survivors) =
         roster.map_err(|error| Error(vec![format!("the roster of children: {error}")]))?;
@@ -69,8 +83,9 @@ pub fn assemble(config: &Config, world: World) -> Result<Registry, Error> {
             Err(error) => problems.extend(error.problems),
         }
     }
+    let children = Arc::new(Children::new(world.launcher, roster));
     let surroundings = Surroundings {
-        children: Arc::new(Children::new(world.launcher, roster)),
+        children: Arc::clone(&children),
         folder: world.folder.join("commands"),
         environment: world.environment,
     };
@@ -83,22 +98,29 @@ pub fn assemble(config: &Config, world: World) -> Result<Registry, Error> {
             Err(error) => problems.push(error.to_string()),
         }
     }
+    let setting = Setting {
+        folder: world.folder.join("builtin"),
+        channels: config.notify.clone(),
+        post: Arc::new(GuardedPost::new(Arc::new(SystemResolver))),
+        children,
+        query: world.query,
+        clock: Arc::clone(&world.clock),
+    };
+    let builtins = match Builtins::open(setting) {
+        Ok(builtins) => Arc::new(builtins),
+        Err(error) => return Err(Error(vec![format!("what the built-in tools keep: {error}")])),
+    };
+    for (name, connector) in builtins.servers() {
+        // They are ours, so what they say of themselves is believed.
+        let common = Common { trust: true, ..Common::default() };
+        entrants.push(Entrant { name: (*name).to_owned(), connector: Arc::clone(connector), common });
+    }
     if !problems.is_empty() {
         return Err(Error(problems));
     }
-    Registry::new(entrants, &config.limits, vault, world.clock)
-        .map_err(|error| Error(vec![error.to_string()]))
-}
-
-impl Secrets for Vault {
-    fn fill(&self, value: &Value) -> Reply<'_, Result<Value, Failure>> {
-        let value = value.clone();
-        Box::pin(async move { Vault::fill(self, &value).await })
-    }
-
-    fn redactor(&self) -> Redactor {
-        Vault::redactor(self)
-    }
+    let registry = Registry::new(entrants, &config.limits, vault, world.clock);
+    let registry = Arc::new(registry.map_err(|error| Error(vec![error.to_string()]))?);
+    Ok(Tooling { registry, builtins })
 }
 
 impl process::Roster for Roster {

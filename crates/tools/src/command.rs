@@ -7,6 +7,8 @@ pub(crate) mod program;
 pub(crate) mod run;
 mod template;
 
+pub(crate) use outcome::last_words;
+
 use crate::child::{Children, Reach, Sandbox, Start, confine};
 use crate::config::command as config;
 use crate::connector::{Connector, Request, Served, State};

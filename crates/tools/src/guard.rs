@@ -58,6 +58,9 @@ impl Guard {
                 "it must not contain spaces, control characters or backslashes".to_owned(),
             ));
         }
+        if has_user(text) {
+            return Err(Refused::UserInfo);
+        }
         let url = Url::parse(text).map_err(|error| Refused::Url(error.to_string()))?;
         self.check(&url)?;
         Ok(url)
@@ -67,7 +70,7 @@ impl Guard {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Refused::Url("only https and http are known here".to_owned()));
         }
-        if !url.username().is_empty() || url.password().is_some() || has_at_sign(url) {
+        if !url.username().is_empty() || url.password().is_some() {
             return Err(Refused::UserInfo);
         }
         let Some(host) = url.host() else {
@@ -126,8 +129,8 @@ fn refuse_inside(host: &str, address: IpAddr) -> Result<(), Refused> {
     }
 }
 
-/// `https://@host/` has an empty user, which the parts of a URL do not show.
-fn has_at_sign(url: &Url) -> bool {
-    let rest = url.as_str().split_once("://").map_or("", |(_, rest)| rest);
+/// Whether a URL as written has a user, even an empty one, which the parts of a URL do not show.
+fn has_user(text: &str) -> bool {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }

@@ -4,6 +4,7 @@ mod answer;
 mod check;
 mod exchange;
 mod meaning;
+pub mod post;
 mod request;
 mod template;
 mod tool;

@@ -24,7 +24,7 @@ use tokio_util::task::AbortOnDropHandle;
 const GRANT_KEPT: Duration = Duration::from_secs(1);
 
 /// Who comes when so many stand in line already is sent away for a while.
-const STANDING_MAX: usize = 100_000;
+const STANDING_MAX: usize = 50_000;
 const SENT_AWAY: Millis = Millis::seconds(1);
 
 #[derive(Debug)]

@@ -27,15 +27,13 @@ use rutter_core::port::tools::{
 use rutter_core::redact::Redactor;
 use rutter_core::time::Timestamp;
 use rutter_core::tool::{Category, Failure};
-use server::Server;
+use server::{Office, Server};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use underway::Underway;
 
 pub use offer::LeftOut;
@@ -53,12 +51,9 @@ pub struct Registry {
     secrets: Arc<dyn Secrets>,
     clock: Clock,
     underway: Underway,
-    /// Counts up whenever the tools of any server change; the index is of the edition beside it.
-    edition: Arc<AtomicU64>,
+    office: Arc<Office>,
+    /// Of the edition beside it.
     index: Mutex<(u64, Arc<Index>)>,
-    /// Servers that are being asked again while the old answer still serves.
-    background: TaskTracker,
-    closing: CancellationToken,
     /// Numbers calls that belong to no execution.
     scratch: AtomicU64,
 }
@@ -86,7 +81,7 @@ impl Registry {
         secrets: Arc<dyn Secrets>,
         clock: Clock,
     ) -> Result<Registry, Error> {
-        let edition = Arc::new(AtomicU64::new(1));
+        let office = Arc::new(Office::default());
         let mut servers = BTreeMap::new();
         let mut settings = BTreeMap::new();
         for Entrant { name, connector, common } in entrants {
@@ -98,13 +93,7 @@ impl Registry {
             match servers.entry(name.clone()) {
                 Entry::Occupied(_) => return Err(Error::Twice(name)),
                 Entry::Vacant(entry) => {
-                    entry.insert(Arc::new(Server::new(
-                        name,
-                        connector,
-                        common,
-                        limits,
-                        Arc::clone(&edition),
-                    )));
+                    entry.insert(Arc::new(Server::new(name, connector, common, limits, Arc::clone(&office))));
                 }
             }
         }
@@ -114,10 +103,8 @@ impl Registry {
             secrets,
             clock,
             underway: Underway::default(),
-            edition,
+            office,
             index: Mutex::default(),
-            background: TaskTracker::new(),
-            closing: CancellationToken::new(),
             scratch: AtomicU64::new(0),
         })
     }
@@ -129,32 +116,18 @@ impl Registry {
 
     /// Ends all servers at once. Whatever does not end in time is left to its own.
     pub async fn close(&self) {
-        self.closing.cancel();
-        self.background.close();
+        self.office.closing.cancel();
+        self.office.questions.close();
         let closing = join_all(self.servers.values().map(|server| server.connector.close()));
-        let all = async { tokio::join!(closing, self.background.wait()) };
+        let all = async { tokio::join!(closing, self.office.questions.wait()) };
         if tokio::time::timeout(CLOSE_TIMEOUT, all).await.is_err() {
             tracing::warn!("some servers did not end within {} s", CLOSE_TIMEOUT.as_secs());
         }
     }
 
-    fn ask_in_background(&self, server: &Arc<Server>) {
-        let (server, closing, now) = (Arc::clone(server), self.closing.clone(), (self.clock)());
-        self.background.spawn(async move {
-            let answer = closing.run_until_cancelled(server.ask(now)).await;
-            if let Some(Err(failure)) = answer {
-                tracing::warn!(
-                    server = server.name,
-                    category = failure.category.as_str(),
-                    "could not list tools"
-                );
-            }
-        });
-    }
-
     fn index(&self) -> Arc<Index> {
         // Read before the tools are: what changes meanwhile makes for a newer edition.
-        let edition = self.edition.load(Ordering::Acquire);
+        let edition = self.office.edition.load(Ordering::Acquire);
         let mut kept = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.0 != edition {
             let known: Vec<_> = self.servers.values().filter_map(|server| server.last_known()).collect();

@@ -18,17 +18,10 @@ pub struct Hit {
 /// Ready to be asked; made anew when the tools change.
 #[derive(Debug, Default)]
 pub struct Index {
-    tools: Vec<Indexed>,
-    /// By word: in which tools it stands, and how much it counts there.
+    /// By name: the number of a tool is its rank among equally good ones.
+    tools: Vec<(Arc<Tool>, String)>,
+    /// By word: in which tools it stands, and how much it adds to their score.
     places: HashMap<String, Vec<(u32, f32)>>,
-    length_average: f32,
-}
-
-#[derive(Debug)]
-struct Indexed {
-    tool: Arc<Tool>,
-    title: String,
-    length: f32,
 }
 
 /// A word in the name says more of a tool than one in its description.
@@ -46,56 +39,58 @@ const QUERY_WORDS_MAX: usize = 64;
 const WORD_CHARS_MAX: usize = 64;
 
 impl Index {
-    /// Of tools with their titles, in an order that does not depend on luck.
+    /// Of tools with their titles.
     pub fn new(tools: impl IntoIterator<Item = (Arc<Tool>, String)>) -> Index {
-        let mut index = Index::default();
-        for (tool, title) in tools {
-            let number = u32::try_from(index.tools.len()).unwrap_or(u32::MAX);
+        let mut tools: Vec<(Arc<Tool>, String)> = tools.into_iter().collect();
+        tools.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+        let mut places: HashMap<String, Vec<(u32, f32)>> = HashMap::new();
+        let mut lengths = Vec::with_capacity(tools.len());
+        for (number, (tool, title)) in (0..).zip(&tools) {
             let mut weights: BTreeMap<String, f32> = BTreeMap::new();
-            for (text, weight) in fields(&tool, &title) {
+            for (text, weight) in fields(tool, title) {
                 for word in words(&text) {
                     *weights.entry(word).or_default() += weight;
                 }
             }
-            let length = weights.values().sum();
+            lengths.push(weights.values().sum::<f32>());
             for (word, weight) in weights {
-                index.places.entry(word).or_default().push((number, weight));
+                places.entry(word).or_default().push((number, weight));
             }
-            index.tools.push(Indexed { tool, title, length });
         }
-        let total: f32 = index.tools.iter().map(|tool| tool.length).sum();
-        index.length_average = total / index.tools.len().max(1) as f32;
-        index
+        let average = lengths.iter().sum::<f32>() / tools.len().max(1) as f32;
+        for places in places.values_mut() {
+            let count = places.len() as f32;
+            let rarity = (1.0 + (tools.len() as f32 - count + 0.5) / (count + 0.5)).ln();
+            for (number, weight) in places {
+                let damping = SATURATION * (1.0 - LENGTH + LENGTH * lengths[*number as usize] / average);
+                *weight = rarity * *weight * (SATURATION + 1.0) / (*weight + damping);
+            }
+        }
+        Index { tools, places }
     }
 
     /// The best first; equally good ones by name.
     pub fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
         let asked: BTreeSet<String> = words(query).into_iter().take(QUERY_WORDS_MAX).collect();
-        let mut scores: HashMap<u32, f32> = HashMap::new();
+        let mut scores = vec![0.0_f32; self.tools.len()];
         for places in asked.iter().filter_map(|word| self.places.get(word)) {
-            let count = places.len() as f32;
-            let rarity = (1.0 + (self.tools.len() as f32 - count + 0.5) / (count + 0.5)).ln();
-            for (number, weight) in places {
-                let length = self.tools[*number as usize].length / self.length_average;
-                let damping = SATURATION * (1.0 - LENGTH + LENGTH * length);
-                *scores.entry(*number).or_default() +=
-                    rarity * weight * (SATURATION + 1.0) / (weight + damping);
+            for (number, score) in places {
+                scores[*number as usize] += score;
             }
         }
-        let mut found: Vec<(u32, f32)> = scores.into_iter().collect();
-        found.sort_unstable_by(|(a, a_score), (b, b_score)| {
-            let by_name = || self.name(*a).cmp(self.name(*b));
-            b_score.total_cmp(a_score).then_with(by_name)
-        });
-        found.into_iter().take(limit).map(|(number, score)| self.hit(number, score)).collect()
+        let mut found: Vec<(usize, f32)> =
+            scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect();
+        let order = |a: &(usize, f32), b: &(usize, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+        if limit < found.len() {
+            found.select_nth_unstable_by(limit, order);
+            found.truncate(limit);
+        }
+        found.sort_unstable_by(order);
+        found.into_iter().map(|(number, score)| self.hit(number, score)).collect()
     }
 
-    fn name(&self, number: u32) -> &ToolName {
-        &self.tools[number as usize].tool.name
-    }
-
-    fn hit(&self, number: u32, score: f32) -> Hit {
-        let Indexed { tool, title, .. } = &self.tools[number as usize];
+    fn hit(&self, number: usize, score: f32) -> Hit {
+        let (tool, title) = &self.tools[number];
         Hit {
             name: tool.name.clone(),
             title: title.clone(),

@@ -11,7 +11,9 @@ pub use kept::Secret;
 pub use text::names_in;
 
 use crate::config::secret::Source;
+use crate::registry::Secrets;
 use kept::{Kept, Seen};
+use rutter_core::port::tools::Reply;
 use rutter_core::redact::{Redactor, SECRET_CHARS_MIN};
 use rutter_core::tool::{Category, Failure};
 use serde_json::{Map, Value};
@@ -42,24 +44,11 @@ impl Vault {
         self.secrets.contains_key(name)
     }
 
-    /// Replaces every object that is `{"secret": "name"}` and nothing more.
-    pub async fn fill(&self, value: &Value) -> Result<Value, Failure> {
-        let mut names = BTreeSet::new();
-        collect_names(value, &mut names);
-        let secrets = self.all(names).await?;
-        Ok(filled(value, &secrets))
-    }
-
     /// Replaces every `${secret:name}`. What is put in is not looked into again.
     pub async fn fill_text(&self, text: &str) -> Result<Secret, Failure> {
         let names = names_in(text).map_err(|message| Failure::new(Category::InvalidInput, message))?;
         let secrets = self.all(names).await?;
         Ok(text::filled(text, &secrets))
-    }
-
-    /// Knows every value that was looked up so far.
-    pub fn redactor(&self) -> Redactor {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).redactor()
     }
 
     async fn all(&self, names: BTreeSet<&str>) -> Result<BTreeMap<String, Secret>, Failure> {
@@ -93,6 +82,23 @@ impl Vault {
             return Err(refused((Category::InvalidInput, why)));
         }
         Ok(secret)
+    }
+}
+
+impl Secrets for Vault {
+    /// Replaces every object that is `{"secret": "name"}` and nothing more.
+    fn fill(&self, value: &Value) -> Reply<'_, Result<Value, Failure>> {
+        let value = value.clone();
+        Box::pin(async move {
+            let mut names = BTreeSet::new();
+            collect_names(&value, &mut names);
+            let secrets = self.all(names).await?;
+            Ok(filled(&value, &secrets))
+        })
+    }
+
+    fn redactor(&self) -> Redactor {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).redactor()
     }
 }
 

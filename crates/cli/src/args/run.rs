@@ -69,6 +69,8 @@ pub(crate) enum ExecCommand {
     Approve(ApproveArgs),
     /// Say no to it
     Reject(ApproveArgs),
+    /// Answer what a tool asks in the middle of a call
+    Reply(ReplyArgs),
     /// Undo what was done: everything, or after the end single steps and what depends on them
     Undo(UndoArgs),
     /// Go on with another plan, which keeps what is done
@@ -214,6 +216,21 @@ pub(crate) struct ApproveArgs {
 }
 
 #[derive(Debug, Options)]
+pub(crate) struct ReplyArgs {
+    /// The step, or `step[item]`; needed when more than one tool asks
+    #[arg(long, value_name = "STEP")]
+    pub(crate) step: Option<String>,
+    /// What the tool wants to know, as a JSON object
+    #[arg(long, value_name = "JSON", required_unless_present = "decline")]
+    pub(crate) answer: Option<String>,
+    /// Do not tell it
+    #[arg(long, conflicts_with = "answer")]
+    pub(crate) decline: bool,
+    #[command(flatten)]
+    pub(crate) act: ActArgs,
+}
+
+#[derive(Debug, Options)]
 pub(crate) struct UndoArgs {
     /// A step to undo, with what depends on it; may be given several times
     #[arg(long = "step", value_name = "STEP")]
@@ -263,6 +280,7 @@ impl ExecCommand {
             ExecCommand::Resolve(args) => &args.act.store,
             ExecCommand::Answer(args) => &args.act.store,
             ExecCommand::Approve(args) | ExecCommand::Reject(args) => &args.act.store,
+            ExecCommand::Reply(args) => &args.act.store,
             ExecCommand::Undo(args) => &args.act.store,
             ExecCommand::Replan(args) => &args.act.store,
             ExecCommand::AcceptTool(args) => &args.act.store,

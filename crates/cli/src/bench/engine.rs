@@ -2,7 +2,9 @@
 //!
 //! The tool is in this process and answers at once, so that what is measured is Rutter: decide, record, call.
 
+pub(crate) mod echo;
 mod idle;
+mod recovery;
 
 use super::{Measured, Target, as_json, as_table, open, write};
 use crate::Exit;
@@ -34,11 +36,14 @@ pub(crate) fn run(args: &BenchEngineArgs, terminal: &Terminal) -> anyhow::Result
     let say = |text: &str| terminal.remark(&format!("{text}\n"));
     let during = Duration::from_secs(args.seconds);
     let mut measured = Vec::new();
-    let before = resident()?;
+    if let Some(concurrency) = args.memory_of {
+        let carried = runtime.block_on(carry_out(&scratch.path().join("memory"), concurrency, during))?;
+        terminal.answer(&format!("{}\n", carried.resident))?;
+        return Ok(Exit::Done);
+    }
     for concurrency in [1, 100, 1_000] {
         // Rounds take turns with what they are compared with: the machine may change its mind in between.
         let (mut ours, mut bare, mut syncs, mut latency) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut memory = 0;
         for round in 0..ROUNDS {
             say(&format!("{concurrency} at once, round {} of {ROUNDS}", round + 1));
             syncs.push(baseline::syncs_per_second(scratch.path(), during / 2)?);
@@ -48,7 +53,6 @@ pub(crate) fn run(args: &BenchEngineArgs, terminal: &Terminal) -> anyhow::Result
             let carried = runtime.block_on(carry_out(&engine, concurrency, during))?;
             ours.push(carried.executions * STEPS as f64);
             latency.push(carried.step);
-            memory = memory.max(carried.resident);
         }
         let (steps, bare, syncs) = (median(ours), median(bare), median(syncs));
         let step = median(latency);
@@ -62,10 +66,12 @@ pub(crate) fn run(args: &BenchEngineArgs, terminal: &Terminal) -> anyhow::Result
         measured.push(Measured { what: what("one step"), value: step * 1_000.0, unit: "ms", ratio: None });
         let ratio = (steps / syncs, "x fdatasync", Target::None);
         measured.push(Measured { what: what("entries"), value: entries, unit: "/s", ratio: Some(ratio) });
-        let grown = memory.saturating_sub(before) as f64 / 1_048_576.0;
-        let ratio = (memory as f64 / 1_048_576.0, "MiB in all", Target::AtMost(60.0));
-        measured.push(Measured { what: what("memory grown"), value: grown, unit: "MiB", ratio: Some(ratio) });
+        let memory = memory_of(concurrency, args)? as f64 / 1_048_576.0;
+        let ratio = Some((memory, "MiB in all", Target::AtMost(60.0)));
+        measured.push(Measured { what: what("memory"), value: memory, unit: "MiB", ratio });
     }
+    measured.push(recovery::measure(&scratch.path().join("recovery"), &say)?);
+    measured.extend(echo::measure(&scratch.path().join("echo"), &say)?);
     match args.json {
         true => terminal.answer(&format!("{:#}\n", as_json(&measured)))?,
         false => terminal.answer(&as_table(&measured))?,
@@ -156,6 +162,15 @@ fn tenant() -> TenantId {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// What a process of its own takes: here is more than the engine.
+fn memory_of(concurrency: u64, args: &BenchEngineArgs) -> anyhow::Result<u64> {
+    let mut command = std::process::Command::new(std::env::current_exe()?);
+    command.args(["bench", "engine", "--memory-of"]).arg(concurrency.to_string());
+    command.arg("--seconds").arg(args.seconds.to_string()).arg("--dir").arg(&args.dir);
+    let output = command.output().context("no process to measure the memory of")?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().parse()?)
 }
 
 /// Bytes of memory this process has now.

@@ -122,6 +122,10 @@ fn read(command: &ExecCommand) -> anyhow::Result<(&ActArgs, What)> {
         ExecCommand::Reject(args) => {
             control(&args.act, Control::Reject { part: part(&args.step)?, call: call(&args.call)? })
         }
+        ExecCommand::Reply(args) => {
+            let answer = args.answer.as_deref().map(json).transpose()?;
+            control(&args.act, Control::Reply { part: part(&args.step)?, answer })
+        }
         ExecCommand::Undo(args) => {
             let steps: Vec<StepId> = args.steps.iter().map(|step| StepId::new(step)).collect();
             control(&args.act, Control::Undo { steps: (!steps.is_empty()).then_some(steps) })
@@ -156,7 +160,7 @@ fn call(text: &Option<String>) -> Result<Option<Hash>, Refusal> {
 }
 
 fn json(text: &str) -> Result<Arc<Value>, Refusal> {
-    let wrong = |error| Refusal::new("command.inputs", format!("the result must be JSON: {error}"));
+    let wrong = |error| Refusal::new("command.inputs", format!("this must be JSON: {error}"));
     serde_json::from_str(text).map(Arc::new).map_err(wrong)
 }
 

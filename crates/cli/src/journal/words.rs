@@ -35,6 +35,20 @@ pub(crate) fn happened<P>(event: &Event<P>) -> String {
         Event::AttemptStarted { part, side, attempt, tool, .. } => {
             format!("{}: calls {tool}, attempt {attempt}", sided(part, *side))
         }
+        Event::AttemptAccepted { part, side, attempt, ticket } => {
+            format!("{}: the tool works on attempt {attempt} under ticket {ticket:?}", sided(part, *side))
+        }
+        Event::ToolAsked { part, side, attempt, message, .. } => {
+            format!("{}: the tool asks in attempt {attempt}: {message:?}", sided(part, *side))
+        }
+        Event::ToolAnswered { part, side, attempt, answer, reason } => {
+            let answer = if answer.is_some() { "was answered" } else { "got no answer" };
+            format!(
+                "{}: what the tool asked in attempt {attempt} {answer}{}",
+                sided(part, *side),
+                because(reason)
+            )
+        }
         Event::AttemptSucceeded { part, side, attempt, .. } => {
             format!("{}: attempt {attempt} was answered", sided(part, *side))
         }
@@ -152,6 +166,8 @@ pub(super) fn payloads(event: &Event) -> Vec<(&'static str, &Payload)> {
         Event::ApprovalRequested { parameters, .. } | Event::AttemptStarted { parameters, .. } => {
             found.push(("parameters", parameters));
         }
+        Event::ToolAsked { schema, .. } => found.push(("schema", schema)),
+        Event::ToolAnswered { answer, .. } => found.extend(answer.as_ref().map(|answer| ("answer", answer))),
         Event::AttemptSucceeded { result, .. }
         | Event::LateAnswerArrived { answer: LateAnswer::Done(result), .. } => found.push(("result", result)),
         Event::DoubtSettled { result, evidence, .. } | Event::QuestionAnswered { result, evidence, .. } => {

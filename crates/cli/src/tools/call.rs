@@ -12,10 +12,17 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// Servers that come with Rutter.
+const BUILT_IN: &[&str] = &["timer", "memory", "notify", "journal"];
+
 pub(crate) fn run(args: &ToolsCallArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     let parameters: Value = serde_json::from_str(&args.parameters).map_err(|error| {
         Refusal::new("command.inputs", format!("the parameters must be a JSON object: {error}"))
     })?;
+    if BUILT_IN.iter().any(|server| args.tool.split_once('.').is_some_and(|(name, _)| name == *server)) {
+        let message = format!("{} keeps its data with the executions: call it from a plan", args.tool);
+        return Err(Refusal::new("command.invalid", message).into());
+    }
     let tool = ToolName::new(&args.tool);
     let server = args.tool.split_once('.').map_or(args.tool.as_str(), |(server, _)| server).to_owned();
     let returned = with_registry(&args.common, async |registry| {

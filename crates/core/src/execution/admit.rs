@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 use serde_json::Value;
 use std::sync::Arc;
 
-type Admitted = Result<(), Refusal>;
+pub(super) type Admitted = Result<(), Refusal>;
 
 impl Execution {
     /// Whether this input is possible in this state. [`Execution::decide`] asks this first.
@@ -36,6 +36,15 @@ impl Execution {
                     format!("attempt {attempt} of {part} was never made"),
                 )),
             },
+            Input::Accepted { part, side, attempt, ticket } => {
+                self.admit_ticket(part, *side, *attempt, ticket)
+            }
+            Input::ToolAsks { part, side, attempt, schema, .. } => {
+                self.admit_inquiry(part, *side, *attempt, schema)
+            }
+            Input::AnswerTool { part, attempt, answer, .. } => {
+                self.admit_tool_answer(actor, part, *attempt, answer.as_deref())
+            }
             Input::Approve { part, call, .. } | Input::Deny { part, call, .. } => {
                 self.admit_approval(actor, part, call)
             }
@@ -186,7 +195,9 @@ impl Execution {
             | Input::Replan { reason, .. }
             | Input::HandOver { reason, .. }
             | Input::AcceptTool { reason, .. }
+            | Input::AnswerTool { reason, .. }
             | Input::RecordEnd { reason } => [reason, ""],
+            Input::ToolAsks { message, .. } => [message, ""],
             Input::RecordCompensation { description, .. } => [description, ""],
             Input::RecordDecision { decision, reason, .. } => [decision, reason],
             Input::RecordAction { kind, description, .. } => [kind, description],
@@ -208,6 +219,7 @@ impl Execution {
             | Input::Wake
             | Input::Recovered
             | Input::Returned { .. }
+            | Input::Accepted { .. }
             | Input::ReportDrift { .. }
             | Input::RecordStarted { .. }
             | Input::RecordFinished { .. } => return Ok(()),
@@ -384,7 +396,7 @@ fn inputs_fit(plan: &Plan, inputs: &Value) -> Admitted {
     }
 }
 
-fn person(actor: &Actor, what: &str) -> Admitted {
+pub(super) fn person(actor: &Actor, what: &str) -> Admitted {
     match actor.party {
         Party::Person => Ok(()),
         Party::Agent | Party::Rutter => {
@@ -393,6 +405,6 @@ fn person(actor: &Actor, what: &str) -> Admitted {
     }
 }
 
-fn unknown(part: &PartId) -> Refusal {
+pub(super) fn unknown(part: &PartId) -> Refusal {
     Refusal::new("execution.unknown_part", format!("the execution has no part {part}"))
 }

@@ -65,6 +65,8 @@ pub struct Agenda {
     pub approved: BTreeSet<PartAt>,
     /// Attempts and probes under way.
     pub running: BTreeSet<PartAt>,
+    /// Those among them whose tool waits for an answer.
+    pub inquiring: BTreeSet<PartAt>,
     /// In doubt, in whatever stage of finding out.
     pub doubts: BTreeSet<PartAt>,
     pub to_probe: BTreeSet<PartAt>,
@@ -113,6 +115,9 @@ impl Agenda {
     /// Enters a part into the sets of its present state, or takes it out of them.
     fn mark(&mut self, at: PartAt, part: &Part, timeout_total: Option<Millis>, present: bool) {
         let total = timeout_total.zip(part.began_at).map(|(span, began)| began.plus(span));
+        if part.running().is_some_and(|attempt| attempt.inquiry.is_some()) {
+            put(&mut self.inquiring, at, present);
+        }
         match &part.state {
             PartState::Asking { expires_at, .. } => {
                 put(&mut self.asking, at, present);

@@ -280,14 +280,8 @@ fn delay(retry: &Retry, tries: u32, seed: u64, retry_after: Option<Millis>) -> M
 impl Execution {
     /// Whether a call that is being made is no longer wanted: whoever makes it should cancel it.
     pub fn is_unwanted(&self, part: &PartId, side: Side, attempt: u32) -> bool {
-        let running =
-            self.locate(part).and_then(|at| self.part_at(at)).is_some_and(|part| match &part.state {
-                PartState::Running(running) => (running.side, running.number) == (side, attempt),
-                PartState::InDoubt { probing: Probing::Running(probe), .. } => {
-                    (probe.side, probe.number) == (side, attempt)
-                }
-                _ => false,
-            });
+        let running = self.part(part).and_then(|part| part.running());
+        let running = running.is_some_and(|running| (running.side, running.number) == (side, attempt));
         let stopping =
             matches!(self.phase, Phase::Draining { .. }) && matches!(side, Side::Do | Side::Fallback);
         !running || stopping

@@ -1,7 +1,7 @@
 //! The only way state changes: one event at a time, live and in replay alike.
 
 use super::agenda::{Agenda, PartAt};
-use super::part::{Part, PartState, Probing};
+use super::part::{Part, PartState};
 use super::step::{Stage, StepState};
 use super::{Execution, Identity, IllegalEvent, Phase, SharedPlan, Spent};
 use crate::id::{PartId, StepId};
@@ -110,6 +110,9 @@ impl Execution {
             | Event::ApprovalDenied { part, .. }
             | Event::ApprovalExpired { part, .. }
             | Event::ApprovalVoided { part, .. }
+            | Event::AttemptAccepted { part, .. }
+            | Event::ToolAsked { part, .. }
+            | Event::ToolAnswered { part, .. }
             | Event::AttemptLost { part, .. }
             | Event::AttemptFailed { part, .. }
             | Event::PreparationFailed { part, .. }
@@ -376,12 +379,8 @@ impl Execution {
 
     /// Whether a part is run by the server, and so lost when the server is.
     pub(crate) fn runs_here(&self, at: PartAt) -> bool {
-        let by = match &self.steps[at.step()].parts[at.item()].state {
-            PartState::Running(attempt) => attempt.by,
-            PartState::InDoubt { probing: Probing::Running(attempt), .. } => attempt.by,
-            _ => return false,
-        };
-        by == Driver::Server
+        let running = self.steps[at.step()].parts[at.item()].running();
+        running.is_some_and(|attempt| attempt.by == Driver::Server)
     }
 }
 

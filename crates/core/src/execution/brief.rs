@@ -141,6 +141,10 @@ fn blocked_by(ask: &Ask) -> String {
         Ask::Limit { limit, .. } => {
             format!("limit reached ({limit:?}): continue, stop, compensate or replan")
         }
+        Ask::Tool { part, message, person_only, .. } => {
+            let who = if *person_only { "a person" } else { "somebody" };
+            format!("{who} must answer the tool of {part}, which asks {:?}", cut(message))
+        }
         Ask::Drift { tool, .. } => format!("{tool} is no longer the tool the plan was checked with"),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::agenda::{PartAt, Timer};
 use super::input::{Decision, Input, Moment, Refusal, Room};
-use super::part::{PartState, Probing};
+use super::part::PartState;
 use super::{Execution, IllegalEvent, Phase};
 use crate::actor::Actor;
 use crate::id::ToolName;
@@ -55,8 +55,12 @@ impl Execution {
             full: Vec::new(),
             decision: Decision::default(),
         };
+        let recovers = matches!(input, Input::Recovered);
         draft.take(input)?;
         draft.advance()?;
+        if recovers {
+            draft.go_on();
+        }
         Ok(draft.decision)
     }
 
@@ -191,6 +195,16 @@ impl Draft<'_> {
             Input::Wake => Ok(()),
             Input::Recovered => self.recover(),
             Input::Returned { part, side, attempt, outcome } => self.returned(part, side, attempt, outcome),
+            Input::Accepted { part, side, attempt, ticket } => {
+                self.follow(Event::AttemptAccepted { part, side, attempt, ticket })
+            }
+            Input::ToolAsks { part, side, attempt, message, schema } => {
+                let schema = Payload::Present(schema);
+                self.follow(Event::ToolAsked { part, side, attempt, message, schema })
+            }
+            Input::AnswerTool { part, attempt, answer, reason } => {
+                self.answer_tool(part, attempt, payload(answer), reason)
+            }
             Input::Approve { part, call, reason } => self.note(Event::ApprovalGranted { part, call, reason }),
             Input::Deny { part, call, reason } => self.note(Event::ApprovalDenied { part, call, reason }),
             Input::Answer { about, answer, reason, result, evidence } => {
@@ -341,22 +355,6 @@ impl Draft<'_> {
         self.follow(Event::LimitReached { limit, action })
     }
 
-    /// What ran when its driver vanished is lost, whichever side it was on.
-    fn recover(&mut self) -> Recorded {
-        let lost: Vec<PartAt> = self
-            .execution
-            .agenda
-            .running
-            .iter()
-            .copied()
-            .filter(|at| self.execution.runs_here(*at))
-            .collect();
-        for at in lost {
-            self.lose(at)?;
-        }
-        Ok(())
-    }
-
     /// Records that an attempt under way will never be answered.
     pub fn lose(&mut self, at: PartAt) -> Recorded {
         let Some(attempt) = self.running_attempt(at) else { return Ok(()) };
@@ -366,10 +364,6 @@ impl Draft<'_> {
     }
 
     pub fn running_attempt(&self, at: PartAt) -> Option<super::part::Attempt> {
-        match &self.execution.part_at(at)?.state {
-            PartState::Running(attempt) => Some(*attempt),
-            PartState::InDoubt { probing: Probing::Running(attempt), .. } => Some(*attempt),
-            _ => None,
-        }
+        self.execution.part_at(at)?.running().cloned()
     }
 }

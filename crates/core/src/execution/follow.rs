@@ -39,7 +39,10 @@ impl Execution {
                 Side::Undo => undoing,
                 Side::Probe => live,
             },
-            Event::AttemptSucceeded { .. }
+            Event::AttemptAccepted { .. }
+            | Event::ToolAsked { .. }
+            | Event::ToolAnswered { .. }
+            | Event::AttemptSucceeded { .. }
             | Event::AttemptFailed { .. }
             | Event::AttemptLost { .. }
             | Event::ProbeInconclusive { .. } => live,

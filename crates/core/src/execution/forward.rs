@@ -103,11 +103,11 @@ impl Draft<'_> {
         if execution.agenda.busy >= places && !Mutation::IgnorePlaces.is_active() {
             return None;
         }
-        if Mutation::StartBeforeNeedsEnd.is_active() {
-            let waiting = |step: &usize| execution.steps[*step].stage == Stage::Waiting;
-            return (0..execution.steps.len()).find(waiting).map(|step| PartAt::new(step, 0));
-        }
         let has_room = |at: &PartAt| !self.full.contains(&execution.plan.steps[at.step()].call.tool);
+        if Mutation::StartBeforeNeedsEnd.is_active() {
+            let waiting = |at: &PartAt| execution.steps[at.step()].stage == Stage::Waiting && has_room(at);
+            return (0..execution.steps.len()).map(|step| PartAt::new(step, 0)).find(waiting);
+        }
         let ready = execution.agenda.ready.iter().map(|turn| turn.part);
         ready.filter(|at| self.full.is_empty() || has_room(at)).find(|at| execution.is_free(*at))
     }
@@ -206,6 +206,7 @@ impl Draft<'_> {
             parameters: prepared.parameters,
             key: prepared.key,
             deadline,
+            ticket: None,
         });
         Ok(Begun::Yes)
     }

@@ -15,7 +15,7 @@ pub enum Input {
     Start,
     /// Time has passed, or there is room for calls.
     Wake,
-    /// Whoever drove this execution is gone; what ran is lost.
+    /// Whoever drove this execution is gone; what ran is lost, unless its tool can be asked under a ticket.
     Recovered,
     Returned {
         part: PartId,
@@ -23,7 +23,30 @@ pub enum Input {
         attempt: u32,
         outcome: Outcome,
     },
+    /// The tool can be asked about a call being made, under this ticket.
+    Accepted {
+        part: PartId,
+        side: Side,
+        attempt: u32,
+        ticket: String,
+    },
+    /// The tool wants to know something before it goes on with a call being made.
+    ToolAsks {
+        part: PartId,
+        side: Side,
+        attempt: u32,
+        message: String,
+        /// JSON Schema of a flat object.
+        schema: Arc<Value>,
+    },
 
+    /// To a tool that asks; `None` declines.
+    AnswerTool {
+        part: PartId,
+        attempt: u32,
+        answer: Option<Arc<Value>>,
+        reason: String,
+    },
     Approve {
         part: PartId,
         call: Hash,
@@ -166,7 +189,7 @@ pub struct Decision {
     pub calls: Vec<ToolCall>,
 }
 
-/// A call whose attempt is in the records beside it.
+/// A call whose attempt is in the records beside it or, where there is a ticket, has long been in the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
     pub part: PartId,
@@ -179,6 +202,8 @@ pub struct ToolCall {
     pub parameters: Arc<Value>,
     pub key: Hash,
     pub deadline: Timestamp,
+    /// What the tool said before a crash. The call goes on under it; nothing is sent anew.
+    pub ticket: Option<Arc<str>>,
 }
 
 /// Not possible in this state. Nothing was changed.
@@ -212,6 +237,9 @@ pub const CODES: &[&str] = &[
     "execution.not_paused",
     "execution.unknown_part",
     "execution.unknown_attempt",
+    "execution.told_already",
+    "execution.question_invalid",
+    "execution.answer_invalid",
     "execution.not_asked",
     "execution.other_call",
     "execution.not_a_person",
@@ -227,6 +255,7 @@ pub const CODES: &[&str] = &[
     "execution.replan_limit",
     "execution.driver",
     "execution.unknown_tool",
+    "execution.unreadable",
     "execution.text_too_long",
     "execution.too_large",
     "execution.inputs",

@@ -3,12 +3,14 @@
 mod table;
 
 use crate::hash::Hash;
+use crate::id::ToolName;
 use crate::journal::event::{Answer, Event, Side, Then};
 use crate::journal::payload::Payload;
 use crate::mutation::Mutation;
 use crate::plan::Driver;
 use crate::time::Timestamp;
 use crate::tool::{Category, Failure};
+use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum PartState {
@@ -57,13 +59,34 @@ pub enum PartState {
 }
 
 /// An attempt under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
     pub side: Side,
     pub number: u32,
     pub by: Driver,
     pub started_at: Timestamp,
     pub deadline: Option<Timestamp>,
+    pub sent: Arc<Sent>,
+    /// Under this the tool can be asked about it, also after a crash.
+    pub ticket: Option<Arc<str>>,
+    /// What the tool wants to know before it goes on.
+    pub inquiry: Option<Arc<Inquiry>>,
+}
+
+/// What an attempt was made of, for whoever has to go on with exactly that.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sent {
+    pub tool: ToolName,
+    pub definition: Hash,
+    pub key: Hash,
+    pub parameters: Payload,
+}
+
+/// A question of a tool, in the tool's words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inquiry {
+    pub message: String,
+    pub schema: Payload,
 }
 
 /// How far finding out has come.
@@ -175,6 +198,16 @@ impl Part {
 
     pub fn is_undoing(&self) -> bool {
         self.side() == Some(Side::Undo)
+    }
+
+    /// The attempt or probe under way.
+    pub fn running(&self) -> Option<&Attempt> {
+        match &self.state {
+            PartState::Running(attempt) | PartState::InDoubt { probing: Probing::Running(attempt), .. } => {
+                Some(attempt)
+            }
+            _ => None,
+        }
     }
 
     pub fn attempts_of(&self, side: Side) -> u32 {

@@ -100,9 +100,15 @@ impl StepState {
         }
         match self.stage {
             Stage::Waiting => "pending",
-            Stage::Begun if any(|s| matches!(s, PartState::Running(_))) => "running",
+            Stage::Begun
+                if any(|s| matches!(s, PartState::Running(attempt) if attempt.inquiry.is_none())) =>
+            {
+                "running"
+            }
             Stage::Begun if any(|s| matches!(s, PartState::BackingOff { .. })) => "retrying",
-            Stage::Begun if any(|s| matches!(s, PartState::Asking { .. })) => "waiting",
+            Stage::Begun if any(|s| matches!(s, PartState::Asking { .. } | PartState::Running(_))) => {
+                "waiting"
+            }
             Stage::Begun => "running",
             Stage::Failing | Stage::Failed => "failed",
             Stage::Held => "waiting",

@@ -119,6 +119,17 @@ pub enum Ask {
         pinned: Hash,
         found: Hash,
     },
+    /// A tool wants to know something in the middle of a call. The words are the tool's and not to be trusted.
+    Tool {
+        part: PartId,
+        side: Side,
+        attempt: u32,
+        message: String,
+        /// JSON Schema of a flat object; `None` once it was erased.
+        schema: Option<Arc<Value>>,
+        /// The plan wants a person's yes for this step, so only a person may answer.
+        person_only: bool,
+    },
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -189,7 +200,8 @@ impl Execution {
 
     /// Nothing moves until somebody answers.
     fn is_waiting(&self) -> bool {
-        let calls_back = !self.agenda.running.is_empty() || !self.agenda.to_judge.is_empty();
+        let agenda = &self.agenda;
+        let calls_back = agenda.running.len() > agenda.inquiring.len() || !agenda.to_judge.is_empty();
         let retries = [Timer::Retry, Timer::RetryUndo, Timer::RetryProbe];
         let retries =
             retries.into_iter().any(|timer| self.minds(timer) && self.timers_of(timer).next().is_some());
@@ -216,6 +228,7 @@ impl Execution {
         let doubts = agenda.doubts.iter().any(|at| self.needs_a_word(*at));
         doubts
             || !agenda.asking.is_empty()
+            || !agenda.inquiring.is_empty()
             || !agenda.stuck.is_empty()
             || !agenda.held.is_empty()
             || self.over.is_some()
@@ -231,6 +244,7 @@ impl Execution {
             return asks;
         }
         asks.extend(agenda.asking.iter().filter_map(|at| self.ask_approval(*at)));
+        asks.extend(agenda.inquiring.iter().filter_map(|at| self.ask_of_tool(*at)));
         asks.extend(agenda.held.iter().map(|step| self.ask_failure(*step)));
         asks.extend(agenda.stuck.iter().filter_map(|at| self.ask_compensation(*at)));
         asks.extend(self.over.map(|limit| Ask::Limit { limit, answers: Question::LIMIT_ANSWERS }));

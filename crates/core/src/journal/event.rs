@@ -90,6 +90,29 @@ pub enum Event<P = Payload> {
         parameters: P,
         deadline: Option<Timestamp>,
     },
+    /// The tool works on it elsewhere and can be asked under this ticket: a crash does not lose the attempt.
+    AttemptAccepted {
+        part: PartId,
+        side: Side,
+        attempt: u32,
+        ticket: String,
+    },
+    /// The tool wants to know something before it goes on. The words are the tool's.
+    ToolAsked {
+        part: PartId,
+        side: Side,
+        attempt: u32,
+        message: String,
+        schema: P,
+    },
+    /// Somebody answered the tool, or with no answer: nobody will.
+    ToolAnswered {
+        part: PartId,
+        side: Side,
+        attempt: u32,
+        answer: Option<P>,
+        reason: String,
+    },
     AttemptSucceeded {
         part: PartId,
         side: Side,

@@ -14,6 +14,9 @@ pub const KINDS: &[&str] = &[
     "approval_expired",
     "approval_voided",
     "attempt_started",
+    "attempt_accepted",
+    "tool_asked",
+    "tool_answered",
     "attempt_succeeded",
     "attempt_failed",
     "attempt_lost",
@@ -62,6 +65,9 @@ impl<P> Event<P> {
             Event::ApprovalExpired { .. } => "approval_expired",
             Event::ApprovalVoided { .. } => "approval_voided",
             Event::AttemptStarted { .. } => "attempt_started",
+            Event::AttemptAccepted { .. } => "attempt_accepted",
+            Event::ToolAsked { .. } => "tool_asked",
+            Event::ToolAnswered { .. } => "tool_answered",
             Event::AttemptSucceeded { .. } => "attempt_succeeded",
             Event::AttemptFailed { .. } => "attempt_failed",
             Event::AttemptLost { .. } => "attempt_lost",
@@ -107,6 +113,7 @@ impl<P> Event<P> {
             | Event::ProbeInconclusive { reason, .. }
             | Event::FailureHandled { reason, .. }
             | Event::QuestionAnswered { reason, .. }
+            | Event::ToolAnswered { reason, .. }
             | Event::Paused { reason }
             | Event::Resumed { reason }
             | Event::CancelRequested { reason, .. }
@@ -136,6 +143,7 @@ impl<P> Event<P> {
             }
             Event::DecisionRecorded { decision, reason, .. } => words.extend([decision.as_str(), reason]),
             Event::ActionRecorded { kind, description, .. } => words.extend([kind.as_str(), description]),
+            Event::ToolAsked { message, .. } => words.push(message),
             Event::PlanSaved { name, .. } => words.push(name),
             Event::ExecutionOpened { .. }
             | Event::ExecutionStarted {}
@@ -144,6 +152,7 @@ impl<P> Event<P> {
             | Event::ApprovalRequested { .. }
             | Event::ApprovalExpired { .. }
             | Event::AttemptStarted { .. }
+            | Event::AttemptAccepted { .. }
             | Event::AttemptSucceeded { .. }
             | Event::AttemptLost { .. }
             | Event::LateAnswerArrived { answer: LateAnswer::Done(_), .. }

@@ -440,6 +440,26 @@ fn outcomes_and_failures_are_redacted_and_otherwise_the_same() {
 }
 
 #[test]
+fn a_question_of_a_tool_is_redacted_and_can_still_be_answered() {
+    let redactor = canary_redactor();
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "password": { "type": "string", "minLength": 8 },
+            "account": { "type": "string", "description": format!("as in {CANARY}") },
+        },
+        "required": ["password"],
+    });
+    let asked = Elicitation { message: format!("is it {CANARY}?"), schema: Arc::new(schema.clone()) };
+    let shown = redactor.elicitation(asked);
+    assert_eq!(shown.message, "is it [redacted:canary]?");
+    let mut expected = schema;
+    expected["properties"]["account"]["description"] = json!("as in [redacted:canary]");
+    assert_eq!(*shown.schema, expected, "a property that is called password is asked for, not told");
+    assert_eq!(redactor.elicitation(shown.clone()), shown);
+}
+
+#[test]
 fn a_redactor_does_not_print_what_it_looks_for() {
     assert_eq!(format!("{:?}", canary_redactor()), "Redactor { secrets: 1 }");
 }

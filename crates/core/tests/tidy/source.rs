@@ -111,6 +111,7 @@ pub fn is_code(text: &str) -> bool {
         "config",
         "store",
         "execution",
+        "engine",
         "replan",
         "journal",
     ];

@@ -9,11 +9,12 @@ use rutter_core::id::{ExecutionId, PlanId, TenantId, ToolName, WorkerId};
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Format;
 use rutter_core::port::tools::{
-    Admission, Applicant, Berth, Call, CallId, Catalog, Reply, Return, Servers, Tools,
+    Admission, Applicant, Berth, Call, CallId, Catalog, Elicitation, Reply, Return, Servers, Tools,
 };
 use rutter_core::redact::Redactor;
 use rutter_core::time::Millis;
 use rutter_core::tool::{Category, Failure, Outcome, ToolCatalog};
+use rutter_engine::control::Control;
 use rutter_engine::submit::PlanText;
 use rutter_engine::{Clock, Engine, Error, Options, Signal, Start};
 use rutter_store::Store;
@@ -32,6 +33,11 @@ pub struct Script {
     /// Answer when released.
     pub hold: Vec<&'static str>,
     pub fail: Vec<&'static str>,
+    pub fail_once: Vec<&'static str>,
+    /// Give a ticket, then never answer.
+    pub ticket: Vec<&'static str>,
+    /// Ask for a colour, and give the answer as the result.
+    pub ask: Vec<&'static str>,
 }
 
 pub struct Deck {
@@ -58,11 +64,21 @@ impl Deck {
 
     /// Ends the engine without any farewell, and starts another on the same files.
     pub async fn crash(self, script: Script) -> Deck {
+        self.crash_and(script, Duration::ZERO, None).await
+    }
+
+    /// The same, and nobody looks after anything for a while.
+    pub async fn crash_for(self, span: Duration, hold: Option<&str>) -> Deck {
+        self.crash_and(Script::default(), span, hold.map(str::to_owned)).await
+    }
+
+    async fn crash_and(self, script: Script, span: Duration, hold: Option<String>) -> Deck {
         let Deck { directory, engine, tools, counts, runtime } = self;
         // Whatever ran on it is gone; nothing has a chance to say anything.
         runtime.unwrap().shutdown_background();
         drop((engine, tools));
-        let options = Options::new(WorkerId::new("second"));
+        tokio::time::sleep(span).await;
+        let options = Options { hold, ..Options::new(WorkerId::new("second")) };
         let (engine, tools, runtime) = begin(&directory, script, &counts, options).await;
         Deck { directory, engine, tools, counts, runtime: Some(runtime) }
     }
@@ -105,8 +121,17 @@ impl Deck {
         self.engine.signal(identity, Actor::person("operator"), signal, None).await
     }
 
+    pub async fn control(&self, identity: &Identity, control: Control) -> Result<(), Error> {
+        let actor = Actor::person("operator");
+        self.engine.control(identity, actor, control, "because".into(), None).await
+    }
+
     pub fn calls(&self, tool: &str) -> u32 {
         self.counts.lock().unwrap().get(tool).copied().unwrap_or(0)
+    }
+
+    pub async fn ticket_is_on_record(&self) {
+        self.tools.tickets.notified().await;
     }
 
     pub fn release(&self) {
@@ -140,8 +165,13 @@ async fn begin(
     store.reserve_bytes = 0;
     store.free_bytes_min = 0;
     let store = open(store).await;
-    let tools =
-        Arc::new(Counting { script, counts: Arc::clone(counts), held: Notify::new(), catalog: catalog() });
+    let tools = Arc::new(Counting {
+        script,
+        counts: Arc::clone(counts),
+        held: Notify::new(),
+        tickets: Notify::new(),
+        catalog: catalog(),
+    });
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let engine = {
         let _entered = runtime.enter();
@@ -186,6 +216,8 @@ pub struct Counting {
     script: Script,
     counts: Arc<Mutex<BTreeMap<String, u32>>>,
     held: Notify,
+    /// Rung when a ticket is on record.
+    tickets: Notify,
     catalog: ToolCatalog,
 }
 
@@ -206,15 +238,31 @@ impl Tools for Counting {
     fn call(&self, call: Call, _berth: Berth) -> Reply<'_, Return> {
         Box::pin(async move {
             let held = self.held.notified();
-            *self.counts.lock().unwrap().entry(call.tool.to_string()).or_default() += 1;
+            let name = match &call.ticket {
+                Some(ticket) => format!("{} under {ticket}", call.tool),
+                None => call.tool.to_string(),
+            };
+            *self.counts.lock().unwrap().entry(name).or_default() += 1;
             let does = |list: &[&str]| list.contains(&call.tool.as_str());
-            if does(&self.script.hang) {
+            if does(&self.script.ticket) {
+                call.reporter.accepted("t-1".to_owned()).await;
+                self.tickets.notify_one();
+            }
+            if does(&self.script.ask) {
+                let schema = json!({ "type": "object", "required": ["colour"] });
+                let question = Elicitation { message: "which colour?".into(), schema: Arc::new(schema) };
+                let answer = call.reporter.ask(question).await.unwrap_or(json!("nobody said"));
+                return Return::Outcome(Outcome::Done { result: Arc::new(answer), cost_micros: 0 });
+            }
+            if does(&self.script.hang) || does(&self.script.ticket) {
                 std::future::pending::<()>().await;
             }
             if does(&self.script.hold) && self.calls(call.tool.as_str()) == 1 {
                 held.await;
             }
-            Return::Outcome(match does(&self.script.fail) {
+            let fails = does(&self.script.fail)
+                || (does(&self.script.fail_once) && self.calls(call.tool.as_str()) == 1);
+            Return::Outcome(match fails {
                 true => Outcome::NotDone(Failure::new(Category::ToolError, "no luck")),
                 false => Outcome::Done { result: Arc::new(json!({ "n": 7 })), cost_micros: 0 },
             })

@@ -104,6 +104,8 @@ fn clean(report: &Report) -> ExitCode {
     println!("replans        {:>10}", tally.replans);
     println!("compensations  {:>10}", tally.compensations);
     println!("hand-overs     {:>10}", tally.handovers);
+    println!("tickets        {:>10} given, {} gone on with after a crash", tally.tickets, tally.resumed);
+    println!("tools asked    {:>10} times, {} answered", tally.tool_asks, tally.tool_answers);
     println!("deviations     {:>10}", tally.deviations);
     println!("refusals       {:>10}", tally.refusals);
     println!("prefixes       {:>10}", tally.prefixes);

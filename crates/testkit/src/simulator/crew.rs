@@ -162,6 +162,19 @@ pub fn answer(execution: &Execution, world: &World, chance: &mut Chance) -> Opti
             let (about, answer) = (Question::Limit(*limit), *chance.pick(answers));
             person(Input::Answer { about, answer, reason: why(), result: None, evidence: None })
         }
+        Ask::Tool { part, attempt, .. } => {
+            let answer = match chance.below(20) {
+                0..=12 => Some(json!({ "port": 1 + chance.below(100) })),
+                13 => Some(json!({ "port": "of call" })),
+                14 => Some(json!({ "port": { "of": "call" } })),
+                15..=17 => None,
+                // Nobody cares to answer.
+                _ => return None,
+            };
+            let (part, answer, reason) = (part.clone(), answer.map(Arc::new), why());
+            let input = Input::AnswerTool { part, attempt: *attempt, answer, reason };
+            if chance.percent(50) { person(input) } else { agent(input) }
+        }
         Ask::Drift { tool, found, .. } => {
             person(Input::AcceptTool { tool: tool.clone(), definition: *found, reason: why() })
         }

@@ -110,6 +110,9 @@ impl Voyage<'_> {
                     .observe(record, recovered.plan())
                     .map_err(|why| format!("recovering a prefix: {why}"))?;
             }
+            let told = decision.calls.iter().try_for_each(|call| watch.talk.called(call));
+            told.and_then(|()| watch.talk.gone_on_with(&decision.calls))
+                .map_err(|why| format!("recovering a prefix: {why}"))?;
         }
         Ok(())
     }

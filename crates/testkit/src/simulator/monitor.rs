@@ -1,5 +1,7 @@
 //! Watches the records as they are appended and knows the promises, without asking the core.
 
+mod talk;
+
 use rutter_core::hash::Hash;
 use rutter_core::id::{PartId, StepId};
 use rutter_core::journal::event::{Answer, EndedAs, Event, Question, Record, Side, Then};
@@ -9,6 +11,7 @@ use rutter_core::tool::Safety;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use talk::Talk;
 
 /// What the journal so far allows and forbids.
 #[derive(Clone, Debug)]
@@ -40,6 +43,8 @@ pub struct Monitor {
     pub undone: BTreeMap<PartId, u32>,
     pub undo_asked: BTreeMap<PartId, u32>,
     pub completed_steps: u64,
+    /// What tools said while they were called.
+    pub talk: Talk,
 }
 
 type Verdict = Result<(), String>;
@@ -68,12 +73,14 @@ impl Monitor {
             undone: BTreeMap::new(),
             undo_asked: BTreeMap::new(),
             completed_steps: 0,
+            talk: Talk::default(),
         }
     }
 
     /// Checks one more record. `plan` is the execution's plan after it.
     pub fn observe(&mut self, record: &Record, plan: &Arc<Plan>) -> Verdict {
         self.judge(&record.event)?;
+        self.talk.observe(record, &self.plan)?;
         self.follow(&record.event, plan);
         Ok(())
     }
@@ -292,6 +299,9 @@ impl Monitor {
             Event::ExecutionOpened { .. }
             | Event::ExecutionStarted {}
             | Event::ApprovalRequested { .. }
+            | Event::AttemptAccepted { .. }
+            | Event::ToolAsked { .. }
+            | Event::ToolAnswered { .. }
             | Event::LateAnswerArrived { .. }
             | Event::PreparationFailed { .. }
             | Event::RetryAbandoned { .. }

@@ -17,6 +17,10 @@ pub struct Tally {
     pub approvals: u64,
     pub deviations: u64,
     pub handovers: u64,
+    pub tickets: u64,
+    pub resumed: u64,
+    pub tool_asks: u64,
+    pub tool_answers: u64,
     pub prefixes: u64,
     pub steps_begun: u64,
     pub steps_completed: u64,
@@ -36,6 +40,9 @@ impl Tally {
             Event::ApprovalGranted { .. } => self.approvals += 1,
             Event::DeviationFound { .. } => self.deviations += 1,
             Event::HandedOver { .. } => self.handovers += 1,
+            Event::AttemptAccepted { .. } => self.tickets += 1,
+            Event::ToolAsked { .. } => self.tool_asks += 1,
+            Event::ToolAnswered { answer: Some(_), .. } => self.tool_answers += 1,
             Event::AttemptStarted { side: Side::Do, attempt: 1, .. } => self.steps_begun += 1,
             Event::AttemptSucceeded { side: Side::Do | Side::Fallback, .. } => self.steps_completed += 1,
             Event::ExecutionEnded { outcome, .. } => self.ended[*outcome as usize] += 1,
@@ -56,6 +63,10 @@ impl Tally {
         self.approvals += other.approvals;
         self.deviations += other.deviations;
         self.handovers += other.handovers;
+        self.tickets += other.tickets;
+        self.resumed += other.resumed;
+        self.tool_asks += other.tool_asks;
+        self.tool_answers += other.tool_answers;
         self.prefixes += other.prefixes;
         self.steps_begun += other.steps_begun;
         self.steps_completed += other.steps_completed;

@@ -1,15 +1,16 @@
 //! One simulated voyage: a random plan in an unkind world, with crashes at every boundary.
 
 use super::crew::{self, Deed, Move};
+use super::flight::Flight;
 use super::logbook::{Hand, Logbook};
 use super::monitor::Monitor;
 use super::mutation::{self, DriverMutation};
 use super::plans;
 use super::tally::Tally;
-use super::world::{self, Weather, World};
+use super::world::{Weather, World};
 use crate::chance::Chance;
 use rutter_core::actor::Actor;
-use rutter_core::execution::input::{Input, Moment, ToolCall};
+use rutter_core::execution::input::{Input, Moment};
 use rutter_core::execution::part::PartState;
 use rutter_core::execution::view::Status;
 use rutter_core::execution::{Execution, Identity, Phase, decide};
@@ -20,20 +21,12 @@ use rutter_core::plan::Driver;
 use rutter_core::port::Error;
 use rutter_core::port::journal::Journal;
 use rutter_core::time::Timestamp;
-use rutter_core::tool::{Outcome, Safety, ToolCatalog};
+use rutter_core::tool::{Safety, ToolCatalog};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// More turns than any voyage needs; one that takes them does not end.
 const TURNS_MAX: u32 = 4_000;
-
-/// A call on its way: what will be answered, and when.
-#[derive(Clone, Debug)]
-pub(super) struct Flight {
-    call: ToolCall,
-    at: Option<Timestamp>,
-    outcome: Option<Outcome>,
-}
 
 /// A process that was thought dead and is not.
 #[derive(Debug)]
@@ -193,7 +186,8 @@ impl Voyage<'_> {
         }
         let next_flight = self.flights.iter().filter_map(|flight| flight.at).min();
         let wake_at = self.execution.wake_at();
-        let busy = !self.flights.is_empty() || wake_at.is_some_and(|when| when <= self.now);
+        let busy =
+            self.flights.iter().any(|flight| !flight.asks) || wake_at.is_some_and(|when| when <= self.now);
         if self.execution.driver() == Driver::Agent && !self.execution.is_paused() && self.chance.percent(70)
         {
             return Ok(Some(crew::sail(&self.execution, &self.world, &mut self.chance)));
@@ -227,27 +221,12 @@ impl Voyage<'_> {
         }
     }
 
-    /// Answers whose time has come; calls nobody wants any more are cancelled.
-    fn land(&mut self) {
-        let (now, execution) = (self.now, &self.execution);
-        let mut landed = Vec::new();
-        let chance = &mut self.chance;
-        self.flights.retain(|flight| {
-            let unwanted = execution.is_unwanted(&flight.call.part, flight.call.side, flight.call.attempt);
-            let lands = flight.at.is_some_and(|at| at <= now) || (unwanted && chance.percent(50));
-            if lands && let Some(outcome) = &flight.outcome {
-                landed.push(returned(&flight.call, outcome.clone()));
-            }
-            !lands
-        });
-        self.inbox.extend(landed);
-    }
-
     fn turn(&mut self, next: Move) -> Result<(), String> {
         let room = u32::try_from(self.chance.below(4)).expect("small");
         let room = if self.flights.is_empty() { room.max(1) } else { room };
         let moment = Moment { now: self.now, room };
         let before = self.execution.clone();
+        let recovers = matches!(next.input, Input::Recovered);
         let decision = match self.execution.decide(&next.actor, next.input, moment) {
             Ok(decision) => decision,
             Err(decide::Error::Refused(_)) => {
@@ -276,7 +255,11 @@ impl Voyage<'_> {
             appended.map_err(|error| format!("the owner could not append: {error}"))?;
         }
         self.watch(before, &decision.records)?;
+        if recovers {
+            self.monitor.talk.gone_on_with(&decision.calls)?;
+        }
         self.do_deed(next.deed);
+        self.pass_on(&decision.records);
         if self.crashes() {
             return self.crash();
         }
@@ -321,27 +304,6 @@ impl Voyage<'_> {
         }
     }
 
-    /// Makes the calls; false if the process died among them.
-    fn call(&mut self, calls: &[ToolCall]) -> Result<bool, String> {
-        for call in calls {
-            let answer = self.world.call(call, self.now, self.weather, &mut self.chance);
-            if self.crashes() {
-                self.crash()?;
-                return Ok(false);
-            }
-            let (at, outcome) = match answer {
-                world::Answer::Now(outcome) => {
-                    self.inbox.push(returned(call, outcome));
-                    continue;
-                }
-                world::Answer::Later(at, outcome) => (Some(at), Some(outcome)),
-                world::Answer::Never => (None, None),
-            };
-            self.flights.push(Flight { call: call.clone(), at, outcome });
-        }
-        Ok(true)
-    }
-
     /// A wake-up time that has passed must lead to something as soon as there is room.
     fn woken_for_something(&mut self) -> Result<(), String> {
         if self.execution.wake_at().is_none_or(|when| when > self.now) {
@@ -356,12 +318,12 @@ impl Voyage<'_> {
         }
     }
 
-    fn crashes(&mut self) -> bool {
+    pub(super) fn crashes(&mut self) -> bool {
         self.chance.percent(self.crash_percent)
     }
 
     /// The process is gone, or seems to be; another takes over from the journal.
-    fn crash(&mut self) -> Result<(), String> {
+    pub(super) fn crash(&mut self) -> Result<(), String> {
         self.tally.crashes += 1;
         if self.chance.percent(30) {
             let (execution, hand) = (self.execution.clone(), self.logbook.hand.clone());
@@ -369,9 +331,9 @@ impl Voyage<'_> {
         }
         self.execution = self.logbook.take_over(self.now)?;
         self.inbox = vec![Input::Recovered];
-        // Some answers still find their way, late.
+        // Some answers still find their way, late; a tool that asked has nobody left to ask.
         let chance = &mut self.chance;
-        self.flights.retain(|_| chance.percent(30));
+        self.flights.retain(|flight| !flight.asks && chance.percent(30));
         Ok(())
     }
 
@@ -385,7 +347,9 @@ impl Voyage<'_> {
         let input = if self.chance.percent(50) { Input::Wake } else { Input::Recovered };
         let Ok(decision) = zombie.execution.decide(&Actor::rutter(), input, moment) else { return Ok(()) };
         if decision.records.is_empty() {
-            return Ok(());
+            // What it does without writing anything must not have an effect.
+            let asks_only = decision.calls.iter().all(|call| call.ticket.is_some());
+            return if asks_only { Ok(()) } else { Err("a call was made anew without a record".into()) };
         }
         let row = zombie.execution.row();
         let appended = match mutation::is_active(DriverMutation::SkipFence) {
@@ -406,8 +370,4 @@ impl Voyage<'_> {
             }
         }
     }
-}
-
-fn returned(call: &ToolCall, outcome: Outcome) -> Input {
-    Input::Returned { part: call.part.clone(), side: call.side, attempt: call.attempt, outcome }
 }

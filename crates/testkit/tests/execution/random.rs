@@ -87,6 +87,10 @@ fn answer(scene: &Scene, number: usize) -> Option<Input> {
         Ask::Failure { step, .. } => answering(Question::Failure(step), choice, Some(json!({"x": 3}))),
         Ask::Compensation { part, .. } => answering(Question::Compensation(part), choice, Some(json!({}))),
         Ask::Limit { limit, .. } => answering(Question::Limit(limit), choice, None),
+        Ask::Tool { part, attempt, .. } => {
+            let answer = [None, Some(json!({"x": 5})), Some(json!(5))][number % 3].clone();
+            answering_tool(&part.to_string(), attempt, answer)
+        }
         Ask::Drift { tool, found, .. } => Input::AcceptTool { tool, definition: found, reason },
     })
 }
@@ -134,6 +138,14 @@ fn input(scene: &Scene, kind: usize, number: usize) -> Option<Input> {
             Some(Input::Returned { part: id, side, attempt, outcome: outcome(number / 4) })
         }
         9..=12 => answer(scene, number),
+        19 => {
+            let (part, side, attempt) = pick(running(scene), number)?;
+            Some(Input::Accepted { part, side, attempt, ticket: format!("ticket {number}") })
+        }
+        20 => {
+            let (part, side, attempt) = pick(running(scene), number)?;
+            Some(tool_asking(&part.to_string(), side, attempt, json!({"type": "object"})))
+        }
         13 | 14 => deed(scene, number),
         15 => Some(Input::Recovered),
         _ => Some(control(number)),
@@ -147,7 +159,7 @@ proptest! {
     fn random_inputs_never_break_an_execution(
         first in 0..3usize,
         room in prop::sample::select(vec![1u32, 2, 1_000]),
-        steps in prop::collection::vec((0..19usize, 0..1_000usize, prop::sample::select(vec![0i64, 0, 0, 500, 61_000])), 1..50),
+        steps in prop::collection::vec((0..21usize, 0..1_000usize, prop::sample::select(vec![0i64, 0, 0, 500, 61_000])), 1..50),
     ) {
         let mut scene = Scene::open(PLANS[first].clone(), Driver::Server, json!({}));
         scene.room = room;

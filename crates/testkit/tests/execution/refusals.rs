@@ -66,6 +66,10 @@ fn returned(name: &str, side: Side, attempt: u32) -> Input {
     Input::Returned { part: part(name), side, attempt, outcome: done(json!({})) }
 }
 
+fn ticket() -> Input {
+    Input::Accepted { part: part("a"), side: Side::Do, attempt: 1, ticket: "y".into() }
+}
+
 /// A scene, an input of an agent, and the code it is refused with.
 fn table() -> Vec<(&'static str, Scene, Input)> {
     let failure = || Question::Failure(step("a"));
@@ -99,6 +103,13 @@ fn table() -> Vec<(&'static str, Scene, Input)> {
         ("execution.unknown_attempt", started(), returned("a", Side::Undo, 1)),
         ("execution.unknown_attempt", started(), returned("nobody", Side::Do, 1)),
         ("execution.unknown_attempt", started(), returned("a[0]", Side::Do, 1)),
+        ("execution.told_already", after(|scene| scene.accepts("a", "x")), ticket()),
+        ("execution.question_invalid", started(), tool_asking("a", Side::Do, 1, json!(true))),
+        (
+            "execution.answer_invalid",
+            after(|scene| scene.tool_asks("a", json!({"type": "object"}))),
+            answering_tool("a", 1, Some(json!(7))),
+        ),
         ("execution.not_a_person", asking(), approve("a", Hash::ZERO)),
         ("execution.not_a_person", doubtful(), settling("a", true, json!({}))),
         ("execution.no_question", started(), answering(failure(), Answer::Retry, None)),

@@ -17,6 +17,8 @@ fn erase(record: &Record) -> Record {
         | Event::FanOutOpened { items: payload, .. }
         | Event::ApprovalRequested { parameters: payload, .. }
         | Event::AttemptStarted { parameters: payload, .. }
+        | Event::ToolAsked { schema: payload, .. }
+        | Event::ToolAnswered { answer: Some(payload), .. }
         | Event::AttemptSucceeded { result: payload, .. }
         | Event::LateAnswerArrived { answer: LateAnswer::Done(payload), .. }
         | Event::ContextSaved { values: payload } => *payload = gone,

@@ -65,6 +65,10 @@ fn states() -> Vec<(&'static str, Scene)> {
     let mut approved = asking();
     approved.pause();
     approved.approve("a");
+    let mut ticketed = running();
+    ticketed.accepts("a", "ticket");
+    let mut inquiring = running();
+    inquiring.tool_asks("a", json!({"type": "object"}));
     let mut backing_off = running();
     backing_off.returns("a", fails(Unavailable));
     let mut falling_back = running();
@@ -105,6 +109,8 @@ fn states() -> Vec<(&'static str, Scene)> {
         ("asking", asking()),
         ("approved", approved),
         ("running", running()),
+        ("ticketed", ticketed),
+        ("inquiring", inquiring),
         ("backing off", backing_off),
         ("falling back", falling_back),
         ("unprobed", unprobed),
@@ -206,9 +212,25 @@ fn part_events(scene: &Scene) -> Vec<(&'static str, Event, &'static [&'static st
         ("fallback", started(a(), Side::Fallback, next(Side::Fallback)), &["falling back"]),
         ("probe", started(a(), Side::Probe, next(Side::Probe)), &["unprobed", "probe waits"]),
         (
+            "accepted",
+            Event::AttemptAccepted { part: a(), side, attempt, ticket: reason() },
+            &["running", "probing", "undoing", "inquiring"],
+        ),
+        (
+            "asked",
+            Event::ToolAsked { part: a(), side, attempt, message: reason(), schema: payload() },
+            &["running", "ticketed", "probing", "undoing"],
+        ),
+        (
+            "answered",
+            Event::ToolAnswered { part: a(), side, attempt, answer: None, reason: reason() },
+            &["inquiring"],
+        ),
+        ("another accepted", Event::AttemptAccepted { part: a(), side, attempt: 9, ticket: reason() }, &[]),
+        (
             "succeeded",
             Event::AttemptSucceeded { part: a(), side, attempt, result: payload(), cost_micros: 1 },
-            &["running", "probing", "undoing"],
+            &["running", "ticketed", "inquiring", "probing", "undoing"],
         ),
         (
             "another succeeded",
@@ -225,12 +247,12 @@ fn part_events(scene: &Scene) -> Vec<(&'static str, Event, &'static [&'static st
                 maybe: false,
                 then: Then::GiveUp,
             },
-            &["running", "probing", "undoing"],
+            &["running", "ticketed", "inquiring", "probing", "undoing"],
         ),
         (
             "lost",
             Event::AttemptLost { part: a(), side, attempt, then: Then::GiveUp },
-            &["running", "probing", "undoing"],
+            &["running", "ticketed", "inquiring", "probing", "undoing"],
         ),
         (
             "abandoned",
@@ -259,7 +281,7 @@ fn part_events(scene: &Scene) -> Vec<(&'static str, Event, &'static [&'static st
                 maybe: false,
                 then: Then::FallBack,
             },
-            &["running"],
+            &["running", "ticketed", "inquiring"],
         ),
         ("tried to undo again", answered(Question::Compensation(a()), Answer::Retry), &["stuck"]),
         ("left not undone", answered(Question::Compensation(a()), Answer::Skip), &["stuck"]),
@@ -489,7 +511,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         Answer::Replan,
     ]);
     let lists = prop::collection::vec(ids.clone(), 0..3);
-    (0..36u32, parts, ids, sides, thens, (actions, answers, lists), (1..3u32, any::<bool>())).prop_map(
+    (0..39u32, parts, ids, sides, thens, (actions, answers, lists), (1..3u32, any::<bool>())).prop_map(
         |(kind, part, step, side, then, (action, answer, steps), (attempt, flag))| {
             event(Draw { kind, part, step, side, then, action, answer, steps, attempt, flag })
         },
@@ -531,6 +553,9 @@ fn event(draw: Draw) -> Event {
         12..=14 => Event::AttemptSucceeded { part, side, attempt, result: payload(), cost_micros: 1 },
         15..=17 => Event::AttemptFailed { part, side, attempt, failure: failure(), maybe: flag, then },
         18 => Event::AttemptLost { part, side, attempt, then },
+        36 => Event::AttemptAccepted { part, side, attempt, ticket: reason },
+        37 => Event::ToolAsked { part, side, attempt, message: reason, schema: payload() },
+        38 => Event::ToolAnswered { part, side, attempt, answer: flag.then(payload), reason },
         19 => Event::LateAnswerArrived {
             part,
             side,

@@ -185,12 +185,15 @@ fn the_brief_names_every_kind_of_question() {
     let mut failed = Scene::started("steps: [{id: a, tool: t.once}]");
     failed.returns("a", fails(ToolError));
     let asking = Scene::started("steps: [{id: a, tool: t.once, approval: true}]");
+    let mut inquiring = Scene::started("steps: [{id: a, tool: t.once}]");
+    inquiring.tool_asks("a", json!({"type": "object"}));
     for (scene, text) in [
         (stuck, "undoing a failed: retry, resolve or skip"),
         (over, "limit reached (Calls): continue, stop, compensate or replan"),
         (drifted, "t.once is no longer the tool"),
         (failed, "a failed (tool_error: refused): retry, skip"),
         (asking, "a person must approve a (t.once)"),
+        (inquiring, "somebody must answer the tool of a, which asks \"which one?\""),
     ] {
         assert!(scene.execution.brief().contains(text), "{text:?} is missing:\n{}", scene.execution.brief());
     }

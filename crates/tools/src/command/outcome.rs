@@ -2,6 +2,7 @@
 //! declared, or that it never ran, says that nothing happened.
 
 use super::run::{Bounds, Cut, Ran};
+use crate::child::Ended;
 use crate::config::command::{Exit, ResultForm};
 use rutter_core::tool::{Category, Failure, Outcome};
 use serde_json::Value;
@@ -27,10 +28,10 @@ pub(super) fn of(ran: Ran, bounds: &Bounds, form: ResultForm, exits: &BTreeMap<i
     };
     match (exit, cut) {
         (Some(Exit::NotDone(category)), _) => {
-            Outcome::NotDone(Failure::new(category, format!("{}{said}", end(ended.0))))
+            Outcome::NotDone(Failure::new(category, last_words(ended, &stderr)))
         }
         (Some(Exit::Maybe(category)), _) => {
-            Outcome::Maybe(Failure::new(category, format!("{}{said}", end(ended.0))))
+            Outcome::Maybe(Failure::new(category, last_words(ended, &stderr)))
         }
         (Some(Exit::Done), None | Some(Cut::Timeout | Cut::Cancelled)) => match read(&stdout, form) {
             Ok(result) => Outcome::Done { result: Arc::new(result), cost_micros: 0 },
@@ -40,7 +41,7 @@ pub(super) fn of(ran: Ran, bounds: &Bounds, form: ResultForm, exits: &BTreeMap<i
             let (category, message) = why(cut, bounds);
             Outcome::Maybe(Failure::new(category, format!("{message}{said}")))
         }
-        (None, None) => Outcome::Maybe(Failure::new(Category::ToolError, format!("{}{said}", end(ended.0)))),
+        (None, None) => Outcome::Maybe(Failure::new(Category::ToolError, last_words(ended, &stderr))),
     }
 }
 
@@ -59,8 +60,12 @@ fn why(cut: Cut, bounds: &Bounds) -> (Category, String) {
     }
 }
 
-/// How a program ended, in words.
-pub(crate) fn end(status: Option<ExitStatus>) -> String {
+/// How a program ended and what it said before, in words.
+pub(crate) fn last_words(ended: Ended, stderr: &[u8]) -> String {
+    format!("{}{}", end(ended.0), last_lines(stderr))
+}
+
+fn end(status: Option<ExitStatus>) -> String {
     let Some(status) = status else { return "the program ended in an unknown way".to_owned() };
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("the program ended with exit code {code}"),
@@ -71,7 +76,7 @@ pub(crate) fn end(status: Option<ExitStatus>) -> String {
 }
 
 /// The last lines of standard error, on one line, with nothing in them that could move a cursor.
-pub(crate) fn last_lines(stderr: &[u8]) -> String {
+fn last_lines(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(STDERR_LINES_MAX)..];

@@ -135,12 +135,26 @@ fn child(
     Ok(Child { command, args, env, cwd })
 }
 
+/// Headers that are set for every request, and would be sent twice.
+const RESERVED: &[&str] = &[
+    "accept",
+    "content-type",
+    "content-length",
+    "host",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
+];
+
 fn http(url: &str, headers: BTreeMap<String, String>) -> Result<Http, String> {
     let url = Url::parse(url).map_err(|error| format!("`url` cannot be read: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("`url` starts with `{}:`; expected http or https", url.scheme()));
     }
     for (name, value) in &headers {
+        if RESERVED.contains(&name.to_ascii_lowercase().as_str()) {
+            return Err(format!("the header `{name}` belongs to the protocol; remove it"));
+        }
         let readable = reqwest::header::HeaderName::try_from(name).is_ok()
             && reqwest::header::HeaderValue::try_from(value).is_ok();
         if !readable {
@@ -151,5 +165,4 @@ fn http(url: &str, headers: BTreeMap<String, String>) -> Result<Http, String> {
 }
 
 #[cfg(test)]
-#[path = "mcp/tests.rs"]
 mod tests;

@@ -24,6 +24,8 @@ impl Allow {
                 allow.networks.push(IpNet::from(address.to_canonical()));
             } else {
                 match Host::parse(entry).map_err(|_| refused())? {
+                    // A pattern would look as if it meant more than itself.
+                    Host::Domain(name) if name.contains('*') => return Err(refused()),
                     Host::Domain(name) => allow.names.insert(without_last_dot(&name).to_owned()),
                     // Addresses in unusual spellings are refused here, so that the list says what it means.
                     Host::Ipv4(_) | Host::Ipv6(_) => return Err(refused()),

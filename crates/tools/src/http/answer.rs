@@ -41,10 +41,13 @@ pub(super) async fn read(response: &mut Response, bytes_max: usize) -> Result<Ve
         "gzip" | "x-gzip" => Unpacked::Gzip(GzDecoder::new(Bounded::new(bytes_max, Some(RATIO_FREE)))),
         _ => return Err(Unusable::Packed(encoding)),
     };
+    let mut came = false;
     while let Some(chunk) = response.chunk().await.map_err(|_| Unusable::Broken)? {
+        came |= !chunk.is_empty();
         unpacked.take(&chunk)?;
     }
-    unpacked.finish()
+    // The answer to HEAD says how it would be packed, and is not there.
+    if came { unpacked.finish() } else { Ok(Vec::new()) }
 }
 
 /// The result of a call that was done: JSON as it is, anything else with its status.

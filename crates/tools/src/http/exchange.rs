@@ -6,6 +6,7 @@ use super::{HttpServer, answer, meaning};
 use crate::config::http::Verdict;
 use crate::connector::{Request, State};
 use crate::guard::{self, Refused};
+use crate::registry::Secrets;
 use reqwest::header::LOCATION;
 use reqwest::{Method, Response};
 use rutter_core::limits::PAYLOAD_BYTES_MAX;

@@ -3,7 +3,7 @@
 use super::connection::{Connection, Era};
 use super::life::Life;
 use super::listener::{self, Entered};
-use super::{outcome, ticket};
+use super::{http, outcome, ticket};
 use crate::connector::Request;
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -47,9 +47,11 @@ pub(super) async fn make(life: &Arc<Life>, request: Request) -> Outcome {
         },
     };
     let entered = connection.calls.enter(request.reporter.clone());
-    for _ in 0..=ROUNDS_MAX {
+    for round in 0..=ROUNDS_MAX {
         let answer = exchange(&connection, params.clone(), &entered, &end, life.patience().cancel).await;
         let required = match answer {
+            // The tool was at work already when it asked; that this round did not reach it does not undo that.
+            Err(Outcome::NotDone(failure)) if round > 0 => return Outcome::Maybe(failure),
             Err(outcome) => return outcome,
             Ok(ServerResult::InputRequiredResult(required)) => required,
             Ok(ServerResult::CreateTaskResult(created)) => {
@@ -137,7 +139,7 @@ async fn exchange(
     let sent = connection.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
     let Ok(mut handle) = sent else {
         // It was not even put into the queue.
-        return Err(Outcome::NotDone(connection.obituary().await.failure));
+        return Err(Outcome::NotDone(connection.obituary().await));
     };
     entered.sent(handle.id.clone(), handle.progress_token.clone());
     let early = tokio::select! {
@@ -169,9 +171,7 @@ async fn exchange(
 
 async fn of_loss(connection: &Connection, id: &rmcp::model::RequestId, error: ServiceError) -> Outcome {
     // A session the server does not know any more is of no use to the next call either.
-    let is_stale = matches!(&error, ServiceError::TransportSend(_))
-        && connection.over_http
-        && connection.era == Era::Legacy;
+    let is_stale = matches!(&error, ServiceError::TransportSend(error) if http::is_stale(&*error.error));
     let outcome = outcome::of_loss(connection, id, error).await;
     connection.wire.forget(id);
     if is_stale {

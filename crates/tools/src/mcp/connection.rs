@@ -1,6 +1,7 @@
 //! One connection to a server: how it is made in either era of the protocol, and how it ends.
 
 use super::listener::{Calls, Listener};
+use super::outcome::cut;
 use super::process::{Launcher, Process, Tail};
 use super::wire::{Pipes, Wire};
 use super::{Patience, http};
@@ -51,6 +52,13 @@ pub(super) struct Connection {
 pub(super) struct Ended {
     pub(super) failure: Failure,
     pub(super) stderr: Vec<String>,
+    pub(super) at: Instant,
+}
+
+impl Ended {
+    fn now(failure: Failure) -> Ended {
+        Ended { failure, stderr: Vec::new(), at: Instant::now() }
+    }
 }
 
 impl Connection {
@@ -85,14 +93,14 @@ impl Connection {
                 let (process, stdin, stdout) = recipe.launcher.start(child).map_err(|error| {
                     let message = format!("could not start `{}`: {error}", child.command);
                     let failure = Failure::new(Category::Unavailable, message);
-                    (Ended { failure, stderr: Vec::new() }, Next::Stop)
+                    (Ended::now(failure), Next::Stop)
                 })?;
                 let pipes = Pipes::new(stdin, stdout, recipe.patience.line_bytes_max, wire.clone());
                 (timeout_at(deadline, listener.serve_with_lifecycle(pipes, mode)).await, Some(process))
             }
             Reach::Http(address) => {
-                let transport = http::transport(address)
-                    .map_err(|failure| (Ended { failure, stderr: Vec::new() }, Next::Stop))?;
+                let transport = http::transport(address, recipe.patience.line_bytes_max)
+                    .map_err(|failure| (Ended::now(failure), Next::Stop))?;
                 (timeout_at(deadline, listener.serve_with_lifecycle(transport, mode)).await, None)
             }
         };
@@ -140,20 +148,18 @@ impl Connection {
         tokio::spawn(async move {
             let abort = running.cancellation_token();
             let mut over = std::pin::pin!(running.waiting());
-            let asked = tokio::select! {
-                _ = &mut over => false,
-                _ = stop.cancelled() => true,
+            let (is_over, reason) = tokio::select! {
+                _ = &mut over => (true, "the connection was lost"),
+                _ = stop.cancelled() => (false, "the connection was closed"),
+                _ = exited(process.as_ref()) => (false, "the connection was lost"),
                 never = follow_changes(peer, modern && tells_changes, &changes) => match never {},
             };
-            if asked {
+            if !is_over {
+                wire.lost.cancel();
                 abort.cancel();
                 _ = over.await;
             }
-            let failure = if asked {
-                Failure::new(Category::Unavailable, "the connection was closed")
-            } else {
-                Failure::new(Category::Unavailable, "the connection was lost")
-            };
+            let failure = Failure::new(Category::Unavailable, reason);
             ended_sender.send_replace(Some(end(process, &wire, failure, grace).await));
         });
         connection
@@ -170,20 +176,18 @@ impl Connection {
     }
 
     /// Waits a moment for the reason of a loss that was just noticed.
-    pub(super) async fn obituary(&self) -> Ended {
+    pub(super) async fn obituary(&self) -> Failure {
         const WAIT: Duration = Duration::from_millis(500);
         let mut ended = self.ended.clone();
         let known = tokio::time::timeout(WAIT, ended.wait_for(Option::is_some)).await;
         if let Ok(Ok(known)) = known
             && let Some(ended) = &*known
         {
-            return ended.clone();
+            return ended.failure.clone();
         }
-        let failure = explain(&self.wire, Failure::new(Category::Unavailable, "the connection was lost"));
-        Ended {
-            failure: Failure { message: failure.message + &self.tail.last_words(), ..failure },
-            stderr: self.tail.lines(),
-        }
+        let mut failure = explain(&self.wire, Failure::new(Category::Unavailable, "the connection was lost"));
+        failure.message.push_str(&self.tail.last_words());
+        failure
     }
 
     /// Ends it, and comes back when its process is gone.
@@ -242,20 +246,17 @@ fn next(error: &ClientInitializeError) -> Next {
 }
 
 fn failure(error: &ClientInitializeError) -> Failure {
-    let category = match error {
-        _ if error.is_authorization_required() => Category::Unauthorized,
-        ClientInitializeError::TransportError { error, .. } => {
-            return http::failure(&*error.error).map_or_else(
-                || Failure::new(Category::Unavailable, "it could not be greeted"),
-                |(_, failure)| failure,
-            );
-        }
+    match error {
+        ClientInitializeError::TransportError { error, .. } => match http::failure(&*error.error) {
+            Some((_, failure)) => failure,
+            None => Failure::new(Category::Unavailable, "it ended while it was greeted"),
+        },
         ClientInitializeError::ConnectionClosed(_) => {
-            return Failure::new(Category::Unavailable, "it ended before it was greeted");
+            Failure::new(Category::Unavailable, "it ended before it was greeted")
         }
-        _ => Category::Protocol,
-    };
-    Failure::new(category, format!("it could not be greeted: {error}"))
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => failure(fallback),
+        _ => Failure::new(Category::Protocol, cut(&format!("it could not be greeted: {error}"))),
+    }
 }
 
 async fn give_up(recipe: &Recipe, process: Option<Process>, wire: &Wire, failure: Failure) -> Ended {
@@ -273,7 +274,7 @@ async fn end(process: Option<Process>, wire: &Wire, failure: Failure, grace: Dur
         failure.message.push_str(&tail.last_words());
         stderr = tail.lines();
     }
-    Ended { failure, stderr }
+    Ended { stderr, ..Ended::now(failure) }
 }
 
 /// What the server did wrong says more than that the connection is gone.
@@ -281,6 +282,13 @@ fn explain(wire: &Wire, failure: Failure) -> Failure {
     match wire.fault() {
         Some(fault) => Failure::new(Category::Protocol, format!("{}: {fault}", failure.message)),
         None => failure,
+    }
+}
+
+async fn exited(process: Option<&Process>) {
+    match process {
+        Some(process) => process.exited().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,6 +1,9 @@
 //! Servers that are reached over streamable HTTP, and what their refusals say about a call.
 
+mod client;
+
 use crate::config::mcp::Http;
+use client::Client;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::FixedInterval;
@@ -19,9 +22,14 @@ pub(super) enum Reached {
     Perhaps,
 }
 
-pub(super) fn transport(http: &Http) -> Result<StreamableHttpClientTransport<reqwest::Client>, Failure> {
-    let client = reqwest::Client::builder()
+pub(super) fn transport(
+    http: &Http,
+    answer_bytes_max: usize,
+) -> Result<StreamableHttpClientTransport<Client>, Failure> {
+    let requests = reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(10))
+        // An idle connection may have been closed by the server, and whether a call on it was read nobody can tell.
+        .pool_max_idle_per_host(0)
         // A call must not be made at an address nobody configured.
         .redirect(reqwest::redirect::Policy::none())
         .build()
@@ -38,12 +46,13 @@ pub(super) fn transport(http: &Http) -> Result<StreamableHttpClientTransport<req
     let mut config = StreamableHttpClientTransportConfig::with_uri(http.url.as_str())
         .custom_headers(headers)
         .max_concurrent_requests(POSTS_MAX)
+        .max_sse_event_size(answer_bytes_max)
         // It would send the call again in a new session, and nobody knows whether it was carried out in the old one.
         .reinit_on_expired_session(false);
     let mut retries = FixedInterval::default();
     retries.max_times = Some(3);
     config.retry_config = Arc::new(retries);
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+    Ok(StreamableHttpClientTransport::with_client(Client { requests, answer_bytes_max }, config))
 }
 
 /// More than the calls at once a server is ever given, so that none waits in the transport.
@@ -51,29 +60,34 @@ const POSTS_MAX: usize = 256;
 
 /// Nobody listens at the address.
 pub(super) fn is_unreachable(error: &(dyn Error + 'static)) -> bool {
-    matches!(find(error), Some(StreamableHttpError::Client(error)) if error.is_connect())
+    matches!(find(error), Some(StreamableHttpError::Client(client::Error::Request(error))) if error.is_connect())
+}
+
+/// The server does not know this session any more.
+pub(super) fn is_stale(error: &(dyn Error + 'static)) -> bool {
+    matches!(find(error), Some(StreamableHttpError::SessionExpired))
 }
 
 /// What a request that failed over HTTP says; `None` for errors of another transport.
 pub(super) fn failure(error: &(dyn Error + 'static)) -> Option<(Reached, Failure)> {
     use Reached::{Never, Perhaps};
+    use client::Error::{Request, Status, TooLarge, Unreadable};
     let error = find(error)?;
     let (reached, category, message) = match error {
-        StreamableHttpError::Client(error) if error.is_connect() => {
+        StreamableHttpError::Client(Request(error)) if error.is_connect() => {
             (Never, Category::Unavailable, "nobody answers at its address".to_owned())
         }
-        StreamableHttpError::Client(error) if error.is_builder() => {
+        StreamableHttpError::Client(Request(error)) if error.is_builder() => {
             (Never, Category::Protocol, "the request could not be made".to_owned())
         }
-        StreamableHttpError::Client(error) if error.is_timeout() => {
-            (Perhaps, Category::Timeout, "it did not answer in time".to_owned())
-        }
-        StreamableHttpError::HttpStatus(refusal) => {
-            let (reached, category) = of_status(refusal.status, refusal.retry_after.is_some());
-            let mut failure =
-                Failure::new(category, format!("it answered with HTTP status {}", refusal.status));
-            failure.retry_after = refusal.retry_after.as_deref().and_then(seconds);
+        StreamableHttpError::Client(Status { status, retry_after }) => {
+            let (reached, category) = of_status(*status, retry_after.is_some());
+            let mut failure = Failure::new(category, format!("it answered with HTTP status {status}"));
+            failure.retry_after = retry_after.as_deref().and_then(seconds);
             return Some((reached, failure));
+        }
+        StreamableHttpError::Client(error @ (TooLarge(_) | Unreadable)) => {
+            (Perhaps, Category::Protocol, error.to_string())
         }
         StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
             (Never, Category::Unauthorized, "it does not accept the credentials; check `headers`".to_owned())
@@ -81,18 +95,7 @@ pub(super) fn failure(error: &(dyn Error + 'static)) -> Option<(Reached, Failure
         StreamableHttpError::SessionExpired => {
             (Never, Category::Unavailable, "it has forgotten the session".to_owned())
         }
-        StreamableHttpError::ReservedHeaderConflict(name) => {
-            (Never, Category::Protocol, format!("the header `{name}` belongs to the protocol; remove it"))
-        }
-        // All that is left of other statuses is this text; the body behind it is not repeated.
-        StreamableHttpError::UnexpectedServerResponse(text) => match status_in(text) {
-            Some(status) => {
-                let (reached, category) = of_status(status, false);
-                (reached, category, format!("it answered with HTTP status {status}"))
-            }
-            None => (Perhaps, Category::Protocol, "its answer could not be read".to_owned()),
-        },
-        _ => (Perhaps, Category::Unavailable, format!("the request failed: {error}")),
+        _ => (Perhaps, Category::Unavailable, "the connection was lost".to_owned()),
     };
     Some((reached, Failure::new(category, message)))
 }
@@ -111,15 +114,11 @@ fn of_status(status: u16, says_when: bool) -> (Reached, Category) {
     }
 }
 
-fn status_in(text: &str) -> Option<u16> {
-    text.strip_prefix("HTTP ")?.get(..3)?.parse().ok()
-}
-
 fn seconds(text: &str) -> Option<Millis> {
     text.trim().parse().ok().map(|seconds: u64| Millis(seconds.saturating_mul(1_000)))
 }
 
-fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a StreamableHttpError<reqwest::Error>> {
+fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a StreamableHttpError<client::Error>> {
     let mut current = Some(error);
     while let Some(error) = current {
         if let Some(found) = error.downcast_ref() {

@@ -153,7 +153,7 @@ impl Life {
                     // It may have been exchanged for one of the other era.
                     inner.era = None;
                     inner.failures += 1;
-                    inner.stage = Stage::Down { ended, until: Instant::now() + self.pause(inner.failures) };
+                    inner.stage = self.down(ended, inner.failures);
                 }
             }
         }
@@ -166,13 +166,14 @@ impl Life {
         let Some(ended) = connection.ended() else { return };
         tracing::warn!(server = self.name, error = ended.failure.message, "an MCP server is gone");
         inner.failures = if connection.born.elapsed() < YOUNG { inner.failures + 1 } else { 1 };
-        inner.stage = Stage::Down { ended, until: Instant::now() + self.pause(inner.failures) };
+        inner.stage = self.down(ended, inner.failures);
     }
 
-    fn pause(&self, failures: u32) -> Duration {
+    fn down(&self, ended: Ended, failures: u32) -> Stage {
         let Patience { pause_first, pause_max, .. } = self.recipe.patience;
         let doublings = failures.saturating_sub(1).min(16);
-        pause_first.saturating_mul(1 << doublings).min(pause_max)
+        let until = ended.at + pause_first.saturating_mul(1 << doublings).min(pause_max);
+        Stage::Down { ended, until }
     }
 
     fn failure(&self, reason: &str) -> Failure {

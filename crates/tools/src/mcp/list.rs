@@ -71,7 +71,7 @@ async fn page(connection: &Connection, cursor: Option<String>) -> Result<Value, 
                 Err(error) => Err(outcome::of_loss(connection, &id, error).await),
             }
         }
-        Err(_) => return Err(connection.obituary().await.failure),
+        Err(_) => return Err(connection.obituary().await),
     };
     match answer {
         // Whatever shape the list was understood to have, only its JSON counts here.

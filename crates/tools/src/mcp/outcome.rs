@@ -57,11 +57,11 @@ pub(super) async fn of_loss(connection: &Connection, request: &RequestId, error:
             None => Outcome::Maybe(Failure::new(Category::Unavailable, "the request failed")),
         },
         _ if !connection.over_http && connection.wire.never_sent(request) => {
-            let failure = connection.obituary().await.failure;
+            let failure = connection.obituary().await;
             let message = format!("the call was not sent: {}", failure.message);
             Outcome::NotDone(Failure::new(Category::Unavailable, message))
         }
-        _ => Outcome::Maybe(connection.obituary().await.failure),
+        _ => Outcome::Maybe(connection.obituary().await),
     }
 }
 
@@ -110,5 +110,4 @@ pub(super) fn cut(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "outcome_tests.rs"]
 mod tests;

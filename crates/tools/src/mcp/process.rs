@@ -97,6 +97,7 @@ pub(super) struct Process {
 
 /// How often a dying child is looked at.
 const LOOK: Duration = Duration::from_millis(10);
+const LOOK_AT_THE_LIVING: Duration = Duration::from_millis(500);
 /// Time to end for a child whose pipes were closed, before it is told to.
 const BY_ITSELF: Duration = Duration::from_millis(200);
 
@@ -116,6 +117,15 @@ impl Process {
         self.roster.gone(self.pid);
         self.tail.drained().await;
         status.filter(|_| by_itself)
+    }
+
+    /// Comes back when the child has exited, also if something it started still holds its pipes.
+    pub(super) async fn exited(&self) {
+        while !self.has_exited() {
+            tokio::time::sleep(LOOK_AT_THE_LIVING).await;
+        }
+        // What it said last is still on its way.
+        tokio::time::sleep(BY_ITSELF).await;
     }
 
     async fn exits_within(&self, span: Duration) -> bool {

@@ -34,7 +34,7 @@ pub(super) async fn follow(
         early = end.comes() => early,
     };
     let patience = life.patience().cancel;
-    match timeout(patience, call_off(life, ticket)).await {
+    match timeout(patience, call_off(life, ticket, early)).await {
         Ok(Some(outcome)) => outcome,
         _ => Outcome::Maybe(early.failure()),
     }
@@ -75,13 +75,13 @@ async fn until_over(life: &Arc<Life>, ticket: &str, reporter: &dyn Reporter) -> 
 }
 
 /// Asks the server to stop, and looks whether it did, or was done before.
-async fn call_off(life: &Arc<Life>, ticket: &str) -> Option<Outcome> {
+async fn call_off(life: &Arc<Life>, ticket: &str, early: Early) -> Option<Outcome> {
     let connection = life.connection().await.ok()?;
     let request = CancelTaskRequest::new(CancelTaskParams::new(ticket));
     _ = connection.peer.send_request(ClientRequest::CancelTaskRequest(request)).await;
     loop {
         if let Ok(task) = look(life, ticket).await
-            && let Some(outcome) = of_payload(task.payload, Early::Cancelled)
+            && let Some(outcome) = of_payload(task.payload, early)
         {
             return Some(outcome);
         }

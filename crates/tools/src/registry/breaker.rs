@@ -172,6 +172,3 @@ fn verdict(outcome: &Outcome) -> Verdict {
         | Category::ToolError => Verdict::Well,
     }
 }
-
-#[cfg(test)]
-mod tests;

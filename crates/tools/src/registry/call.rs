@@ -7,17 +7,19 @@ use super::underway::Entered;
 use super::{Registry, server_of};
 use crate::connector::Request;
 use futures::FutureExt;
+use rutter_core::id::ToolName;
 use rutter_core::limits;
 use rutter_core::plan::schema::{Schema, Violation};
 use rutter_core::port::tools::{Call, Return};
 use rutter_core::redact::Redactor;
+use rutter_core::time::Timestamp;
 use rutter_core::tool::{Category, Failure, Outcome};
 use serde_json::Value;
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 /// Connectors end calls at their timeout by themselves. This much later it is done for them.
 const GRACE: Duration = Duration::from_secs(15);
@@ -26,13 +28,19 @@ const QUICK_BYTES_MAX: usize = 64 << 10;
 
 impl Registry {
     pub(super) async fn make(&self, call: Call, entered: Entered<'_>) -> Return {
+        let deadline = Instant::now() + Duration::from_millis(call.timeout.min(limits::STEP_TIMEOUT_MAX).0);
         let Some(server) = self.servers.get(server_of(&call.tool)) else {
             let message = format!("there is no server {:?}", server_of(&call.tool));
-            return not_done(Failure::new(Category::NotFound, message));
+            let failure = Failure::new(Category::NotFound, message);
+            return Return::Outcome(unasked(&call, failure));
         };
-        let offers = match self.offers(server).await {
-            Ok(offers) => offers,
-            Err(failure) => return not_done(self.secrets.redactor().failure(failure)),
+        if call.ticket.is_some() {
+            return Return::Outcome(self.follow(&call, deadline, server, &entered).await);
+        }
+        let offers = match timeout_at(deadline, self.offers(server)).await {
+            Ok(Ok(offers)) => offers,
+            Ok(Err(failure)) => return not_done(self.secrets.redactor().failure(failure)),
+            Err(_) => return not_done(late("the server did not say in time which tools it has")),
         };
         let Some(offer) = offers.by_name.get(&call.tool) else {
             return not_done(Failure::new(Category::NotFound, absent(&call, &offers)));
@@ -40,15 +48,12 @@ impl Registry {
         if offer.tool.definition != call.definition {
             return Return::Drifted { found: offer.tool.definition };
         }
-        let _in_flight = InFlight::new(server, offer);
-        let (outcome, took) = match self.send(&call, server, offer, &entered).await {
+        let in_flight = InFlight::new(server, &call.tool);
+        let (outcome, took) = match self.send(&call, deadline, server, offer, &entered).await {
             Ok((outcome, took)) => (outcome, Some(took)),
             Err(failure) => (Outcome::NotDone(self.secrets.redactor().failure(failure)), None),
         };
-        let now = (self.clock)();
-        if let Some(stats) = server.stats().get_mut(&offer.tool.name) {
-            stats.ended(&outcome, took, now);
-        }
+        in_flight.ended(&outcome, took, (self.clock)());
         Return::Outcome(outcome)
     }
 
@@ -57,25 +62,25 @@ impl Registry {
         match server.freshness() {
             Freshness::Fresh(offers) => Ok(offers),
             Freshness::Aging(offers) => {
-                self.ask_in_background(server);
+                // The answer comes by itself; the old one serves until then.
+                drop(server.asking((self.clock)()));
                 Ok(offers)
             }
             Freshness::Unknown => server.ask((self.clock)()).await,
         }
     }
 
-    /// Everything between a tool that may be called and an outcome that may be recorded. An `Err` is a call that was
-    /// never sent.
+    /// Makes a call of a tool that may be called. An `Err` is a call that was never sent.
     async fn send(
         &self,
         call: &Call,
+        deadline: Instant,
         server: &Server,
         offer: &Arc<Offer>,
         entered: &Entered<'_>,
     ) -> Result<(Outcome, Duration), Failure> {
-        let allowed = Duration::from_millis(call.timeout.0);
-        let late = |_| Failure::new(Category::Timeout, "the secrets of this call took too long to fetch");
-        let parameters = timeout(allowed, self.secrets.fill(&call.parameters)).await.map_err(late)??;
+        let filling = timeout_at(deadline, self.secrets.fill(&call.parameters)).await;
+        let parameters = filling.map_err(|_| late("the secrets of this call took too long to fetch"))??;
         // Only now: a schema that wants a text means the secret, not the reference to it.
         if let Some(message) = misfit(&offer.input, &parameters) {
             return Err(Failure::new(
@@ -87,43 +92,103 @@ impl Registry {
         if entered.cancel.is_cancelled() {
             return Err(Failure::new(Category::Cancelled, "cancelled before it was sent"));
         }
-        let redactor = self.secrets.redactor();
-        let reporter = Discreet { redactor, reporter: Arc::clone(&call.reporter) };
-        let request = Request {
+        let request = self.request(call, Arc::new(parameters), deadline, entered);
+        let (outcome, took) = self.carry_out(server, request, deadline, Some(offer)).await;
+        passage.ended(&outcome, (self.clock)());
+        Ok((outcome, took))
+    }
+
+    /// Asks after a call that was sent long ago. Nothing is sent anew, so nothing is checked anew, and a failure to ask
+    /// says nothing of the call.
+    async fn follow(
+        &self,
+        call: &Call,
+        deadline: Instant,
+        server: &Server,
+        entered: &Entered<'_>,
+    ) -> Outcome {
+        let in_flight = InFlight::new(server, &call.tool);
+        let request = self.request(call, Arc::clone(&call.parameters), deadline, entered);
+        let offer = server.offer(&call.tool).filter(|offer| offer.tool.definition == call.definition);
+        let (outcome, took) = self.carry_out(server, request, deadline, offer.as_ref()).await;
+        let outcome = match outcome {
+            Outcome::NotDone(failure) if !is_the_tools_word(failure.category) => Outcome::Maybe(failure),
+            outcome => outcome,
+        };
+        in_flight.ended(&outcome, Some(took), (self.clock)());
+        outcome
+    }
+
+    fn request(
+        &self,
+        call: &Call,
+        parameters: Arc<Value>,
+        deadline: Instant,
+        entered: &Entered<'_>,
+    ) -> Request {
+        let reporter = Discreet { redactor: self.secrets.redactor(), reporter: Arc::clone(&call.reporter) };
+        let (_, name) = call.tool.as_str().split_once('.').unwrap_or_default();
+        Request {
             id: call.id.clone(),
-            tool: offer.served.clone(),
-            parameters: Arc::new(parameters),
+            tool: name.to_owned(),
+            parameters,
             key: call.key.to_string(),
-            timeout: allowed,
+            timeout: deadline.duration_since(Instant::now()),
             now: call.now,
             cancel: entered.cancel.clone(),
             ticket: call.ticket.clone(),
             reporter: Arc::new(reporter),
-        };
+        }
+    }
+
+    /// Hands the call to its connector and looks at what comes back, however the connector behaves.
+    async fn carry_out(
+        &self,
+        server: &Server,
+        request: Request,
+        deadline: Instant,
+        offer: Option<&Arc<Offer>>,
+    ) -> (Outcome, Duration) {
         let began = Instant::now();
         let calling = AssertUnwindSafe(async { server.connector.call(request).await }).catch_unwind();
-        let outcome = match timeout(allowed.saturating_add(GRACE), calling).await {
+        let outcome = match timeout_at(deadline + GRACE, calling).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => maybe(Category::Internal, "the connector failed in the middle of the call"),
             Err(_) => maybe(Category::Timeout, "the connector did not end the call at its timeout"),
         };
         let took = began.elapsed();
-        // What the connector has fetched by itself meanwhile is known to this one too.
-        let outcome = inspected(outcome, offer, self.secrets.redactor()).await;
-        passage.ended(&outcome, (self.clock)());
-        Ok((outcome, took))
+        // What the connector has fetched by itself meanwhile is known to this redactor too.
+        (inspected(outcome, offer.cloned(), self.secrets.redactor()).await, took)
     }
+}
+
+/// How a call ended that nobody could be asked about.
+fn unasked(call: &Call, failure: Failure) -> Outcome {
+    match call.ticket {
+        Some(_) => Outcome::Maybe(failure),
+        None => Outcome::NotDone(failure),
+    }
+}
+
+/// Whether a failure tells how the work went, and not only that it could not be asked after.
+fn is_the_tools_word(category: Category) -> bool {
+    matches!(
+        category,
+        Category::ToolError | Category::InvalidInput | Category::Conflict | Category::Cancelled
+    )
 }
 
 /// Checks a result and takes secrets out of the outcome. A result that cannot be used does not mean that nothing was
 /// done: it is never "not done".
-async fn inspected(outcome: Outcome, offer: &Arc<Offer>, redactor: Redactor) -> Outcome {
+async fn inspected(outcome: Outcome, offer: Option<Arc<Offer>>, redactor: Redactor) -> Outcome {
     let is_quick = match &outcome {
         Outcome::Done { result, .. } => json_bytes(result, QUICK_BYTES_MAX).is_some(),
         Outcome::NotDone(_) | Outcome::Maybe(_) => true,
     };
-    let offer = Arc::clone(offer);
-    let inspect = move || redactor.outcome(checked(outcome, &offer));
+    let inspect = move || {
+        let output = offer.as_ref().and_then(|offer| offer.output.as_ref());
+        redactor.outcome(checked(outcome, output))
+    };
     if is_quick {
         return inspect();
     }
@@ -131,7 +196,7 @@ async fn inspected(outcome: Outcome, offer: &Arc<Offer>, redactor: Redactor) -> 
     tokio::task::spawn_blocking(inspect).await.unwrap_or_else(stopped)
 }
 
-fn checked(outcome: Outcome, offer: &Offer) -> Outcome {
+fn checked(outcome: Outcome, output: Option<&Schema>) -> Outcome {
     let Outcome::Done { result, .. } = &outcome else { return outcome };
     if json_bytes(result, limits::PAYLOAD_BYTES_MAX).is_none() {
         let message = format!(
@@ -140,7 +205,7 @@ fn checked(outcome: Outcome, offer: &Offer) -> Outcome {
         );
         return maybe(Category::Protocol, message);
     }
-    match offer.output.as_ref().and_then(|schema| misfit(schema, result)) {
+    match output.and_then(|schema| misfit(schema, result)) {
         Some(message) => {
             let message =
                 format!("the tool answered, but its result does not fit its output schema: {message}");
@@ -194,6 +259,10 @@ fn not_done(failure: Failure) -> Return {
     Return::Outcome(Outcome::NotDone(failure))
 }
 
+fn late(message: &str) -> Failure {
+    Failure::new(Category::Timeout, message)
+}
+
 fn maybe(category: Category, message: impl Into<String>) -> Outcome {
     Outcome::Maybe(Failure::new(category, message))
 }
@@ -201,19 +270,25 @@ fn maybe(category: Category, message: impl Into<String>) -> Outcome {
 /// A call that is being made, until this is dropped.
 struct InFlight<'a> {
     server: &'a Server,
-    offer: &'a Offer,
+    tool: &'a ToolName,
 }
 
 impl<'a> InFlight<'a> {
-    fn new(server: &'a Server, offer: &'a Offer) -> InFlight<'a> {
-        server.stats().entry(offer.tool.name.clone()).or_default().began();
-        InFlight { server, offer }
+    fn new(server: &'a Server, tool: &'a ToolName) -> InFlight<'a> {
+        server.stats().entry(tool.clone()).or_default().began();
+        InFlight { server, tool }
+    }
+
+    fn ended(self, outcome: &Outcome, took: Option<Duration>, at: Timestamp) {
+        if let Some(stats) = self.server.stats().get_mut(self.tool) {
+            stats.ended(outcome, took, at);
+        }
     }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        if let Some(stats) = self.server.stats().get_mut(&self.offer.tool.name) {
+        if let Some(stats) = self.server.stats().get_mut(self.tool) {
             stats.left();
         }
     }

@@ -26,8 +26,6 @@ const HINTS: [&str; 5] = ["readOnlyHint", "idempotentHint", "destructiveHint", "
 #[derive(Debug)]
 pub(crate) struct Offer {
     pub(crate) tool: Arc<Tool>,
-    /// Its name on the server.
-    pub(crate) served: String,
     pub(crate) title: String,
     pub(crate) input: Schema,
     pub(crate) output: Option<Schema>,
@@ -138,7 +136,6 @@ fn read_one(
         output: tool.output.as_deref().map(|schema| compile(schema, "outputSchema")).transpose()?,
         title: visible(title(served), limits::NAME_CHARS_MAX).into_owned(),
         is_suspicious: names_hidden(&served.definition),
-        served: served.name.clone(),
         tool: Arc::new(tool),
         print,
     }))

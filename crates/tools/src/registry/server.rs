@@ -6,6 +6,7 @@ use crate::config::{Common, Limits};
 use crate::connector::Connector;
 use crate::stats::ToolStats;
 use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
 use rutter_core::id::ToolName;
 use rutter_core::time::Timestamp;
 use rutter_core::tool::{Category, Failure};
@@ -16,6 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// A server has its own, shorter limit to start in; this one is for those that do not keep it.
 const LIST_TIMEOUT: Duration = Duration::from_secs(65);
@@ -30,10 +33,21 @@ pub(crate) struct Server {
     known: Mutex<Known>,
     changes: watch::Receiver<u64>,
     stats: Mutex<BTreeMap<ToolName, ToolStats>>,
-    /// Held while the server is asked, so that it is asked once however many want to know.
-    asking: tokio::sync::Mutex<()>,
+    /// The question under way, so that the server is asked once however many want to know.
+    asking: Mutex<Option<Asking>>,
+    office: Arc<Office>,
+}
+
+type Asking = Shared<BoxFuture<'static, Result<Arc<Offers>, Failure>>>;
+
+/// What all servers share. Questions run here by themselves: whoever asked may go away or be slow to hear the answer,
+/// and others wait for the same one.
+#[derive(Debug, Default)]
+pub(crate) struct Office {
     /// Counts up whenever the tools of any server change.
-    edition: Arc<AtomicU64>,
+    pub(crate) edition: AtomicU64,
+    pub(crate) questions: TaskTracker,
+    pub(crate) closing: CancellationToken,
 }
 
 #[derive(Default)]
@@ -58,7 +72,7 @@ impl Server {
         connector: Arc<dyn Connector>,
         common: Common,
         limits: &Limits,
-        edition: Arc<AtomicU64>,
+        office: Arc<Office>,
     ) -> Server {
         Server {
             name,
@@ -68,8 +82,8 @@ impl Server {
             breaker: Breaker::new(limits.breaker_failures, limits.breaker_pause),
             known: Mutex::default(),
             stats: Mutex::default(),
-            asking: tokio::sync::Mutex::default(),
-            edition,
+            asking: Mutex::default(),
+            office,
         }
     }
 
@@ -100,23 +114,39 @@ impl Server {
         }
     }
 
-    /// Asks the server, unless somebody else just did.
-    pub(crate) async fn ask(&self, now: Timestamp) -> Result<Arc<Offers>, Failure> {
+    /// What it says now that it offers, to the question that is under way already or to a new one.
+    pub(crate) async fn ask(self: &Arc<Self>, now: Timestamp) -> Result<Arc<Offers>, Failure> {
         let asking = async {
-            let _asking = self.asking.lock().await;
+            let answer = self.asking(now).await?;
             match self.freshness() {
-                Freshness::Fresh(offers) => Ok(offers),
-                _ => self.ask_now().await,
+                // It has changed since the question was put. A third answer would be no better than the second.
+                Freshness::Unknown => self.asking(now).await,
+                Freshness::Fresh(_) | Freshness::Aging(_) => Ok(answer),
             }
         };
-        let late = || {
-            let message =
-                format!("the server did not say within {} s which tools it has", LIST_TIMEOUT.as_secs());
-            Err(Failure::new(Category::Timeout, message))
-        };
-        let answer = tokio::time::timeout(LIST_TIMEOUT, asking).await.unwrap_or_else(|_| late());
-        self.known().failure = answer.as_ref().err().map(|failure| (now, failure.clone()));
-        answer
+        tokio::time::timeout(LIST_TIMEOUT, asking).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    pub(crate) fn asking(self: &Arc<Self>, now: Timestamp) -> Asking {
+        let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(asking) = asking.as_ref().filter(|asking| asking.peek().is_none()) {
+            return asking.clone();
+        }
+        let (server, closing) = (Arc::clone(self), self.office.closing.clone());
+        let question = self.office.questions.spawn(async move {
+            let asking = tokio::time::timeout(LIST_TIMEOUT, server.ask_now());
+            let answer = match closing.run_until_cancelled(asking).await {
+                Some(answer) => answer.unwrap_or_else(|_| Err(late())),
+                None => Err(Failure::new(Category::Cancelled, "the servers are being closed")),
+            };
+            server.known().failure = answer.as_ref().err().map(|failure| (now, failure.clone()));
+            answer
+        });
+        let stopped =
+            |_| Err(Failure::new(Category::Internal, "the question which tools there are was lost"));
+        let question = question.map(move |answer| answer.unwrap_or_else(stopped)).boxed().shared();
+        *asking = Some(question.clone());
+        question
     }
 
     async fn ask_now(&self) -> Result<Arc<Offers>, Failure> {
@@ -135,7 +165,7 @@ impl Server {
         let mut known = self.known();
         known.offers = Some(Arc::clone(&offers));
         (known.change, known.asked) = (change, Some(Instant::now()));
-        self.edition.fetch_add(1, Ordering::Release);
+        self.office.edition.fetch_add(1, Ordering::Release);
         Ok(offers)
     }
 
@@ -146,4 +176,9 @@ impl Server {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn late() -> Failure {
+    let message = format!("the server did not say within {} s which tools it has", LIST_TIMEOUT.as_secs());
+    Failure::new(Category::Timeout, message)
 }

@@ -12,8 +12,7 @@ pub(crate) fn visible(text: &str, bytes_max: usize) -> Cow<'_, str> {
 }
 
 pub(crate) fn has_hidden(text: &str) -> bool {
-    !text.is_ascii() && text.chars().any(is_hidden)
-        || text.bytes().any(|byte| is_hidden(char::from(byte & 127)))
+    text.chars().any(is_hidden)
 }
 
 /// Takes no room, turns the direction of the text around it, or belongs to no script: an agent would read what a

@@ -1,6 +1,7 @@
 //! Values in memory: one that shows nothing and is wiped, one kept for a while, and all that were ever seen.
 
 use rutter_core::redact::Redactor;
+use rutter_core::tool::Failure;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -31,27 +32,34 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// The newest value of one secret.
+/// What was found the last time somebody asked for one secret.
 #[derive(Default)]
-pub(super) struct Kept(Mutex<Option<(Instant, Secret)>>);
+pub(super) struct Kept(Mutex<Option<Found>>);
+
+struct Found {
+    at: Instant,
+    secret: Result<Secret, Failure>,
+}
 
 impl Kept {
-    /// Held while the source is asked, so that many calls at once ask it once.
-    pub(super) async fn get_or<E>(
+    /// Held while the source is asked, so that many calls at once ask it once. Those who waited meanwhile hear of a
+    /// failure too; whoever comes later asks again.
+    pub(super) async fn get_or(
         &self,
         span: Duration,
-        look_up: impl Future<Output = Result<Secret, E>>,
-    ) -> Result<Secret, E> {
+        look_up: impl Future<Output = Result<Secret, Failure>>,
+    ) -> Result<Secret, Failure> {
+        let came = Instant::now();
         let mut kept = self.0.lock().await;
-        if let Some((since, secret)) = &*kept
-            && since.elapsed() < span
+        if let Some(Found { at, secret }) = &*kept
+            && if secret.is_ok() { at.elapsed() < span } else { *at >= came }
         {
-            return Ok(secret.clone());
+            return secret.clone();
         }
         *kept = None;
-        let secret = look_up.await?;
-        *kept = Some((Instant::now(), secret.clone()));
-        Ok(secret)
+        let secret = look_up.await;
+        *kept = Some(Found { at: Instant::now(), secret: secret.clone() });
+        secret
     }
 }
 

@@ -14,13 +14,19 @@ pub(super) struct Idle {
     tools: ToolCatalog,
     result: Arc<Value>,
     redactor: Redactor,
+    hangs: bool,
 }
 
 impl Idle {
     pub(super) fn new() -> Idle {
         let tools = json!({ "tools": [{ "name": "bench.idle", "safety": "once" }] });
         let tools = ToolCatalog::from_json(&tools).expect("the catalogue is ours");
-        Idle { tools, result: Arc::new(json!({ "ok": true })), redactor: Redactor::standard() }
+        Idle { tools, result: Arc::new(json!({ "ok": true })), redactor: Redactor::standard(), hangs: false }
+    }
+
+    /// One that takes calls and never answers.
+    pub(super) fn that_hangs() -> Idle {
+        Idle { hangs: true, ..Idle::new() }
     }
 }
 
@@ -39,8 +45,13 @@ impl Tools for Idle {
     }
 
     fn call(&self, _call: Call, _berth: Berth) -> Reply<'_, Return> {
-        let result = Arc::clone(&self.result);
-        Box::pin(async move { Return::Outcome(Outcome::Done { result, cost_micros: 0 }) })
+        let (result, hangs) = (Arc::clone(&self.result), self.hangs);
+        Box::pin(async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            Return::Outcome(Outcome::Done { result, cost_micros: 0 })
+        })
     }
 
     fn cancel(&self, _call: &CallId) {}

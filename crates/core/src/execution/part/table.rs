@@ -1,11 +1,12 @@
 //! The one table of how a part's states change.
 
-use super::{Attempt, Part, PartState, Probing};
+use super::{Attempt, Inquiry, Part, PartState, Probing, Sent};
 use crate::journal::event::{Answer, Event, LateAnswer, Side, Then};
 use crate::mutation::Mutation;
 use crate::plan::Driver;
 use crate::time::Timestamp;
 use crate::tool::{Category, Failure};
+use std::sync::Arc;
 
 /// The table: which event may follow which state, and where it leads. Everything else is an error, never a guess.
 pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<PartState, &'static str> {
@@ -56,24 +57,21 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
             S::Asking { side, .. } | S::Approved { side, .. } => again(part, *side, at),
             other => return not_asked(other),
         },
-        E::AttemptStarted { side: Side::Probe, attempt, by, deadline, .. } => match &part.state {
+        E::AttemptStarted { side: Side::Probe, .. } => match &part.state {
             S::InDoubt { side, attempt: doubted, probing: Probing::NotYet | Probing::BackingOff { .. } } => {
-                let number = *attempt;
-                let probe =
-                    Attempt { side: Side::Probe, number, by: *by, started_at: at, deadline: *deadline };
-                S::InDoubt { side: *side, attempt: *doubted, probing: Probing::Running(probe) }
+                let probing = begun(at, event).map(Probing::Running).ok_or("was not begun")?;
+                S::InDoubt { side: *side, attempt: *doubted, probing }
             }
             other => return not_in_doubt(other),
         },
-        E::AttemptStarted { side, attempt, by, deadline, .. } => {
+        E::AttemptStarted { side, attempt, by, .. } => {
             if *attempt != part.attempts_of(*side) + 1 {
                 return Err("has another number of attempts behind it");
             }
             if *side == Side::Undo && part.effect.is_none() {
                 return Err("has nothing to undo");
             }
-            let attempt =
-                Attempt { side: *side, number: *attempt, by: *by, started_at: at, deadline: *deadline };
+            let attempt = begun(at, event).ok_or("was not begun")?;
             match &part.state {
                 S::Pending if *side == Side::Do => S::Running(attempt),
                 S::Approved { side: approved, .. } if approved == side => S::Running(attempt),
@@ -98,6 +96,20 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
                 | S::Compensated { .. }
                 | S::CompensationFailed { .. } => return Err("cannot be started from here"),
             }
+        }
+        E::AttemptAccepted { side, attempt, ticket, .. } => told(part, *side, *attempt, |running| {
+            let is_first = running.ticket.is_none();
+            running.ticket = Some(ticket.as_str().into());
+            is_first.then_some(()).ok_or("has a ticket already")
+        })?,
+        E::ToolAsked { side, attempt, message, schema, .. } => told(part, *side, *attempt, |running| {
+            let is_free = running.inquiry.is_none();
+            let (message, schema) = (message.clone(), schema.clone());
+            running.inquiry = Some(Arc::new(Inquiry { message, schema }));
+            is_free.then_some(()).ok_or("waits for an answer already")
+        })?,
+        E::ToolAnswered { side, attempt, .. } => {
+            told(part, *side, *attempt, |running| running.inquiry.take().map(|_| ()).ok_or("asks nothing"))?
         }
         E::AttemptSucceeded { side: Side::Probe, attempt, result, .. } => {
             let (side, doubted) = running_probe(part, *attempt)?;
@@ -276,6 +288,45 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
         | E::LedgerRestored { .. } => return Err("is not what this event is about"),
     };
     Ok(next)
+}
+
+/// The attempt an event begins.
+fn begun(at: Timestamp, event: &Event) -> Option<Attempt> {
+    let Event::AttemptStarted { side, attempt, by, tool, definition, key, parameters, deadline, .. } = event
+    else {
+        return None;
+    };
+    let (tool, parameters) = (tool.clone(), parameters.clone());
+    let sent = Arc::new(Sent { tool, definition: *definition, key: *key, parameters });
+    Some(Attempt {
+        side: *side,
+        number: *attempt,
+        by: *by,
+        started_at: at,
+        deadline: *deadline,
+        sent,
+        ticket: None,
+        inquiry: None,
+    })
+}
+
+/// The same state with more known of an attempt that Rutter makes.
+fn told(
+    part: &Part,
+    side: Side,
+    number: u32,
+    learn: impl FnOnce(&mut Attempt) -> Result<(), &'static str>,
+) -> Result<PartState, &'static str> {
+    let mut state = part.state.clone();
+    match &mut state {
+        PartState::Running(attempt) | PartState::InDoubt { probing: Probing::Running(attempt), .. }
+            if (attempt.side, attempt.number, attempt.by) == (side, number, Driver::Server) =>
+        {
+            learn(attempt)?;
+        }
+        _ => return Err("is not running this attempt"),
+    }
+    Ok(state)
 }
 
 /// Where a closed attempt leads.

@@ -44,6 +44,16 @@ impl<P> Event<P> {
                 parameters: f(parameters)?,
                 deadline,
             },
+            Event::AttemptAccepted { part, side, attempt, ticket } => {
+                Event::AttemptAccepted { part, side, attempt, ticket }
+            }
+            Event::ToolAsked { part, side, attempt, message, schema } => {
+                Event::ToolAsked { part, side, attempt, message, schema: f(schema)? }
+            }
+            Event::ToolAnswered { part, side, attempt, answer, reason } => {
+                let answer = answer.map(&mut *f).transpose()?;
+                Event::ToolAnswered { part, side, attempt, answer, reason }
+            }
             Event::AttemptSucceeded { part, side, attempt, result, cost_micros } => {
                 Event::AttemptSucceeded { part, side, attempt, result: f(result)?, cost_micros }
             }

@@ -45,6 +45,7 @@ fn a_table_that_would_mislead_is_refused() {
         ("url = 'http://a'\nargs = ['b']", "go with `command`"),
         ("url = 'file:///etc/passwd'", "expected http or https"),
         ("url = 'http://a'\nheaders = { A = \"b\\nc\" }", "cannot be sent"),
+        ("url = 'http://a'\nheaders = { Accept = 'b' }", "belongs to the protocol"),
         ("command = ' '", "`command` is empty"),
         ("command = 'a'\nenv = { 'A=B' = 'c' }", "cannot be the name of a variable"),
         ("command = 'a'\n[servers.one.tools.b]\nhiden = true", "unknown field `hiden`"),

@@ -1,7 +1,7 @@
 //! Works on a store until it is killed, and tells on stdout what it asks and what it is answered, line by line.
 //!
-//! `torture DIRECTORY SEED THREADS` works for ever; `torture DIRECTORY SEED die N` kills itself at the n-th operation
-//! of the disk, or ends when there are fewer.
+//! `disk-torture DIRECTORY SEED THREADS` works for ever; `disk-torture DIRECTORY SEED die N` kills itself at the n-th
+//! operation of the disk, or ends when there are fewer.
 
 use rutter_core::port::Error;
 use rutter_core::time::Timestamp;

@@ -1,0 +1,125 @@
+//! What reaches an execution, turned into what it decides: answers of tools, what they say meanwhile, letters.
+
+use super::{Drive, Stop};
+use crate::fleet::{Report, Said};
+use crate::flight::Landed;
+use crate::signal::Signal;
+use rutter_core::actor::Actor;
+use rutter_core::execution::input::{Input, Refusal};
+use rutter_core::id::PartId;
+use rutter_core::journal::event::Side;
+use rutter_core::plan::schema::Schema;
+use rutter_core::port::journal::Letter;
+use rutter_core::port::tools::{Elicitation, Return};
+use rutter_core::tool::{Category, Failure, Outcome};
+
+impl Drive {
+    pub(super) fn land(&mut self, landed: Landed) -> Result<(), Stop> {
+        let Landed { part, side, attempt, tool, returned } = landed;
+        self.aloft.retain(|call| (&call.part, call.side, call.attempt) != (&part, side, attempt));
+        self.asked.remove(&(part.clone(), attempt));
+        let outcome = match returned {
+            Return::Outcome(outcome) => self.fitting(&part, side, outcome),
+            Return::Drifted { found } => {
+                self.decide(&Actor::rutter(), Input::ReportDrift { tool: tool.clone(), found })?.ok();
+                let message =
+                    format!("{tool} is no longer the tool the plan was checked with; nothing was sent");
+                Outcome::NotDone(Failure::new(Category::Unavailable, message))
+            }
+        };
+        let input = Input::Returned { part, side, attempt, outcome };
+        if let Err(refusal) = self.decide(&Actor::rutter(), input)? {
+            tracing::warn!(execution = %self.execution.identity().execution, "an answer was refused: {refusal}");
+        }
+        Ok(())
+    }
+
+    /// A tool says something in the middle of its call.
+    pub(super) fn hear(&mut self, report: Report) -> Result<(), Stop> {
+        let Report { part, side, attempt, said } = report;
+        let refused = match said {
+            Said::Accepted { ticket, recorded } => {
+                let input = Input::Accepted { part, side, attempt, ticket };
+                let refused = self.decide(&Actor::rutter(), input)?.err();
+                self.pending.recorded.push(recorded);
+                refused
+            }
+            Said::Asked { question: Elicitation { message, schema }, answer } => {
+                let asked = (part.clone(), attempt);
+                let input = Input::ToolAsks { part, side, attempt, message, schema };
+                let refused = self.decide(&Actor::rutter(), input)?.err();
+                if refused.is_none() {
+                    self.asked.insert(asked, answer);
+                }
+                refused
+            }
+        };
+        if let Some(refusal) = refused {
+            tracing::warn!(execution = %self.execution.identity().execution, "a tool was not heard: {refusal}");
+        }
+        Ok(())
+    }
+
+    /// A result that is not what the plan says it must be is no result; that something was done stays possible.
+    fn fitting(&mut self, part: &PartId, side: Side, outcome: Outcome) -> Outcome {
+        let (Outcome::Done { result, .. }, Side::Do | Side::Fallback) = (&outcome, side) else {
+            return outcome;
+        };
+        let plan = self.execution.plan();
+        let Some(step) = plan.find(part.step.as_str()).map(|at| &plan.steps[at]) else { return outcome };
+        let Some(wanted) = &step.output else { return outcome };
+        let schema = self.schemas.entry(step.id.clone()).or_insert_with(|| Schema::compile(wanted).ok());
+        // One that no longer compiles was checked when the plan was; it cannot refuse anything.
+        let violation = schema.as_ref().and_then(|schema| schema.validate(result).into_iter().next());
+        match violation {
+            None => outcome,
+            Some(violation) => {
+                let message =
+                    format!("the tool answered, but result{}: {}", violation.pointer, violation.message);
+                Outcome::Maybe(Failure::new(Category::Protocol, message))
+            }
+        }
+    }
+
+    pub(super) async fn read(&mut self, letter: Letter) -> Result<(), Stop> {
+        if !self.seen.insert(letter.number) {
+            return Ok(());
+        }
+        let decided = match self.input_of(&letter.bytes).await {
+            Ok(input) => {
+                let answered = match &input {
+                    Input::AnswerTool { part, attempt, answer, .. } => {
+                        Some((part.clone(), *attempt, answer.as_deref().cloned()))
+                    }
+                    _ => None,
+                };
+                let decided = self.decide(&letter.actor, input)?;
+                self.pending.answered.extend(answered.filter(|_| decided.is_ok()));
+                decided
+            }
+            Err(refusal) => Err(refusal),
+        };
+        self.pending.consumed.push(letter.number);
+        self.pending.replies.push((letter.number, decided));
+        Ok(())
+    }
+
+    async fn input_of(&self, bytes: &[u8]) -> Result<Input, Refusal> {
+        let unreadable = |why: String| Refusal::new("execution.unreadable", why);
+        let signal: Signal = serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
+        let plan = match &signal {
+            Signal::Replan { plan, revision, .. } => {
+                let tenant = &self.execution.identity().tenant;
+                let saved = self.shared.query.plan(tenant, plan, Some(*revision)).await;
+                let saved = saved.map_err(|error| unreadable(error.to_string()))?;
+                Some(
+                    saved
+                        .ok_or_else(|| unreadable(format!("there is no plan {plan} revision {revision}")))?
+                        .plan,
+                )
+            }
+            _ => None,
+        };
+        signal.into_input(plan).ok_or_else(|| unreadable("the new plan is missing".to_owned()))
+    }
+}

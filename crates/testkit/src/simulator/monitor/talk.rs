@@ -1,0 +1,103 @@
+//! The promises about what tools say while they are called: tickets, and questions of their own.
+
+use rutter_core::actor::Party;
+use rutter_core::execution::input::ToolCall;
+use rutter_core::id::PartId;
+use rutter_core::journal::event::{Event, Record, Side};
+use rutter_core::plan::Plan;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which calls may be made, and how; which questions are open, and whose they are to answer.
+#[derive(Clone, Debug, Default)]
+pub struct Talk {
+    /// Attempts under way, with whether the call itself was made.
+    running: BTreeMap<PartId, (Side, u32, bool)>,
+    tickets: BTreeMap<PartId, String>,
+    asking: BTreeSet<PartId>,
+}
+
+impl Talk {
+    /// A call is about to be made: anew only once, and never where a ticket was given.
+    pub fn called(&mut self, call: &ToolCall) -> Result<(), String> {
+        let part = &call.part;
+        let Some((_, _, made)) = self
+            .running
+            .get_mut(part)
+            .filter(|(side, attempt, _)| (*side, *attempt) == (call.side, call.attempt))
+        else {
+            return Err(format!("attempt {} of {part} was called without being on record", call.attempt));
+        };
+        match (self.tickets.get(part), call.ticket.as_deref()) {
+            (None, None) if !*made => {
+                *made = true;
+                Ok(())
+            }
+            (Some(given), Some(used)) if given == used => Ok(()),
+            (Some(_), None) => Err(format!("{part} was called again without its ticket")),
+            (given, used) => Err(format!("{part} was called again, with ticket {used:?} for {given:?}")),
+        }
+    }
+
+    /// After a crash every call with a ticket goes on.
+    pub fn gone_on_with(&self, calls: &[ToolCall]) -> Result<(), String> {
+        let is_called = |part: &PartId| calls.iter().any(|call| call.part == *part);
+        match self.tickets.keys().find(|part| !is_called(part)) {
+            Some(part) => Err(format!("nobody asks any more about {part}, which has a ticket")),
+            None => Ok(()),
+        }
+    }
+
+    pub fn observe(&mut self, record: &Record, plan: &Plan) -> Result<(), String> {
+        match &record.event {
+            Event::AttemptStarted { part, side, attempt, .. } => {
+                self.close(part);
+                self.running.insert(part.clone(), (*side, *attempt, false));
+            }
+            Event::AttemptAccepted { part, ticket, .. } => {
+                if !self.running.contains_key(part) {
+                    return Err(format!("{part} got a ticket and is not running"));
+                }
+                if self.tickets.insert(part.clone(), ticket.clone()).is_some() {
+                    return Err(format!("{part} got a second ticket"));
+                }
+            }
+            Event::ToolAsked { part, .. } => {
+                if !self.running.contains_key(part) || !self.asking.insert(part.clone()) {
+                    return Err(format!("the tool of {part} asks while it is not called, or twice at once"));
+                }
+            }
+            Event::ToolAnswered { part, answer, .. } => {
+                if !self.asking.remove(part) {
+                    return Err(format!("the tool of {part} was answered and did not ask"));
+                }
+                let step = plan.find(part.step.as_str()).map(|step| &plan.steps[step]);
+                let approved = step.is_some_and(|step| step.approval.is_some());
+                if approved && record.actor.party == Party::Agent {
+                    return Err(format!("an agent answered the tool of {part}, which needs approval"));
+                }
+                let fits = |answer: &rutter_core::journal::payload::Payload| {
+                    answer.value().is_some_and(|answer| answer["port"].is_u64())
+                };
+                if answer.as_ref().is_some_and(|answer| !fits(answer)) {
+                    return Err(format!("the tool of {part} was answered what it did not ask for"));
+                }
+            }
+            Event::AttemptLost { part, .. } if self.tickets.contains_key(part) => {
+                return Err(format!("{part} was given up as lost although it has a ticket"));
+            }
+            Event::AttemptSucceeded { part, .. }
+            | Event::AttemptFailed { part, .. }
+            | Event::AttemptLost { part, .. }
+            | Event::DoubtSettled { part, .. } => self.close(part),
+            Event::Killed { .. } => *self = Talk::default(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, part: &PartId) {
+        self.running.remove(part);
+        self.tickets.remove(part);
+        self.asking.remove(part);
+    }
+}

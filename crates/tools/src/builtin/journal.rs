@@ -1,0 +1,180 @@
+//! `journal`: what Rutter itself has on record, of the tenant that asks.
+
+use super::moment;
+use super::offer::{Effect, Offer, invalid, limit, not_done, read, served, unknown};
+use crate::connector::{Request, Served};
+use rutter_core::execution::view::Status;
+use rutter_core::id::{ExecutionId, PlanId, TenantId};
+use rutter_core::journal::payload::Payload;
+use rutter_core::port::error::{Error, React};
+use rutter_core::port::query::{
+    EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, Page, Query, SavedPlan,
+};
+use rutter_core::port::tools::Reply;
+use rutter_core::tool::{Category, Outcome};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+pub(super) struct Reader {
+    query: Arc<dyn Query>,
+}
+
+impl Reader {
+    pub fn new(query: Arc<dyn Query>) -> Reader {
+        Reader { query }
+    }
+
+    async fn executions(&self, tenant: &TenantId, asked: Executions) -> Result<Value, Outcome> {
+        let parse = |status: String| {
+            let known = || Status::ALL.map(Status::as_str).join(", ");
+            Status::parse(&status)
+                .ok_or_else(|| invalid(format!("no status is called {status:?}; there are {}", known())))
+        };
+        let statuses = asked.status.map(parse).transpose()?.into_iter().collect();
+        let filter = ExecutionFilter { statuses, ..ExecutionFilter::default() };
+        let page = Page::first(limit(asked.limit)?);
+        let listing = self.query.executions(tenant, filter, page).await.map_err(failed)?;
+        let executions: Vec<Value> = listing.items.iter().map(execution).collect();
+        Ok(json!({ "executions": executions, "more": listing.next.is_some() }))
+    }
+
+    async fn entries(&self, tenant: &TenantId, asked: Entries) -> Result<Value, Outcome> {
+        let filter =
+            EntryFilter { execution: Some(ExecutionId::new(&asked.execution)), ..EntryFilter::default() };
+        let page = Page::first(limit(asked.limit)?);
+        let listing = self.query.entries(tenant, filter, page).await.map_err(failed)?;
+        let entries: Vec<Value> = listing.items.into_iter().map(entry).collect();
+        Ok(json!({ "entries": entries, "more": listing.next.is_some() }))
+    }
+
+    async fn plan(&self, tenant: &TenantId, asked: PlanAsked) -> Result<Value, Outcome> {
+        let id = PlanId::new(&asked.id);
+        let found = self.query.plan(tenant, &id, None).await.map_err(failed)?;
+        found
+            .map(|saved| plan(&saved))
+            .ok_or_else(|| not_done(Category::NotFound, format!("there is no plan {id}")))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Executions {
+    status: Option<String>,
+    limit: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entries {
+    execution: String,
+    limit: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlanAsked {
+    id: String,
+}
+
+impl Offer for Reader {
+    fn tools(&self) -> Vec<Served> {
+        let limit = json!({ "type": "integer", "minimum": 1, "maximum": 100, "default": 10 });
+        let more = json!({ "type": "boolean", "description": "whether there are more than these" });
+        vec![
+            served(
+                "executions",
+                "Lists executions of plans, newest first. Use it to find out what was done, what is under way and what \
+                 waits for somebody.",
+                Effect::None,
+                json!({ "status": { "type": "string", "enum": Status::ALL.map(Status::as_str) }, "limit": limit }),
+                &[],
+                json!({ "executions": { "type": "array", "items": { "type": "object" } }, "more": more }),
+            ),
+            served(
+                "entries",
+                "Reads the journal of one execution from its beginning: what happened, when, and by whom.",
+                Effect::None,
+                json!({ "execution": { "type": "string", "description": "its id, exec_…" }, "limit": limit }),
+                &["execution"],
+                json!({ "entries": { "type": "array", "items": { "type": "object" } }, "more": more }),
+            ),
+            served(
+                "plan",
+                "Reads the newest revision of a saved plan. Use it before repeating or changing what was planned earlier.",
+                Effect::None,
+                json!({ "id": { "type": "string", "description": "plan_…" } }),
+                &["id"],
+                json!({
+                    "id": { "type": "string" },
+                    "revision": { "type": "integer" },
+                    "name": { "type": "string" },
+                    "goal": { "type": "string" },
+                    "source": { "type": "string", "description": "the plan as it was written" },
+                }),
+            ),
+        ]
+    }
+
+    fn call(&self, request: Request) -> Reply<'_, Result<Value, Outcome>> {
+        Box::pin(async move {
+            let tenant = &request.id.identity.tenant;
+            match request.tool.as_str() {
+                "executions" => self.executions(tenant, read(&request.parameters)?).await,
+                "entries" => self.entries(tenant, read(&request.parameters)?).await,
+                "plan" => self.plan(tenant, read(&request.parameters)?).await,
+                other => Err(unknown(other)),
+            }
+        })
+    }
+}
+
+fn execution(summary: &ExecutionSummary) -> Value {
+    json!({
+        "id": summary.id,
+        "plan": summary.plan,
+        "name": summary.name,
+        "status": summary.row.status,
+        "revision": summary.row.revision,
+        "steps": summary.row.total,
+        "steps_settled": summary.row.settled,
+        "questions": summary.row.questions,
+        "opened_at": moment::write(summary.row.opened_at),
+        "last_at": moment::write(summary.row.last_at),
+        "entries": summary.entries,
+    })
+}
+
+fn entry(summary: EntrySummary) -> Value {
+    let (kind, at, actor) =
+        (summary.record.event.kind(), moment::write(summary.record.at), summary.record.actor.to_string());
+    let shown = |payload: Payload| {
+        Ok::<Value, Infallible>(payload.value().map_or(json!({ "erased": true }), |value| (**value).clone()))
+    };
+    let Ok(event) = summary.record.event.try_map(&mut { shown });
+    json!({ "seq": summary.seq, "at": at, "actor": actor, "kind": kind, "event": event, "hash": summary.hash })
+}
+
+fn plan(saved: &SavedPlan) -> Value {
+    let summary = &saved.summary;
+    json!({
+        "id": summary.id,
+        "revision": summary.revision,
+        "name": summary.name,
+        "goal": summary.goal,
+        "tags": summary.tags,
+        "saved_at": moment::write(summary.saved_at),
+        "source": String::from_utf8_lossy(&saved.plan.source),
+    })
+}
+
+/// Reading has no effect, so a failure to read never leaves anything open.
+fn failed(error: Error) -> Outcome {
+    let category = match error.react() {
+        React::Refuse => Category::InvalidInput,
+        React::Retry | React::Reload => Category::Unavailable,
+        React::Stop => Category::Internal,
+    };
+    not_done(category, error.to_string())
+}
