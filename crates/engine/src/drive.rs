@@ -15,7 +15,7 @@ use crate::logbook::Logbook;
 use rutter_core::actor::Actor;
 use rutter_core::execution::input::{Decision, Input, ToolCall};
 use rutter_core::execution::view::Status;
-use rutter_core::execution::{Execution, IllegalEvent, decide};
+use rutter_core::execution::{Execution, IllegalEvent, Phase, decide};
 use rutter_core::id::{PartId, StepId, ToolName};
 use rutter_core::journal::event::Record;
 use rutter_core::plan::schema::Schema;
@@ -138,7 +138,7 @@ impl Drive {
             self.hold(reason)?;
         }
         self.decide(&Actor::rutter(), Input::Recovered)?.ok();
-        if *self.execution.phase() == rutter_core::execution::Phase::Pending {
+        if *self.execution.phase() == Phase::Pending {
             self.decide(&Actor::rutter(), Input::Start)?.ok();
         }
         for letter in letters {

@@ -24,7 +24,7 @@ use rutter_core::journal::chain::Chain;
 use rutter_core::plan::Driver;
 use rutter_core::port;
 use rutter_core::port::journal::{Journal, Letter, NewLetter, Opened, Opening, Posted, Request};
-use rutter_core::port::query::{ExecutionSummary, Query};
+use rutter_core::port::query::{ExecutionFilter, ExecutionSummary, Page, Query};
 use rutter_core::port::tools::Tools;
 use rutter_core::time::{Millis, Timestamp};
 use serde_json::Value;
@@ -198,13 +198,13 @@ impl Engine {
             Opened::New { lease } => {
                 let live = Live::Recorded { first: 1, records: records.into(), status: execution.status() };
                 shared.tell(Happening { identity: identity.clone(), live });
-                match (lease, shared.fleet.enter(&identity)) {
-                    (Some(lease), Some(mail)) => {
+                match lease.and_then(|lease| Some((lease, shared.fleet.enter(&identity)?))) {
+                    Some((lease, mail)) => {
                         let logbook = Logbook { journal: Arc::clone(&shared.journal), lease, chain };
                         let drive = Drive::new(Arc::clone(shared), execution, logbook, mail, line);
                         shared.loops.spawn_on(drive.begin(begun), &shared.runtime);
                     }
-                    _ => {
+                    None => {
                         shared.backlog.fetch_add(1, Ordering::Relaxed);
                         shared.nudge.notify_one();
                     }
@@ -303,6 +303,16 @@ impl Engine {
             Ok(status) => status.map(Some),
             Err(_) => Ok(None),
         }
+    }
+
+    /// The newest executions that fit, as many as fit on a page.
+    pub async fn executions(
+        &self,
+        tenant: &TenantId,
+        filter: ExecutionFilter,
+    ) -> Result<Vec<ExecutionSummary>, Error> {
+        let page = Page::first(rutter_core::limits::PAGE_MAX);
+        Ok(self.shared.query.executions(tenant, filter, page).await?.items)
     }
 
     async fn summary(&self, identity: &Identity) -> Result<ExecutionSummary, Error> {

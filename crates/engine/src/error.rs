@@ -29,8 +29,15 @@ pub enum Error {
 }
 
 /// Codes of the engine's own, for the documentation to be compared with.
-pub const CODES: &[&str] =
-    &["engine.plan", "engine.secret", "engine.busy", "engine.closing", "engine.undecided", "engine.broken"];
+pub const CODES: &[&str] = &[
+    "engine.plan",
+    "engine.secret",
+    "engine.busy",
+    "engine.closing",
+    "engine.undecided",
+    "engine.broken",
+    "engine.unreadable",
+];
 
 impl Error {
     /// Stable and documented in docs/errors.md.

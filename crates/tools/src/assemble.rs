@@ -3,6 +3,7 @@
 use crate::builtin::{Builtins, Setting};
 use crate::child::{Children, Launcher, Roster};
 use crate::command::{CommandServer, Surroundings};
+use crate::config::mcp::Reach;
 use crate::config::{Common, Config};
 use crate::guard::SystemResolver;
 use crate::http::HttpServer;
@@ -70,7 +71,9 @@ pub fn assemble(config: &Config, world: World) -> Result<Tooling, Error> {
 
     let environment = world.environment.iter().map(|(name, value)| (name.into(), value.into()));
     let launcher = process::Launcher::new(environment, Arc::clone(&roster) as _, Arc::new(|command| command));
+    let launcher = launcher.with_secrets(Arc::clone(&vault));
     for (name, server) in config.servers.iter().filter(|(_, server)| !server.disabled) {
+        know_credentials(&vault, name, &server.reach);
         let connector = Arc::new(McpServer::new(name, server, launcher.clone()));
         entrants.push(Entrant { name: name.clone(), connector, common: server.common.clone() });
     }
@@ -121,6 +124,23 @@ pub fn assemble(config: &Config, world: World) -> Result<Tooling, Error> {
     let registry = Registry::new(entrants, &config.limits, vault, world.clock);
     let registry = Arc::new(registry.map_err(|error| Error(vec![error.to_string()]))?);
     Ok(Tooling { registry, builtins })
+}
+
+/// Other programs' lists have credentials in plain text. What is called like one is kept out of records.
+fn know_credentials(vault: &Vault, server: &str, reach: &Reach) {
+    const TELLING: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSW", "AUTH", "CREDENTIAL"];
+    let texts = match reach {
+        Reach::Child(child) => &child.env,
+        Reach::Http(http) => &http.headers,
+    };
+    for (name, text) in texts {
+        let upper = name.to_ascii_uppercase();
+        if !text.contains("${secret:") && TELLING.iter().any(|word| upper.contains(word)) {
+            // `Bearer abc`: the scheme is no secret.
+            let value = text.rsplit(' ').next().unwrap_or(text);
+            vault.know(&format!("{server}_{name}"), value);
+        }
+    }
 }
 
 impl process::Roster for Roster {

@@ -44,6 +44,14 @@ impl Vault {
         self.secrets.contains_key(name)
     }
 
+    /// A value that was written into the settings themselves, so that it is not repeated anywhere else.
+    pub fn know(&self, name: &str, value: &str) {
+        if value.trim().chars().count() >= SECRET_CHARS_MIN {
+            let secret = Secret::new(value.trim().to_owned());
+            self.seen.lock().unwrap_or_else(PoisonError::into_inner).add(name, &secret);
+        }
+    }
+
     /// Replaces every `${secret:name}`. What is put in is not looked into again.
     pub async fn fill_text(&self, text: &str) -> Result<Secret, Failure> {
         let names = names_in(text).map_err(|message| Failure::new(Category::InvalidInput, message))?;

@@ -11,8 +11,6 @@ fn stage() -> Stage {
     stage.server("shipping", Kind::Http, &["book", "cancel"]);
     stage.server("mail", Kind::Command, &["send"]);
     stage.tool("payments.find", json!({ "kind": "find", "of": "charge" }));
-    // The carrier's word: a 503 of theirs comes before anything is booked.
-    stage.extra.insert("shipping.book".to_owned(), "outcome = { 503 = \"not_done unavailable\" }".to_owned());
     stage
 }
 
@@ -30,6 +28,8 @@ const INPUTS: [&str; 8] = [
 #[test]
 fn an_order_that_cannot_be_shipped_is_taken_back_in_order() {
     let mut stage = stage();
+    // The carrier's word: a 503 of theirs comes before anything is booked.
+    stage.extra.insert("shipping.book".to_owned(), "outcome = { 503 = \"not_done unavailable\" }".to_owned());
     stage.faults("shipping.book", json!([503])).open();
     let plan = example("order.yaml");
 
@@ -70,5 +70,34 @@ fn an_order_that_goes_well_is_mailed_once() {
     let tracking = stage.lines("effect", "shipping.book")[0]["result"]["tracking"].clone();
     let mail = &stage.lines("effect", "mail.send")[0]["arguments"];
     assert!(text(&mail["text"]).contains(text(&tracking)), "{mail}");
+    stage.verify(&execution);
+}
+
+#[test]
+fn a_carrier_whose_refusals_prove_nothing_is_asked_about_before_money_goes_back() {
+    let mut stage = stage();
+    stage.faults("shipping.book", json!([503])).open();
+    let plan = example("order.yaml");
+    let run = stage.rutter(&[&["run", plan.to_str().unwrap(), "--json"], &INPUTS[..]].concat());
+    let execution = run.execution();
+    let stuck = stage.rutter(&["exec", "approve", &execution, "--step", "charge", "--json"]);
+    let stuck = stuck.ended(3, "waiting");
+    assert_eq!(stage.lines("call", "shipping.book").len(), 3);
+    assert_eq!(text(&questions(&stuck, "compensation")[0]["part"]), "ship", "nobody knows what to cancel");
+    assert_eq!(stage.effects(), ["inventory.reserve", "payments.charge"], "what depends on it comes first");
+
+    let resolve = [
+        "exec",
+        "resolve",
+        &execution,
+        "--step",
+        "ship",
+        "--evidence",
+        "the carrier has no parcel",
+        "--json",
+    ];
+    stage.rutter(&resolve).ended(1, "compensated");
+    let done = ["inventory.reserve", "payments.charge", "payments.refund", "inventory.release"];
+    assert_eq!(stage.effects(), done);
     stage.verify(&execution);
 }

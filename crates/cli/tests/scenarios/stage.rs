@@ -171,6 +171,12 @@ impl Stage {
         whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
+    /// How many lines of a kind there are; cheap enough to ask again and again.
+    pub fn count(&self, kind: &str) -> usize {
+        let text = fs::read_to_string(self.path("log")).unwrap_or_default();
+        text.lines().filter(|line| line.starts_with(&format!("{{\"{kind}\": "))).count()
+    }
+
     /// Which tools took effect, in order.
     pub fn effects(&self) -> Vec<String> {
         let named = |line: &Value| Some(format!("{}.{}", line["server"].as_str()?, line["effect"].as_str()?));

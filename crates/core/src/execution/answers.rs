@@ -6,7 +6,7 @@ use super::part::{PartState, Probing};
 use super::{Execution, Phase};
 use crate::hash::Hash;
 use crate::id::PartId;
-use crate::journal::event::{DoubtSource, Event, LateAnswer, Side, Then};
+use crate::journal::event::{DoubtSource, EndedAs, Event, LateAnswer, Side, Then};
 use crate::journal::payload::Payload;
 use crate::limits;
 use crate::mutation::Mutation;
@@ -282,8 +282,9 @@ impl Execution {
     pub fn is_unwanted(&self, part: &PartId, side: Side, attempt: u32) -> bool {
         let running = self.part(part).and_then(|part| part.running());
         let running = running.is_some_and(|running| (running.side, running.number) == (side, attempt));
-        let stopping =
-            matches!(self.phase, Phase::Draining { .. }) && matches!(side, Side::Do | Side::Fallback);
+        // Siblings of a failed step come to their end: what they answer is needed to undo them.
+        let stopping = matches!(self.phase, Phase::Draining { outcome: EndedAs::Cancelled, .. })
+            && matches!(side, Side::Do | Side::Fallback);
         !running || stopping
     }
 

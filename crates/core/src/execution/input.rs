@@ -255,7 +255,6 @@ pub const CODES: &[&str] = &[
     "execution.replan_limit",
     "execution.driver",
     "execution.unknown_tool",
-    "execution.unreadable",
     "execution.text_too_long",
     "execution.too_large",
     "execution.inputs",

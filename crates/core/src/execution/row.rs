@@ -1,7 +1,7 @@
 //! What a store keeps about an execution beside its journal, so that it can be listed and found when due.
 
-use super::Execution;
 use super::view::Status;
+use super::{Execution, Phase};
 use crate::hash::Hash;
 use crate::plan::Driver;
 use crate::time::Timestamp;
@@ -30,8 +30,10 @@ impl Execution {
     pub fn row(&self) -> Row {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         // What runs, and what could begin, cannot wait for a timer when nobody is there to see it through.
-        let at_once =
-            !self.agenda.running.is_empty() || !self.agenda.to_judge.is_empty() || self.wants_room();
+        let at_once = self.phase == Phase::Pending
+            || !self.agenda.running.is_empty()
+            || !self.agenda.to_judge.is_empty()
+            || self.wants_room();
         Row {
             status: self.status(),
             driver: self.driver,

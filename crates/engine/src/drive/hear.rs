@@ -105,7 +105,7 @@ impl Drive {
     }
 
     async fn input_of(&self, bytes: &[u8]) -> Result<Input, Refusal> {
-        let unreadable = |why: String| Refusal::new("execution.unreadable", why);
+        let unreadable = |why: String| Refusal::new("engine.unreadable", why);
         let signal: Signal = serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
         let plan = match &signal {
             Signal::Replan { plan, revision, .. } => {

@@ -20,10 +20,11 @@ use rutter_engine::{Clock, Engine, Error, Options, Signal, Start};
 use rutter_store::Store;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 /// What the tools do.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +33,10 @@ pub struct Script {
     pub hang: Vec<&'static str>,
     /// Answer when released.
     pub hold: Vec<&'static str>,
+    /// The same for every call, not only the first.
+    pub hold_all: Vec<&'static str>,
+    /// Answer when cancelled, and say that it was done.
+    pub hang_until_cancelled: Vec<&'static str>,
     pub fail: Vec<&'static str>,
     pub fail_once: Vec<&'static str>,
     /// Give a ticket, then never answer.
@@ -134,6 +139,49 @@ impl Deck {
         self.tools.tickets.notified().await;
     }
 
+    pub fn cancelled(&self) -> u32 {
+        self.tools.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// The tool is another one from now on.
+    pub fn change(&self, tool: &str) {
+        let mut catalog = self.tools.catalog.lock().unwrap();
+        let changed = catalog.tools.get_mut(tool).unwrap();
+        Arc::make_mut(changed).definition = Hash::of(&[b"another"]);
+    }
+
+    pub fn release_all(&self) {
+        self.tools.open.add_permits(1_000);
+    }
+
+    /// Waits past states that are only passing.
+    pub async fn wait_for(&self, identity: &Identity, status: Status) -> Status {
+        for _ in 0..1_000 {
+            let found = self.engine.view(identity).await.unwrap().status;
+            if found == status {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        self.engine.view(identity).await.unwrap().status
+    }
+
+    pub async fn until_settled(&self, identity: &Identity, steps: usize) {
+        for _ in 0..1_000 {
+            if self.engine.view(identity).await.unwrap().settled >= steps {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the steps did not come to rest");
+    }
+
+    /// Everything that was written, as it lies there.
+    pub fn bytes_on_disk(&self) -> Vec<u8> {
+        let files = std::fs::read_dir(self.directory.path()).unwrap();
+        files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap_or_default()).collect()
+    }
+
     pub fn release(&self) {
         self.tools.held.notify_waiters();
     }
@@ -170,7 +218,10 @@ async fn begin(
         counts: Arc::clone(counts),
         held: Notify::new(),
         tickets: Notify::new(),
-        catalog: catalog(),
+        cancels: Notify::new(),
+        cancelled: AtomicU32::new(0),
+        open: Semaphore::new(0),
+        catalog: Mutex::new(catalog()),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let engine = {
@@ -218,17 +269,20 @@ pub struct Counting {
     held: Notify,
     /// Rung when a ticket is on record.
     tickets: Notify,
-    catalog: ToolCatalog,
+    cancels: Notify,
+    cancelled: AtomicU32,
+    open: Semaphore,
+    catalog: Mutex<ToolCatalog>,
 }
 
 impl Tools for Counting {
     fn catalog(&self, _servers: Servers) -> Reply<'_, Catalog> {
-        let tools = self.catalog.clone();
+        let tools = self.catalog.lock().unwrap().clone();
         Box::pin(async move { Catalog { tools, absent: Vec::new() } })
     }
 
     fn definition(&self, tool: &ToolName) -> Option<Hash> {
-        self.catalog.tools.get(tool).map(|tool| tool.definition)
+        self.catalog.lock().unwrap().tools.get(tool).map(|tool| tool.definition)
     }
 
     fn admit(&self, _tool: &ToolName, _applicant: &Arc<dyn Applicant>) -> Admission {
@@ -257,6 +311,12 @@ impl Tools for Counting {
             if does(&self.script.hang) || does(&self.script.ticket) {
                 std::future::pending::<()>().await;
             }
+            if does(&self.script.hang_until_cancelled) {
+                self.cancels.notified().await;
+            }
+            if does(&self.script.hold_all) {
+                self.open.acquire().await.unwrap().forget();
+            }
             if does(&self.script.hold) && self.calls(call.tool.as_str()) == 1 {
                 held.await;
             }
@@ -269,7 +329,10 @@ impl Tools for Counting {
         })
     }
 
-    fn cancel(&self, _call: &CallId) {}
+    fn cancel(&self, _call: &CallId) {
+        self.cancelled.fetch_add(1, Ordering::Relaxed);
+        self.cancels.notify_one();
+    }
 
     fn redactor(&self) -> Redactor {
         Redactor::standard()

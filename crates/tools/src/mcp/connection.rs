@@ -88,7 +88,9 @@ impl Connection {
     ) -> Result<Connection, (Ended, Next)> {
         let (calls, wire) = (Arc::new(Calls::default()), Arc::new(Wire::default()));
         let listener = Listener { calls: calls.clone(), wire: wire.clone(), changes: recipe.changes.clone() };
-        let (greeted, process) = match &recipe.reach {
+        let reach = recipe.launcher.filled(&recipe.reach).await;
+        let reach = reach.map_err(|failure| (Ended::now(failure), Next::Stop))?;
+        let (greeted, process) = match &reach {
             Reach::Child(child) => {
                 let (process, stdin, stdout) = recipe.launcher.start(child).map_err(|error| {
                     let message = format!("could not start `{}`: {error}", child.command);

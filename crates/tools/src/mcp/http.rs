@@ -28,6 +28,8 @@ pub(super) fn transport(
 ) -> Result<StreamableHttpClientTransport<Client>, Failure> {
     let requests = reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(10))
+        // What is sent goes where it is configured to go, whatever the environment says.
+        .no_proxy()
         // An idle connection may have been closed by the server, and whether a call on it was read nobody can tell.
         .pool_max_idle_per_host(0)
         // A call must not be made at an address nobody configured.

@@ -1,7 +1,9 @@
 //! Child processes: how one is started, what it says on stderr, and how it ends together with what it started itself.
 
-use crate::config::mcp::Child;
+use crate::config::mcp::{Child, Reach};
+use crate::secret::Vault;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rutter_core::tool::Failure;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
@@ -31,6 +33,7 @@ pub struct Launcher {
     inherited: Vec<(OsString, OsString)>,
     roster: Arc<dyn Roster>,
     wrap: Wrap,
+    vault: Option<Arc<Vault>>,
 }
 
 /// All that a child gets of our own environment.
@@ -43,7 +46,26 @@ impl Launcher {
         wrap: Wrap,
     ) -> Launcher {
         let keep = |(name, _): &(OsString, OsString)| INHERITED.iter().any(|kept| name == kept);
-        Launcher { inherited: environment.into_iter().filter(keep).collect(), roster, wrap }
+        Launcher { inherited: environment.into_iter().filter(keep).collect(), roster, wrap, vault: None }
+    }
+
+    /// Fills `${secret:name}` into variables and headers whenever a server is started or reached.
+    pub fn with_secrets(self, vault: Arc<Vault>) -> Launcher {
+        Launcher { vault: Some(vault), ..self }
+    }
+
+    /// The same way to a server, with its secrets.
+    pub(super) async fn filled(&self, reach: &Reach) -> Result<Reach, Failure> {
+        let Some(vault) = &self.vault else { return Ok(reach.clone()) };
+        let mut reach = reach.clone();
+        let texts = match &mut reach {
+            Reach::Child(child) => &mut child.env,
+            Reach::Http(http) => &mut http.headers,
+        };
+        for text in texts.values_mut() {
+            *text = vault.fill_text(text).await?.text().to_owned();
+        }
+        Ok(reach)
     }
 
     pub(super) fn start(&self, child: &Child) -> io::Result<(Process, ChildStdin, ChildStdout)> {
