@@ -1,0 +1,113 @@
+//! Documents say what the program does: their commands are run with it, and their settings are those it knows.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
+
+#[path = "documents/console.rs"]
+mod console;
+#[path = "documents/settings.rs"]
+mod settings;
+#[path = "documents/stage.rs"]
+mod stage;
+
+use console::{Command, commands};
+use settings::{documented, known};
+use stage::Stage;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn the_readme_carries_out_its_plan_as_it_says() {
+    Stage::new().play(&commands(&read("README.md"), "## Carry out a plan"));
+}
+
+#[test]
+fn the_worked_example_of_running_plans_goes_as_it_says() {
+    let commands = commands(&read("docs/running.md"), "## Worked example");
+    let told = commands.iter().filter(|command| !command.output.is_empty()).count();
+    assert!(told >= 5, "only {told} commands say what they answer");
+    Stage::new().play(&commands);
+}
+
+#[test]
+fn every_setting_is_documented_and_every_documented_setting_is_known() {
+    let text = read("docs/tools.md");
+    let common = documented(&text, "### Settings of single tools");
+    for (heading, settings, shares) in [
+        ("### `[servers.NAME]`", "[servers.a]\ncommand = 'x'\nno_such_key = 1", false),
+        (
+            "### Settings of single tools",
+            "[servers.a]\ncommand = 'x'\n[servers.a.tools.b]\nno_such_key = 1",
+            false,
+        ),
+        ("### `[http.NAME]`", "[http.a]\nno_such_key = 1", false),
+        ("### `[http.NAME.tools.TOOL]`", "[http.a.tools.b]\nno_such_key = 1", true),
+        ("### `[commands.NAME]`", "[commands.a]\nno_such_key = 1", false),
+        ("### `[commands.NAME.tools.TOOL]`", "[commands.a.tools.b]\nno_such_key = 1", true),
+        ("### `[secrets]`", "[secrets]\na = { no_such_key = 1 }", false),
+        ("### `[limits]`", "[limits]\nno_such_key = 1", false),
+        ("### `[notify.NAME]`", "[notify.a]\nno_such_key = 1", false),
+    ] {
+        let documented = documented(&text, heading);
+        assert_eq!(documented, known(settings), "{heading} in docs/tools.md");
+        assert!(!shares || documented.is_superset(&common), "{heading} has all that every tool has");
+    }
+}
+
+#[test]
+fn every_table_of_settings_has_a_section() {
+    let text = read("docs/tools.md");
+    let beside: BTreeSet<String> = ["dir", "retention"].map(str::to_owned).into();
+    let tables = &known("no_such_key = 1") - &beside;
+    assert!(tables.len() >= 6, "{tables:?}");
+    for table in tables {
+        let section = [format!("### `[{table}]`"), format!("### `[{table}.NAME]`")];
+        assert!(
+            section.iter().any(|heading| text.contains(heading)),
+            "docs/tools.md has no section for {table}"
+        );
+    }
+}
+
+#[test]
+fn defaults_are_those_of_the_program() {
+    let text = read("docs/tools.md");
+    let limits = rutter_tools::config::Limits::default();
+    for (key, default) in [
+        ("calls", limits.calls.to_string()),
+        ("calls_per_tenant", limits.calls_per_tenant.to_string()),
+        ("calls_per_server", limits.calls_per_server.to_string()),
+        ("breaker_failures", limits.breaker_failures.to_string()),
+        ("breaker_pause", limits.breaker_pause.to_string()),
+    ] {
+        assert!(text.contains(&format!("| `{key}` | `{default}` |")), "{key} is {default} by default");
+    }
+    let tool = rutter_tools::config::command::Tool::default();
+    for (key, default) in [
+        ("timeout", tool.timeout.to_string()),
+        ("memory_mib", tool.memory_mib.to_string()),
+        ("cpu_seconds", tool.cpu_seconds.to_string()),
+        ("processes", tool.processes.to_string()),
+        ("files", tool.files.to_string()),
+        ("output_kib", tool.output_kib.to_string()),
+    ] {
+        assert!(text.contains(&format!("| `{key}` | `{default}` |")), "{key} is {default} by default");
+    }
+}
+
+#[test]
+fn console_blocks_are_read() {
+    let text = "## A\n```console\n$ x\n```\n## B\n```console\n$ one # exit code 3\nout\n\nmore\n$ two\n```\n## C\n$ no\n";
+    let found = commands(text, "## B");
+    let expected =
+        Command { line: "one".to_owned(), code: 3, output: vec!["out".into(), "".into(), "more".into()] };
+    assert_eq!(found, [expected, Command { line: "two".to_owned(), code: 0, output: Vec::new() }]);
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(document: &str) -> String {
+    fs::read_to_string(repository().join(document)).unwrap()
+}
