@@ -30,6 +30,7 @@ fn rutter(directory: &Path, words: &[&str]) -> Command {
 }
 
 /// A process that carries the slow plan out, and the execution once it is on record.
+#[allow(clippy::zombie_processes, reason = "whoever gets it waits for it")]
 fn under_way() -> (TempDir, Child, String) {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("rutter.toml"), SETTINGS).unwrap();
