@@ -19,6 +19,11 @@ tidy:
 simulate seeds="100000":
     cargo run --release -p rutter-testkit --bin simulate -- --seeds {{ seeds }}
 
+# Kill the program again and again, and see whether it keeps its promises
+torture kills="1000" seed="1":
+    cargo build -p rutter
+    cargo run -p rutter-testkit --bin torture -- --kills {{ kills }} --seed {{ seed }}
+
 # What the core costs in time and memory
 bench:
     cargo bench -p rutter-core

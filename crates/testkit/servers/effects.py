@@ -11,7 +11,8 @@ Kinds: "once" (each call has an effect), "keyed" (one effect per key), "idempote
 "versioned" (one record per id; refused unless the version is the current one), "find" (looks up an effect by key, no
 effect), "look" (answers "after" once there is an effect of the tool "of", "before" until then), "read" (no effect).
 Faults are taken one per call, in order; the last one stays unless it is null. The state that tools need is the log
-itself, so it survives any restart. Only the standard library is used.
+itself, so it survives any restart. With "ends": true the end of every call is logged too, before its answer leaves. Only
+the standard library is used.
 
 What a tool answers is made up from its "output" schema if it has one, otherwise it is an id; "gives" adds to that, and
 "{n}" in its texts is the number of the effect. "refuses": {"id": ["7"]} is a permanent error for these arguments.
@@ -78,6 +79,16 @@ class World:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def begin(self, tool, arguments, fault, life=None):
+        """Notes a call, and says by what it is known."""
+        call = f"{os.getpid()}-{time.monotonic_ns()}"
+        self.note({"call": tool, "arguments": arguments, "fault": fault, "id": call, "life": life})
+        return call
+
+    def end(self, call):
+        if self.settings().get("ends"):
+            self.note({"end": call})
 
     def fault(self, tool):
         """The next fault of a tool; how many were taken is counted in a file beside the log."""
@@ -203,17 +214,19 @@ def stdio(world):
         params = message["params"]
         tool, arguments = params["name"], params.get("arguments") or {}
         fault = world.fault(tool)
-        world.note({"call": tool, "arguments": arguments, "fault": fault})
+        begun = world.begin(tool, arguments, fault)
         if fault == "hang_before":
             time.sleep(3600)
         if fault == "die_before":
             os._exit(1)
         if fault == "fail":
+            world.end(begun)
             return send({"id": message["id"], "result": {"isError": True, "content": [{"type": "text", "text": f"{tool} said no"}]}})
         if fault == "hang_until_cancelled":
             cancelled[message["id"]].wait(3600)
             return world.note({"cancelled": tool, "arguments": arguments})
         if isinstance(fault, int):
+            world.end(begun)
             return send({"id": message["id"], "error": {"code": fault, "message": f"{tool} was refused"}})
         try:
             result = world.perform(tool, arguments, None)
@@ -225,6 +238,7 @@ def stdio(world):
             os._exit(1)
         if fault == "commit_then_hang":
             time.sleep(3600)
+        world.end(begun)
         send({"id": message["id"], "result": {
             "content": [{"type": "text", "text": json.dumps(result)}], "structuredContent": result, "isError": False}})
 
@@ -260,7 +274,7 @@ def serve_http(world, port_file, port):
             tool = self.path.strip("/").split("/")[-1]
             arguments = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
             fault = world.fault(tool)
-            world.note({"call": tool, "arguments": arguments, "fault": fault})
+            begun = world.begin(tool, arguments, fault, self.headers.get("X-Life"))
             if fault == "hang_before":
                 time.sleep(3600)
             if fault == "drop_before":
@@ -269,9 +283,11 @@ def serve_http(world, port_file, port):
                 select.select([self.connection], [], [], 3600)
                 return world.note({"closed": tool, "arguments": arguments})
             if isinstance(fault, int):
+                world.end(begun)
                 return self.answer(fault, {"error": f"{tool} was refused"})
             if isinstance(fault, str) and fault.startswith("retry_after:"):
                 _, status, seconds = fault.split(":")
+                world.end(begun)
                 return self.answer(int(status), {"error": "later"}, {"Retry-After": seconds})
             try:
                 result = world.perform(tool, arguments, self.headers.get("Idempotency-Key"))
@@ -283,6 +299,7 @@ def serve_http(world, port_file, port):
                 return self.drop()
             if fault == "commit_then_hang":
                 time.sleep(3600)
+            world.end(begun)
             self.answer(200, result)
 
         def answer(self, status, body, headers=None):
@@ -313,13 +330,14 @@ def serve_http(world, port_file, port):
 def command(world, tool):
     arguments = json.loads(sys.stdin.read() or "{}")
     fault = world.fault(tool)
-    world.note({"call": tool, "arguments": arguments, "fault": fault})
+    begun = world.begin(tool, arguments, fault)
     if fault == "hang_before":
         time.sleep(3600)
     if fault == "hang_until_cancelled":
         signal.signal(signal.SIGTERM, lambda *_: (world.note({"terminated": tool, "arguments": arguments}), os._exit(143)))
         time.sleep(3600)
     if isinstance(fault, int):
+        world.end(begun)
         sys.exit(fault)
     try:
         result = world.perform(tool, arguments, os.environ.get("RUTTER_KEY"))
@@ -331,6 +349,7 @@ def command(world, tool):
         time.sleep(3600)
     if fault in ("commit_then_drop", "commit_then_kill"):
         os.kill(os.getpid(), 9)
+    world.end(begun)
     print(json.dumps(result))
 
 

@@ -20,6 +20,12 @@ use rutter_core::port::Error;
 use rutter_engine::control::Control;
 use serde_json::Value;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a process may have the database without being there to be asked: while it starts, and while it ends.
+const UNREACHABLE_MAX: Duration = Duration::from_secs(45);
+const POLL: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(command: &ExecCommand, terminal: &Terminal) -> anyhow::Result<Exit> {
     let (args, what) = read(command)?;
@@ -32,20 +38,20 @@ pub(crate) fn run(command: &ExecCommand, terminal: &Terminal) -> anyhow::Result<
         reason: args.reason.clone(),
         key: args.key.clone(),
     };
-    let archive = store::archive(&args.store)?;
-    archive.receipt(&sent.identity(), None)?;
-    match helm::on_runtime(here(args, sent.clone(), terminal)) {
-        Err(error) if matches!(error.downcast_ref(), Some(Error::Locked { .. })) => {
-            let answer = helm::ask(&config.directory, &sent)?;
-            if answer["ok"] != true {
-                return Err(refused(&answer).into());
-            }
-            match args.no_wait {
-                true => said(args, terminal),
-                false => watch::beside(archive, &sent.identity(), false, args.store.json, terminal),
-            }
+    store::archive(&args.store)?.receipt(&sent.identity(), None)?;
+    let until = Instant::now() + UNREACHABLE_MAX;
+    loop {
+        let error = match helm::on_runtime(here(args, sent.clone(), terminal)) {
+            Err(error) if matches!(error.downcast_ref(), Some(Error::Locked { .. })) => error,
+            here => return here,
+        };
+        match helm::ask(&config.directory, &sent)? {
+            Some(answer) if answer["ok"] != true => return Err(refused(&answer).into()),
+            Some(_) if args.no_wait => return said(args, terminal),
+            Some(_) => return watch::follow(&args.store, &args.tools, &sent.identity(), false, terminal),
+            None if Instant::now() < until => thread::sleep(POLL),
+            None => return Err(error),
         }
-        here => here,
     }
 }
 

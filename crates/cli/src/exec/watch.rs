@@ -2,7 +2,8 @@
 
 use super::show;
 use crate::Exit;
-use crate::args::run::WatchArgs;
+use crate::args::StoreArgs;
+use crate::args::run::{ToolArgs, WatchArgs};
 use crate::helm::{self, Helm};
 use crate::progress::Progress;
 use crate::run::conclude;
@@ -12,56 +13,64 @@ use rutter_core::execution::view::Status;
 use rutter_core::execution::{Execution, Identity};
 use rutter_core::id::ExecutionId;
 use rutter_core::port::Error;
-use rutter_store::Archive;
 use std::thread;
 use std::time::Duration;
 
 /// How often the journal of another process's execution is read.
 const POLL: Duration = Duration::from_millis(500);
+/// How long it is followed by its journal before somebody looks whether that process is still there.
+const POLLS: u32 = 4;
 
 pub(crate) fn run(args: &WatchArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     let identity = Identity { tenant: args.tenant.id(), execution: ExecutionId::new(&args.execution) };
-    let archive = store::archive(&args.store)?;
-    archive.receipt(&identity, None)?;
-    let mut progress = Progress::new(terminal, args.store.json && !terminal.is_watched);
-    let here = helm::on_runtime(async {
-        let helm = Helm::open(&args.store, &args.tools).await?;
-        let happenings = helm.engine.listen();
-        let ended = helm.follow(&identity, happenings, args.wait, &mut progress).await;
-        let exit = match ended {
-            Ok(()) => conclude(&helm, &identity, args.store.json, terminal).await,
-            Err(error) => Err(error),
-        };
-        helm.close().await;
-        exit
-    });
-    match here {
-        Err(error) if matches!(error.downcast_ref(), Some(Error::Locked { .. })) => {
-            beside(archive, &identity, args.wait, args.store.json, terminal)
+    store::archive(&args.store)?.receipt(&identity, None)?;
+    follow(&args.store, &args.tools, &identity, args.wait, terminal)
+}
+
+/// Follows what another process does, by its journal, for as long as there is one; otherwise carries on itself.
+pub(super) fn follow(
+    store: &StoreArgs,
+    tools: &ToolArgs,
+    identity: &Identity,
+    stays: bool,
+    terminal: &Terminal,
+) -> anyhow::Result<Exit> {
+    let mut progress = Progress::new(terminal, store.json && !terminal.is_watched);
+    let mut told = 0;
+    loop {
+        match helm::on_runtime(here(store, tools, identity, stays, &mut progress, terminal)) {
+            Err(error) if matches!(error.downcast_ref(), Some(Error::Locked { .. })) => {}
+            here => return here,
         }
-        here => here,
+        let mut archive = store::archive(store)?;
+        for _ in 0..POLLS {
+            let loaded = archive.load(identity)?;
+            loaded.records.iter().skip(told).for_each(|record| progress.tell(record));
+            told = loaded.records.len();
+            let status = Execution::replay(identity.clone(), &loaded.records)?.status();
+            let needs_somebody = matches!(status, Status::Waiting | Status::Paused | Status::Replanning);
+            if status.has_ended() || (needs_somebody && !stays) {
+                return show::tell(&mut archive, identity, store.json, terminal);
+            }
+            thread::sleep(POLL);
+        }
     }
 }
 
-/// Follows what another process does, by its journal.
-pub(super) fn beside(
-    mut archive: Archive,
+async fn here(
+    store: &StoreArgs,
+    tools: &ToolArgs,
     identity: &Identity,
     stays: bool,
-    is_json: bool,
+    progress: &mut Progress,
     terminal: &Terminal,
 ) -> anyhow::Result<Exit> {
-    let mut progress = Progress::new(terminal, is_json && !terminal.is_watched);
-    let mut told = 0;
-    loop {
-        let loaded = archive.load(identity)?;
-        loaded.records.iter().skip(told).for_each(|record| progress.tell(record));
-        told = loaded.records.len();
-        let status = Execution::replay(identity.clone(), &loaded.records)?.status();
-        let needs_somebody = matches!(status, Status::Waiting | Status::Paused | Status::Replanning);
-        if status.has_ended() || (needs_somebody && !stays) {
-            return show::tell(&mut archive, identity, is_json, terminal);
-        }
-        thread::sleep(POLL);
-    }
+    let helm = Helm::open(store, tools).await?;
+    let happenings = helm.engine.listen();
+    let exit = match helm.follow(identity, happenings, stays, progress).await {
+        Ok(()) => conclude(&helm, identity, store.json, terminal).await,
+        Err(error) => Err(error),
+    };
+    helm.close().await;
+    exit
 }

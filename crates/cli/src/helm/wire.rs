@@ -2,11 +2,11 @@
 
 use crate::failure::Failure;
 use crate::helm;
-use anyhow::Context;
 use rutter_core::actor::Actor;
 use rutter_core::execution::Identity;
 use rutter_core::id::{ExecutionId, TenantId};
 use rutter_core::plan::document::Format;
+use rutter_core::port::Error;
 use rutter_engine::Engine;
 use rutter_engine::control::Control;
 use serde::{Deserialize, Serialize};
@@ -67,19 +67,21 @@ impl Sent {
     }
 }
 
-/// Says it to the process that has the database; what that answered, if there is one.
-pub(crate) fn ask(directory: &Path, sent: &Sent) -> anyhow::Result<Value> {
-    let path = directory.join(SOCKET);
-    let stream = UnixStream::connect(&path).with_context(|| {
-        format!("the process that has the database cannot be reached at {}", path.display())
-    })?;
+/// Says it to the process that has the database, and returns its answer. `None` when it does not listen: it is just
+/// starting, coming to its end, or gone.
+pub(crate) fn ask(directory: &Path, sent: &Sent) -> anyhow::Result<Option<Value>> {
+    let Ok(stream) = UnixStream::connect(directory.join(SOCKET)) else { return Ok(None) };
     stream.set_read_timeout(Some(ANSWER_MAX))?;
     let mut line = serde_json::to_vec(sent)?;
     line.push(b'\n');
-    (&stream).write_all(&line)?;
+    // From here on it may have been heard.
+    let unknown = |why: String| Error::Unknown(format!("the process that has the database {why}"));
+    let lost = |error: io::Error| unknown(format!("did not answer: {error}"));
+    (&stream).write_all(&line).map_err(lost)?;
     let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer)?;
-    serde_json::from_str(&answer).context("the process that has the database ended before it answered")
+    BufReader::new(stream).read_line(&mut answer).map_err(lost)?;
+    let answer = serde_json::from_str(&answer).map_err(|_| unknown("ended before it answered".to_owned()))?;
+    Ok(Some(answer))
 }
 
 /// The socket of this process; it goes away with it.

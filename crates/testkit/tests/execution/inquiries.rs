@@ -12,6 +12,9 @@ use rutter_testkit::scene::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// Something done to a scene.
+type Deed = fn(&mut Scene);
+
 const PLAN: &str = "steps:
   - {id: a, tool: t.once, timeout: 60s, compensation: {tool: t.undo_once}}
   - {id: b, tool: t.once, depends_on: [a]}";
@@ -184,7 +187,7 @@ fn a_question_that_is_not_open_has_no_answer() {
 /// However an attempt ends, its question ends with it.
 #[test]
 fn an_attempt_that_ends_closes_its_question() {
-    let ends: [(&str, fn(&mut Scene)); 6] = [
+    let ends: [(&str, Deed); 6] = [
         ("answered", |scene| scene.returns("a", done(json!({})))),
         ("failed", |scene| scene.returns("a", fails(Unavailable))),
         ("lost its answer", |scene| scene.returns("a", maybe(Timeout))),
@@ -241,7 +244,7 @@ fn an_execution_waits_only_if_nothing_else_moves() {
 
 #[test]
 fn a_question_outlives_pause_cancel_replan_and_hand_over() {
-    let steps: [(&str, fn(&mut Scene)); 4] = [
+    let steps: [(&str, Deed); 4] = [
         ("paused", Scene::pause),
         ("cancelled", |scene| scene.cancel(None)),
         ("replanned", |scene| scene.replan(PLAN)),

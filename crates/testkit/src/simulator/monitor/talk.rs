@@ -62,7 +62,8 @@ impl Talk {
                 }
             }
             Event::ToolAsked { part, .. } => {
-                if !self.running.contains_key(part) || !self.asking.insert(part.clone()) {
+                let is_first = self.asking.insert(part.clone());
+                if !self.running.contains_key(part) || !is_first {
                     return Err(format!("the tool of {part} asks while it is not called, or twice at once"));
                 }
             }
