@@ -20,7 +20,7 @@ use rutter_core::id::{PartId, StepId, ToolName};
 use rutter_core::journal::event::Record;
 use rutter_core::plan::schema::Schema;
 use rutter_core::port;
-use rutter_core::port::journal::Letter;
+use rutter_core::port::journal::{Lease, Letter};
 use rutter_core::port::tools::{Applicant, Berth, CallId};
 use rutter_core::time::Timestamp;
 use serde_json::Value;
@@ -118,19 +118,19 @@ impl Drive {
     /// Carries the execution on until it has nothing to do here.
     ///
     /// `begun` is what its opening decided: on record already, and to be acted upon.
-    pub(crate) async fn begin(mut self, begun: Pending) {
+    pub(crate) async fn begin(mut self, begun: Pending) -> Option<Lease> {
         self.act(begun.calls, begun.granted);
         let ended = self.sail().await;
-        self.end(ended).await;
+        self.end(ended).await
     }
 
     /// Takes up an execution that somebody else has left.
-    pub(crate) async fn resume(mut self, letters: Vec<Letter>) {
+    pub(crate) async fn resume(mut self, letters: Vec<Letter>) -> Option<Lease> {
         let ended = match self.recover(letters).await {
             Ok(()) => self.sail().await,
             Err(stop) => Err(stop),
         };
-        self.end(ended).await;
+        self.end(ended).await
     }
 
     async fn recover(&mut self, letters: Vec<Letter>) -> Result<(), Stop> {
@@ -364,7 +364,8 @@ impl Drive {
             && self.execution.wake_at().is_none_or(|when| when > soon)
     }
 
-    async fn end(self, ended: Result<(), Stop>) {
+    /// Lets go of it. What is still ours although this loop cannot go on is given back, to be read and carried on.
+    async fn end(self, ended: Result<(), Stop>) -> Option<Lease> {
         let identity = self.execution.identity().clone();
         self.shared.fleet.remove(&identity);
         match ended {
@@ -377,12 +378,16 @@ impl Drive {
             }
             Err(Stop::Store(error)) => {
                 tracing::warn!(execution = %identity.execution, error.code = error.code(), "{error}");
+                if !matches!(error, port::Error::Fenced { .. }) {
+                    return Some(self.logbook.lease);
+                }
             }
             Err(Stop::Broken(illegal)) => {
                 tracing::error!(execution = %identity.execution, "{illegal}");
                 self.shared.broken(identity, illegal.to_string());
             }
         }
+        None
     }
 }
 

@@ -217,7 +217,9 @@ impl Engine {
                     Some((lease, mail)) => {
                         let logbook = Logbook { journal: Arc::clone(&shared.journal), lease, chain };
                         let drive = Drive::new(Arc::clone(shared), execution, logbook, mail, line);
-                        shared.loops.spawn_on(drive.begin(begun), &shared.runtime);
+                        let keeping = Arc::clone(shared);
+                        let driving = async move { worker::keep(keeping, drive.begin(begun).await).await };
+                        shared.loops.spawn_on(driving, &shared.runtime);
                     }
                     None => {
                         shared.backlog.fetch_add(1, Ordering::Relaxed);

@@ -63,5 +63,7 @@ pub(crate) const HAPPENINGS_MAX: usize = 4_096;
 pub(crate) const DECISION_MAX: Millis = Millis::seconds(10);
 /// Executions taken up in one request to the store.
 pub(crate) const CLAIM_MAX: u32 = 256;
+/// After a failure of the store that left open what is on record.
+pub(crate) const TAKE_UP_AGAIN: Millis = Millis::seconds(1);
 /// Between two tries to write what could not be written.
 pub(crate) const WRITE_AGAIN: Millis = Millis(200);

@@ -3,7 +3,7 @@
 use crate::drive::{Drive, Line};
 use crate::engine::Shared;
 use crate::logbook::Logbook;
-use crate::options::CLAIM_MAX;
+use crate::options::{CLAIM_MAX, TAKE_UP_AGAIN};
 use rutter_core::execution::Execution;
 use rutter_core::journal::chain::Chain;
 use rutter_core::port::Error;
@@ -79,19 +79,37 @@ async fn claim(shared: &Arc<Shared>) -> Result<usize, Error> {
     Ok(taken)
 }
 
-/// Reads an execution back and carries it on.
+/// Carries an execution on until it needs nobody here, and once more when the store failed it.
 async fn take_up(shared: Arc<Shared>, lease: Lease) {
+    let left = take_up_once(&shared, lease).await;
+    keep(shared, left).await;
+}
+
+/// Takes up again what could not be written a moment ago, and is still ours, unless everything ends.
+pub(crate) async fn keep(shared: Arc<Shared>, mut left: Option<Lease>) {
+    while let Some(lease) = left {
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(TAKE_UP_AGAIN.0)) => {}
+            () = shared.closing.cancelled() => return,
+        }
+        left = take_up_once(&shared, lease).await;
+    }
+}
+
+/// Reads an execution back and carries it on.
+async fn take_up_once(shared: &Arc<Shared>, lease: Lease) -> Option<Lease> {
     let identity = lease.identity.clone();
     let Some(mail) = shared.fleet.enter(&identity) else {
         tracing::error!(execution = %identity.execution, "it was given out although it is driven here");
-        return;
+        return None;
     };
     let loaded = match shared.journal.load(&identity).await {
         Ok(loaded) => loaded,
         Err(error) => {
             tracing::error!(execution = %identity.execution, error.code = error.code(), "{error}");
             shared.broken(identity.clone(), error.to_string());
-            return shared.fleet.remove(&identity);
+            shared.fleet.remove(&identity);
+            return None;
         }
     };
     match Execution::replay(identity.clone(), &loaded.records) {
@@ -99,12 +117,13 @@ async fn take_up(shared: Arc<Shared>, lease: Lease) {
             let chain = Chain::resume(identity.tenant, identity.execution, loaded.head);
             let logbook = Logbook { journal: Arc::clone(&shared.journal), lease, chain };
             let line = Line::of(&execution);
-            Drive::new(shared, execution, logbook, mail, line).resume(loaded.letters).await;
+            Drive::new(Arc::clone(shared), execution, logbook, mail, line).resume(loaded.letters).await
         }
         Err(illegal) => {
             tracing::error!(execution = %identity.execution, "{illegal}");
             shared.broken(identity.clone(), illegal.to_string());
             shared.fleet.remove(&identity);
+            None
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A store, an engine and counting tools for one test. Shared as a module.
 #![allow(dead_code, clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
+use crate::flaky::Flaky;
 use rutter_core::actor::Actor;
 use rutter_core::execution::Identity;
 use rutter_core::execution::view::Status;
@@ -38,6 +39,8 @@ pub struct Script {
     /// Answer when cancelled, and say that it was done.
     pub hang_until_cancelled: Vec<&'static str>,
     pub fail: Vec<&'static str>,
+    /// So many appends fail, in this way.
+    pub store_fails: Option<(u32, rutter_core::port::Error)>,
     pub fail_once: Vec<&'static str>,
     /// Give a ticket, then never answer.
     pub ticket: Vec<&'static str>,
@@ -213,6 +216,7 @@ async fn begin(
     store.reserve_bytes = 0;
     store.free_bytes_min = 0;
     let store = open(store).await;
+    let store_fails = script.store_fails.clone();
     let tools = Arc::new(Counting {
         script,
         counts: Arc::clone(counts),
@@ -226,7 +230,9 @@ async fn begin(
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let engine = {
         let _entered = runtime.enter();
-        runtime.spawn(Engine::run(store.clone(), store, tools.clone(), clock, options))
+        let (failures, error) = store_fails.unwrap_or((0, rutter_core::port::Error::Closed));
+        let journal = Arc::new(Flaky { journal: store.clone(), failures: failures.into(), error });
+        runtime.spawn(Engine::run(journal, store, tools.clone(), clock, options))
     };
     (engine.await.unwrap().unwrap(), tools, runtime)
 }

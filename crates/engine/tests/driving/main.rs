@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
 mod deck;
+mod flaky;
 mod steering;
 
 use deck::{Deck, Script};

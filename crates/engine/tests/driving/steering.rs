@@ -230,3 +230,22 @@ async fn whoever_stops_waiting_for_a_start_stops_nothing_else() {
     assert_eq!(deck.calls("fake.once") as usize, found.len());
     deck.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_that_fails_is_written_again_or_the_execution_is_read_back() {
+    use rutter_core::port::Error;
+    for (failures, error, once, status) in [
+        // Space comes back: what was answered is written after all.
+        (3, Error::DiskFull("no room".into()), 1, Status::Completed),
+        (1, Error::Unknown("perhaps".into()), 1, Status::Completed),
+        // What came of the call is lost with the loop, so it must not be sent again.
+        (1, Error::Io("a bad sector".into()), 1, Status::Waiting),
+    ] {
+        let script = Script { store_fails: Some((failures, error.clone())), ..Script::default() };
+        let deck = Deck::new(script).await;
+        let execution = deck.start("{ name: one, steps: [{ id: a, tool: fake.once }] }").await;
+        assert_eq!(deck.wait(&execution).await, status, "{error}");
+        assert_eq!(deck.calls("fake.once"), once, "{error}");
+        deck.close().await;
+    }
+}
