@@ -12,6 +12,7 @@ mod failure;
 mod graph;
 mod helm;
 mod journal;
+mod log;
 mod outcome;
 mod outlet;
 mod plan;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         _ => {}
     }
     let args = Args::parse();
+    log::start();
     let terminal = Terminal::from_environment(args.color);
     let is_json = args.command.is_store_json();
     // A panic is our mistake; it ends as an internal error like the others.

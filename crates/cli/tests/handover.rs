@@ -30,11 +30,12 @@ fn rutter(directory: &Path, words: &[&str]) -> Command {
 }
 
 /// A process that carries the slow plan out, and the execution once it is on record.
+#[allow(clippy::zombie_processes, reason = "whoever gets it waits for it")]
 fn under_way() -> (TempDir, Child, String) {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("rutter.toml"), SETTINGS).unwrap();
     fs::write(directory.path().join("plan.yaml"), PLAN).unwrap();
-    let owner = rutter(directory.path(), &["run", "plan.yaml"]).spawn().unwrap();
+    let mut owner = rutter(directory.path(), &["run", "plan.yaml"]).spawn().unwrap();
     let until = Instant::now() + Duration::from_secs(60);
     loop {
         let listed = rutter(directory.path(), &["exec", "list", "--json"]).output().unwrap();
@@ -43,7 +44,11 @@ fn under_way() -> (TempDir, Child, String) {
         if let Some(execution) = told.as_ref().and_then(|told| told["execution_id"].as_str()) {
             return (directory, owner, execution.to_owned());
         }
-        assert!(Instant::now() < until, "nothing was started: {line}");
+        if Instant::now() > until {
+            owner.kill().unwrap();
+            owner.wait().unwrap();
+            panic!("nothing was started: {line}");
+        }
     }
 }
 

@@ -299,6 +299,9 @@ impl Drive {
         for (letter, decided) in replies {
             self.shared.answers.give(letter, decided);
         }
+        if let Some(outcome) = self.execution.outcome() {
+            tracing::info!(execution = %self.execution.identity().execution, outcome = ?outcome, "ended");
+        }
         if !records.is_empty() {
             let live = Live::Recorded { first: head + 1, records: records.into(), status: row.status };
             self.shared.tell(Happening { identity: self.execution.identity().clone(), live });

@@ -128,8 +128,23 @@ impl Engine {
         Ok(Engine { shared, worker: Arc::new(Mutex::new(Some(worker))) })
     }
 
-    /// Begins an execution of a saved plan. It is on record when this returns.
+    /// Begins an execution of a saved plan. It is on record when this returns. Whoever stops waiting for the answer
+    /// stops nothing else.
     pub async fn start(&self, start: Start) -> Result<Started, Error> {
+        let engine = self.clone();
+        self.to_its_end(async move { engine.open(start).await }).await
+    }
+
+    /// Carries something through even if nobody waits for it any more: half of it would leave an execution that is
+    /// held and driven by nobody.
+    async fn to_its_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.shared.runtime.spawn(work).await.unwrap_or(Err(Error::Closing))
+    }
+
+    async fn open(&self, start: Start) -> Result<Started, Error> {
         let shared = &self.shared;
         if shared.closing.is_cancelled() {
             return Err(Error::Closing);
@@ -230,17 +245,12 @@ impl Engine {
             Request { key, digest: Hash::of_fields("rutter/signal/v1", &[execution, &bytes]) }
         });
         let at = shared.clock.now();
-        let new =
-            NewLetter { identity: identity.clone(), request, actor: actor.clone(), at, bytes: bytes.clone() };
-        let number = match shared.journal.post(new).await.map_err(busy)? {
-            Posted::Already => return Ok(()),
-            Posted::New { letter } => letter,
+        let new = NewLetter { identity: identity.clone(), request, actor, at, bytes };
+        let engine = self.clone();
+        let Some(number) = self.to_its_end(async move { engine.post(new).await }).await? else {
+            return Ok(());
         };
         let decided = shared.answers.of(number);
-        let letter = Letter { number, actor, at, bytes };
-        if shared.fleet.deliver(identity, Mail::Letter(letter)).is_err() {
-            shared.nudge.notify_one();
-        }
         match tokio::time::timeout(Duration::from_millis(DECISION_MAX.0), decided).await {
             Ok(Ok(decided)) => Ok(decided?),
             Ok(Err(_)) | Err(_) => {
@@ -248,6 +258,20 @@ impl Engine {
                 Err(self.why_not(identity).unwrap_or(Error::Undecided))
             }
         }
+    }
+
+    /// Puts a letter on record and hands it to whoever drives the execution; `None` when it came before.
+    async fn post(&self, new: NewLetter) -> Result<Option<u64>, Error> {
+        let NewLetter { identity, actor, at, bytes, .. } = new.clone();
+        let number = match self.shared.journal.post(new).await.map_err(busy)? {
+            Posted::Already => return Ok(None),
+            Posted::New { letter } => letter,
+        };
+        let letter = Letter { number, actor, at, bytes };
+        if self.shared.fleet.deliver(&identity, Mail::Letter(letter)).is_err() {
+            self.shared.nudge.notify_one();
+        }
+        Ok(Some(number))
     }
 
     /// Looks at an execution as it is now.

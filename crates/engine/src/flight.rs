@@ -23,6 +23,7 @@ pub(crate) struct Landed {
 
 pub(crate) async fn fly(shared: Arc<Shared>, identity: Identity, call: ToolCall, berth: Berth) -> Landed {
     let now = shared.clock.now();
+    let execution = identity.execution.clone();
     let ToolCall { part, side, attempt, tool, definition, parameters, key, deadline, ticket } = call;
     let returned = match unsent(&shared, deadline.since(now).0) {
         Some(failure) => Return::Outcome(Outcome::NotDone(failure)),
@@ -43,6 +44,14 @@ pub(crate) async fn fly(shared: Arc<Shared>, identity: Identity, call: ToolCall,
             shared.tools.call(call, berth).await
         }
     };
+    let elapsed_ms = shared.clock.now().since(now).0;
+    let outcome = match &returned {
+        Return::Outcome(Outcome::Done { .. }) => "done",
+        Return::Outcome(Outcome::NotDone(_)) => "not done",
+        Return::Outcome(Outcome::Maybe(_)) => "maybe",
+        Return::Drifted { .. } => "drifted",
+    };
+    tracing::info!(%execution, step = %part, attempt, side = ?side, %tool, elapsed_ms, outcome, "attempt");
     Landed { part, side, attempt, tool, returned }
 }
 

@@ -437,6 +437,7 @@ class Case:
         told = {
             "executions": len(self.executions), "entries": sum(kinds.values()), "steps begun": self.begun,
             "steps done": self.done, "calls": sum(map(len, self.seen.values())), "effects": sum(map(len, self.effects.values())),
+            "effects twice": sum(1 for effects in self.effects.values() if len(effects) > 1),
             "lives": sum(1 for note in self.notes if "life" in note),
             "acknowledged": sum(1 for note in self.notes if "acknowledged" in note),
         }

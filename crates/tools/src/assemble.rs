@@ -114,6 +114,11 @@ pub fn assemble(config: &Config, world: World) -> Result<Tooling, Error> {
         Err(error) => return Err(Error(vec![format!("what the built-in tools keep: {error}")])),
     };
     for (name, connector) in builtins.servers() {
+        // A list of servers from elsewhere is taken as it is, and `memory` is a name many have.
+        if entrants.iter().any(|entrant| entrant.name == *name) {
+            tracing::warn!("the server {name:?} of the settings stands in for the built-in one");
+            continue;
+        }
         // They are ours, so what they say of themselves is believed.
         let common = Common { trust: true, ..Common::default() };
         entrants.push(Entrant { name: (*name).to_owned(), connector: Arc::clone(connector), common });

@@ -73,12 +73,6 @@ async fn engine(stage: &Stage, worker: &str) -> (Engine, Arc<Registry>) {
     let settings = fs::read_to_string(stage.path("rutter.toml")).unwrap();
     let config: Config = toml_edit::de::from_str(&settings).unwrap();
     let clock = Clock::system();
-    let world = World {
-        folder: stage.path("data"),
-        launcher: Launcher { program: env!("CARGO_BIN_EXE_rutter").into(), arguments: vec!["launch".into()] },
-        environment: std::env::vars().collect(),
-        clock: Arc::new(move || clock.now()),
-    };
     let store = rutter_store::Options::new(stage.path("data"), Arc::new(move || clock.now()));
     // The process before may still be letting go of it.
     let mut opened = None;
@@ -87,7 +81,14 @@ async fn engine(stage: &Stage, worker: &str) -> (Engine, Arc<Registry>) {
         opened.is_some()
     });
     let store = Arc::new(opened.expect("it was opened a moment ago"));
-    let registry = Arc::new(assemble(&config, world).unwrap());
+    let world = World {
+        folder: stage.path("data"),
+        launcher: Launcher { program: env!("CARGO_BIN_EXE_rutter").into(), arguments: vec!["launch".into()] },
+        environment: std::env::vars().collect(),
+        query: store.clone(),
+        clock: Arc::new(move || clock.now()),
+    };
+    let registry = assemble(&config, world).unwrap().registry;
     let options = Options::new(WorkerId::new(worker));
     let engine = Engine::run(store.clone(), store, registry.clone(), clock, options).await.unwrap();
     (engine, registry)
