@@ -3,6 +3,7 @@
 use super::with_registry;
 use crate::Exit;
 use crate::args::tools::ToolsDoctorArgs;
+use crate::config::Config;
 use crate::table::{Paint, wrapped};
 use crate::terminal::{Terminal, printable};
 use rutter_core::port::tools::{Servers, Tools};
@@ -11,6 +12,7 @@ use rutter_tools::registry::ServerReport;
 use serde_json::json;
 
 pub(crate) fn run(args: &ToolsDoctorArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let config = Config::load_with(args.common.store.dir.as_deref(), &args.common.tools)?;
     let (reports, sandbox) = with_registry(&args.common, async |registry| {
         registry.catalog(Servers::All).await;
         Ok((registry.report(), rutter_tools::child::confine::sandbox()))
@@ -21,7 +23,12 @@ pub(crate) fn run(args: &ToolsDoctorArgs, terminal: &Terminal) -> anyhow::Result
         terminal.answer(&format!("{told}\n"))?;
     } else {
         for report in &reports {
-            terminal.answer(&told(report, terminal))?;
+            let kind = match &report.server {
+                server if config.tools.http.contains_key(server) => "http",
+                server if config.tools.commands.contains_key(server) => "commands",
+                _ => "servers",
+            };
+            terminal.answer(&told(report, kind, terminal))?;
         }
         if reports.is_empty() {
             terminal.answer("no server is named in rutter.toml or with --mcp-config\n")?;
@@ -31,7 +38,7 @@ pub(crate) fn run(args: &ToolsDoctorArgs, terminal: &Terminal) -> anyhow::Result
     Ok(if is_well { Exit::Done } else { Exit::Differs })
 }
 
-fn told(report: &ServerReport, terminal: &Terminal) -> String {
+fn told(report: &ServerReport, kind: &str, terminal: &Terminal) -> String {
     let signs = terminal.signs;
     let mut text = match &report.failure {
         None => format!("{} {}: {} tools\n", Paint::Green.on(signs.done), report.server, report.tools.len()),
@@ -47,9 +54,13 @@ fn told(report: &ServerReport, terminal: &Terminal) -> String {
         .count();
     if unknown > 0 {
         let server = &report.server;
+        let trust = match kind {
+            "servers" => ", or say `trust = true` if you believe what the server says of itself",
+            _ => "",
+        };
         text += &line(&format!(
-            "{unknown} tools count as `once`, because nobody says otherwise: name their safety under \
-             [servers.{server}.tools], or say `trust = true` if you believe what the server says of itself"
+            "{unknown} tools count as `once`, because nobody says otherwise: name their `safety` under \
+             [{kind}.{server}.tools]{trust}"
         ));
     }
     for left_out in &report.left_out {

@@ -117,6 +117,16 @@ impl Execution {
         self.agenda.calling < self.plan.max_parallel as usize || Mutation::IgnorePlaces.is_active()
     }
 
+    /// Whether one more part may begin. One that an agent began out of turn and that now waits for what it needs does not
+    /// hold a place: what it needs could never begin.
+    pub(super) fn has_place(&self) -> bool {
+        let (busy, places) = (self.agenda.busy, self.plan.max_parallel as usize);
+        let out_of_turn = |at: &PartAt| self.steps[at.step()].unmet > 0;
+        let retries = || self.agenda.timer(Timer::Retry).iter().filter(|(_, at)| out_of_turn(at)).count();
+        let approved = || self.agenda.approved.iter().filter(|at| out_of_turn(at)).count();
+        busy < places || busy - retries() - approved() < places
+    }
+
     /// Whether new forward attempts may be made: nothing holds the execution up.
     pub(super) fn may_begin(&self) -> bool {
         let undecided = !self.agenda.held.is_empty() && !Mutation::ContinueWhileHeld.is_active();

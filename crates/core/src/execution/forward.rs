@@ -99,8 +99,7 @@ impl Draft<'_> {
     /// The most urgent part that may begin, if there is a place for it.
     fn next_turn(&self) -> Option<PartAt> {
         let execution = &*self.execution;
-        let places = execution.plan.max_parallel as usize;
-        if execution.agenda.busy >= places && !Mutation::IgnorePlaces.is_active() {
+        if !execution.has_place() && !Mutation::IgnorePlaces.is_active() {
             return None;
         }
         let has_room = |at: &PartAt| !self.full.contains(&execution.plan.steps[at.step()].call.tool);

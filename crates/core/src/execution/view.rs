@@ -210,8 +210,7 @@ impl Execution {
 
     /// Whether a call would be made at once if there were room for one.
     pub fn wants_room(&self) -> bool {
-        let has_place = self.agenda.busy < self.plan.max_parallel as usize;
-        let begins = has_place && self.agenda.ready.iter().any(|turn| self.is_free(turn.part));
+        let begins = self.has_place() && self.agenda.ready.iter().any(|turn| self.is_free(turn.part));
         let in_turn = |at: &PartAt| self.steps[at.step()].unmet == 0 && !self.is_drifted(*at, Side::Do);
         let approved = self.has_line() && self.agenda.approved.iter().any(in_turn);
         let undoing = self.undo.as_ref().is_some_and(|undo| {
