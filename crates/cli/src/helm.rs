@@ -66,6 +66,8 @@ impl Helm {
         stays: bool,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
+        // What was written between the opening and the listening is only in the journal.
+        progress.tell_all(1, &Archive::open(&self.config.directory)?.load(identity)?.records);
         let mut status = self.engine.view(identity).await.map_err(told)?.status;
         let mut interrupted = false;
         loop {
@@ -111,8 +113,8 @@ fn hear(identity: &Identity, happening: Happening, progress: &mut Progress) -> O
         return None;
     }
     match happening.live {
-        Live::Recorded { records, status, .. } => {
-            records.iter().for_each(|record| progress.tell(record));
+        Live::Recorded { first, records, status } => {
+            progress.tell_all(first, &records);
             Some(status)
         }
         Live::Progress { part, progress: how } => {

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Progress {
     terminal: Terminal,
     is_quiet: bool,
+    /// Entries that were told, or were there before anybody listened.
+    told: u64,
     began: BTreeMap<(PartId, &'static str), Timestamp>,
     /// Waits for another attempt, until then.
     pub(crate) backing_off: BTreeMap<PartId, Timestamp>,
@@ -20,10 +22,32 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(terminal: &Terminal, is_quiet: bool) -> Progress {
-        Progress { terminal: *terminal, is_quiet, began: BTreeMap::new(), backing_off: BTreeMap::new() }
+        Progress {
+            terminal: *terminal,
+            is_quiet,
+            told: 0,
+            began: BTreeMap::new(),
+            backing_off: BTreeMap::new(),
+        }
     }
 
-    pub(crate) fn tell(&mut self, record: &Record) {
+    /// Leaves out what is older than this.
+    pub(crate) fn after(mut self, told: u64) -> Progress {
+        self.told = told;
+        self
+    }
+
+    /// Tells entries, of which the first has this number, each only once.
+    pub(crate) fn tell_all(&mut self, first: u64, records: &[Record]) {
+        for (seq, record) in (first..).zip(records) {
+            if seq > self.told {
+                self.told = seq;
+                self.tell(record);
+            }
+        }
+    }
+
+    fn tell(&mut self, record: &Record) {
         let line = self.line(record);
         if let Some(line) = line.filter(|_| !self.is_quiet) {
             self.terminal.progress("");

@@ -188,7 +188,7 @@ impl CommandServer {
         let mut environment = self.environment.clone();
         environment.insert("RUTTER_KEY".to_owned(), key.to_owned());
         let reach = Reach {
-            read: tool.files.paths().chain(&tool.config.read).cloned().collect(),
+            read: tool.template.fixed_paths().into_iter().chain(tool.config.read.iter().cloned()).collect(),
             write: std::iter::once(&self.cwd).chain(&tool.config.write).cloned().collect(),
             network: tool.config.network,
         };
@@ -252,7 +252,7 @@ impl Tool {
         if tool.description.trim().is_empty() {
             return Err("`description` must say what it does, for whoever is to use it".to_owned());
         }
-        let files = Files::new(template.fixed_paths());
+        let files = Files::new(template.program_files());
         Ok(Tool { config: tool.clone(), template, exits, files })
     }
 

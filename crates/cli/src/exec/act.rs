@@ -38,17 +38,20 @@ pub(crate) fn run(command: &ExecCommand, terminal: &Terminal) -> anyhow::Result<
         reason: args.reason.clone(),
         key: args.key.clone(),
     };
-    store::archive(&args.store)?.receipt(&sent.identity(), None)?;
+    // Only what follows from the request is told.
+    let told = store::archive(&args.store)?.receipt(&sent.identity(), None)?.seq;
     let until = Instant::now() + UNREACHABLE_MAX;
     loop {
-        let error = match helm::on_runtime(here(args, sent.clone(), terminal)) {
+        let error = match helm::on_runtime(here(args, sent.clone(), told, terminal)) {
             Err(error) if matches!(error.downcast_ref(), Some(Error::Locked { .. })) => error,
             here => return here,
         };
         match helm::ask(&config.directory, &sent)? {
             Some(answer) if answer["ok"] != true => return Err(refused(&answer).into()),
             Some(_) if args.no_wait => return said(args, terminal),
-            Some(_) => return watch::follow(&args.store, &args.tools, &sent.identity(), false, terminal),
+            Some(_) => {
+                return watch::follow(&args.store, &args.tools, &sent.identity(), false, told, terminal);
+            }
             None if Instant::now() < until => thread::sleep(POLL),
             None => return Err(error),
         }
@@ -56,7 +59,7 @@ pub(crate) fn run(command: &ExecCommand, terminal: &Terminal) -> anyhow::Result<
 }
 
 /// Asks it here, and carries the execution on.
-async fn here(args: &ActArgs, sent: Sent, terminal: &Terminal) -> anyhow::Result<Exit> {
+async fn here(args: &ActArgs, sent: Sent, told: u64, terminal: &Terminal) -> anyhow::Result<Exit> {
     let helm = Helm::open(&args.store, &args.tools).await?;
     let identity = sent.identity();
     let happenings = helm.engine.listen();
@@ -64,7 +67,8 @@ async fn here(args: &ActArgs, sent: Sent, terminal: &Terminal) -> anyhow::Result
         Err(error) => Err(helm::told(error)),
         Ok(()) if args.no_wait => said(args, terminal),
         Ok(()) => {
-            let mut progress = Progress::new(terminal, args.store.json && !terminal.is_watched);
+            let progress = Progress::new(terminal, args.store.json && !terminal.is_watched);
+            let mut progress = progress.after(told);
             match helm.follow(&identity, happenings, false, &mut progress).await {
                 Ok(()) => conclude(&helm, &identity, args.store.json, terminal).await,
                 Err(error) => Err(error),

@@ -24,19 +24,20 @@ const POLLS: u32 = 4;
 pub(crate) fn run(args: &WatchArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     let identity = Identity { tenant: args.tenant.id(), execution: ExecutionId::new(&args.execution) };
     store::archive(&args.store)?.receipt(&identity, None)?;
-    follow(&args.store, &args.tools, &identity, args.wait, terminal)
+    follow(&args.store, &args.tools, &identity, args.wait, 0, terminal)
 }
 
-/// Follows what another process does, by its journal, for as long as there is one; otherwise carries on itself.
+/// Follows what another process does, by its journal, for as long as there is one; otherwise carries on itself. Entries
+/// up to `told` are not told again.
 pub(super) fn follow(
     store: &StoreArgs,
     tools: &ToolArgs,
     identity: &Identity,
     stays: bool,
+    told: u64,
     terminal: &Terminal,
 ) -> anyhow::Result<Exit> {
-    let mut progress = Progress::new(terminal, store.json && !terminal.is_watched);
-    let mut told = 0;
+    let mut progress = Progress::new(terminal, store.json && !terminal.is_watched).after(told);
     loop {
         match helm::on_runtime(here(store, tools, identity, stays, &mut progress, terminal)) {
             Err(error) if matches!(error.downcast_ref(), Some(Error::Locked { .. })) => {}
@@ -45,8 +46,7 @@ pub(super) fn follow(
         let mut archive = store::archive(store)?;
         for _ in 0..POLLS {
             let loaded = archive.load(identity)?;
-            loaded.records.iter().skip(told).for_each(|record| progress.tell(record));
-            told = loaded.records.len();
+            progress.tell_all(1, &loaded.records);
             let status = Execution::replay(identity.clone(), &loaded.records)?.status();
             let needs_somebody = matches!(status, Status::Waiting | Status::Paused | Status::Replanning);
             if status.has_ended() || (needs_somebody && !stays) {

@@ -35,10 +35,6 @@ impl Files {
         Files { paths: Arc::new(paths), known: Arc::default() }
     }
 
-    pub fn paths(&self) -> std::slice::Iter<'_, PathBuf> {
-        self.paths.iter()
-    }
-
     /// The hashes of the files as they are now, which from now on are the ones that count.
     pub async fn read(&self) -> Result<BTreeMap<String, String>, String> {
         let files = self.clone();

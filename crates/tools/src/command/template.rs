@@ -52,7 +52,20 @@ impl Template {
         &self.program
     }
 
-    /// The program, and other files the arguments always name: a script that an interpreter is given.
+    /// The program, and the script an interpreter is given: the first argument that is no option, if it is always the
+    /// same file. Files after it are data, which may change.
+    pub fn program_files(&self) -> Vec<PathBuf> {
+        let is_option =
+            |pieces: &&Vec<Piece>| matches!(&pieces[..], [Piece::Fixed(text)] if text.starts_with('-'));
+        let script = match self.arguments.iter().find(|pieces| !is_option(pieces)).map(Vec::as_slice) {
+            Some([Piece::Fixed(text)]) if text.starts_with('/') => Some(PathBuf::from(text)),
+            _ => None,
+        };
+        let script = script.filter(|path| path.is_file());
+        std::iter::once(PathBuf::from(&self.program)).chain(script).collect()
+    }
+
+    /// Everything the arguments always name, which it may therefore read.
     pub fn fixed_paths(&self) -> Vec<PathBuf> {
         let fixed = self.arguments.iter().filter_map(|pieces| match &pieces[..] {
             [Piece::Fixed(text)] if text.starts_with('/') => Some(PathBuf::from(text)),

@@ -41,6 +41,23 @@ async fn a_script_that_an_interpreter_is_given_counts_too() {
 }
 
 #[tokio::test]
+async fn a_file_the_program_works_on_may_change() {
+    let bench = Bench::new();
+    let script = bench.script("script", "print(open(__import__('sys').argv[1]).read())");
+    let data = bench.script("data", "1");
+    let server = bench.server(&format!(
+        "[tools.go]\nargv = ['/usr/bin/python3', '-B', '{}', '{}']\ndescription = 'x'",
+        script.display(),
+        data.display()
+    ));
+    let before = server.list().await.unwrap();
+    assert_eq!(done(call(&server, json!({})).await), 1);
+    bench.script("data", "2");
+    assert_eq!(done(call(&server, json!({})).await), 2);
+    assert_eq!(before, server.list().await.unwrap());
+}
+
+#[tokio::test]
 async fn a_touched_program_with_the_same_bytes_is_the_same() {
     let bench = Bench::new();
     let server = bench.shell("echo same", "");
