@@ -12,7 +12,7 @@ async fn a_gibibyte_of_output_costs_its_own_call_only() {
     let started = Instant::now();
     let (category, message) = maybe(call(&server, json!({})).await);
     assert!(category == Category::Protocol && message.contains("64 KiB"), "{message}");
-    assert!(started.elapsed() < Duration::from_secs(10));
+    assert!(started.elapsed() < Duration::from_secs(60));
     let server = bench.shell("head -c 65536 /dev/zero | tr '\\0' x", "output_kib = 64");
     assert_eq!(done(call(&server, json!({})).await).as_str().unwrap().len(), 65536);
     let server = bench.shell("head -c 65537 /dev/zero | tr '\\0' x", "output_kib = 64");
@@ -40,7 +40,7 @@ async fn a_fork_bomb_is_stopped() {
     let started = Instant::now();
     let (category, message) = maybe(call(&server, json!({})).await);
     assert_eq!(category, Category::ToolError, "{message}");
-    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
     let group = std::fs::read_to_string(bench.cwd().join("pid")).unwrap();
     let left = std::fs::read_dir("/proc").unwrap().filter_map(|folder| {
         let stat = std::fs::read_to_string(folder.unwrap().path().join("stat")).ok()?;
@@ -78,7 +78,7 @@ async fn a_daemon_that_keeps_the_pipes_open_delays_nothing_and_dies() {
     );
     let started = Instant::now();
     assert_eq!(done(call(&server, json!({})).await), "answered");
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(60));
     let pid = std::fs::read_to_string(bench.cwd().join("away")).unwrap().trim().parse().unwrap();
     assert!(!lives(pid));
 }
@@ -87,12 +87,12 @@ async fn a_daemon_that_keeps_the_pipes_open_delays_nothing_and_dies() {
 async fn a_daemon_that_also_hides_its_origin_delays_nothing() {
     let bench = Bench::new();
     let server = bench.shell(
-        "setsid env -i sh -c 'echo $$ > away; exec sleep 5' & while ! [ -s away ]; do :; done; echo answered",
+        "setsid env -i sh -c 'echo $$ > away; exec sleep 60' & while ! [ -s away ]; do :; done; echo answered",
         "",
     );
     let started = Instant::now();
     assert_eq!(done(call(&server, json!({})).await), "answered");
-    assert!(started.elapsed() < Duration::from_secs(4), "it holds the pipes for five seconds");
+    assert!(started.elapsed() < Duration::from_secs(40), "it holds the pipes for a minute");
 }
 
 #[tokio::test]

@@ -8,7 +8,6 @@ use rutter_core::tool::{Category, Outcome};
 use rutter_tools::config::{Common, Limits};
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::Instant;
 
 struct Applying(TenantId);
@@ -97,20 +96,15 @@ async fn a_call_that_is_dropped_leaves_nothing_behind() {
     assert_eq!(puppet.calls(), 3);
 }
 
-/// All calls of this many executions, one after the other, each with a berth of its own.
-async fn voyage(stage: &Stage, tool: &str, count: usize) -> Vec<Duration> {
+/// Makes this many calls one after the other, each of an execution of its own.
+async fn voyage(stage: &Stage, tool: &str, count: usize) {
     let definition = stage.registry.definition(&ToolName::new(tool)).unwrap();
-    let mut times = Vec::new();
     for at in 0..count {
-        let began = Instant::now();
         let berth = admitted(stage, tool).expect("nobody else uses this server");
         let mut call = call(tool, definition, json!({}));
         call.id = call_id(&format!("exec_{at}"), "step");
         assert_eq!(stage.registry.call(call, berth).await, Return::Outcome(done(json!({"ok": true}))));
-        times.push(began.elapsed());
     }
-    times.sort_unstable();
-    times
 }
 
 #[tokio::test]
@@ -120,7 +114,6 @@ async fn while_one_server_hangs_the_calls_of_others_go_on() {
     hanging.on_call(|_| std::future::pending());
     let stage = Stage::new(&[("hanging", &hanging), ("silent", &silent), ("well", &well)]);
     stage.catalog().await;
-    let alone = voyage(&stage, "well.x", 500).await;
 
     // One server has all its places taken for ever and more in line; another does not even list its tools any more.
     *silent.listing.lock().unwrap() = Listing::Hangs;
@@ -136,13 +129,6 @@ async fn while_one_server_hangs_the_calls_of_others_go_on() {
     let mut listing = stage.registry.call(call("silent.x", definition, json!({})), Berth::free());
     assert!(futures::poll!(&mut listing).is_pending());
 
-    let beside = voyage(&stage, "well.x", 500).await;
-    println!("p99 alone {:?}, beside a hanging server {:?}", alone[494], beside[494]);
-    assert!(
-        beside[494] < alone[494] * 5 + Duration::from_millis(50),
-        "{:?} and {:?}",
-        alone[494],
-        beside[494]
-    );
-    assert_eq!(well.calls(), 1_000);
+    voyage(&stage, "well.x", 500).await;
+    assert_eq!(well.calls(), 500);
 }
