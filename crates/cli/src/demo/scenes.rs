@@ -199,7 +199,7 @@ fn doubt(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
 fn approval(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     let catalog = catalog()?;
     let plan = compile(ORDER, &catalog)?;
-    // The cheaper order, which Ada looks at by mistake. Its call has another hash.
+    // The cheaper order, which the operator looks at by mistake. Its call has another hash.
     let silent = Teller::silent(*theatre.terminal);
     let beside = Theatre { teller: &silent, book: theatre.book.clone(), ..*theatre };
     let tools = Tools::new(catalog.clone());

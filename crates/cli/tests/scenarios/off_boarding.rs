@@ -52,7 +52,7 @@ fn twelve_removals_happen_once_each_whatever_comes_between() {
     let mut stage = stage();
     stage.open();
     let plan = example("off-boarding.yaml");
-    let run = ["run", plan.to_str().unwrap(), "--json", "--input", "user=eve", "--input", "successor=bob"];
+    let run = ["run", plan.to_str().unwrap(), "--json", "--input", "user=leaver", "--input", "successor=keeper"];
     let killed = stage.rutter(&run);
     assert_eq!(killed.code, None, "{killed:?}");
     let execution = killed.execution();

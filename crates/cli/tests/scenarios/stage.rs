@@ -150,7 +150,7 @@ impl Stage {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rutter"));
         command.args(arguments).current_dir(self.path("")).env_clear().stdin(Stdio::null());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("RUTTER_DIR", "data");
-        command.env("USER", "ada").env("LC_ALL", "C.UTF-8");
+        command.env("USER", "operator").env("LC_ALL", "C.UTF-8");
         command.stdout(fs::File::create(&stdout).unwrap()).stderr(fs::File::create(&stderr).unwrap());
         let child = command.spawn().unwrap();
         fs::write(self.path("victim.part"), child.id().to_string()).unwrap();

@@ -183,7 +183,7 @@ async fn a_step_begun_out_of_turn_leaves_the_only_place_to_the_one_it_needs() {
     let (engine, registry) = engine(&stage, "the-only-process").await;
     let identity = first_agent(&engine, 1).await;
     let reason = "the agent is gone".to_owned();
-    engine.control(&identity, Actor::person("ada"), Control::HandBack, reason, None).await.unwrap();
+    engine.control(&identity, Actor::person("operator"), Control::HandBack, reason, None).await.unwrap();
     let status = engine.wait(&identity, Millis::seconds(60)).await.unwrap();
     let view = engine.view(&identity).await.unwrap();
     assert_eq!(status, Some(Status::Completed), "{view:?}");
