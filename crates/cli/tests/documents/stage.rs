@@ -107,7 +107,11 @@ impl Stage {
         let path = format!("{}:/usr/bin:/bin", self.place.path().join("bin").display());
         let mut shell = process::Command::new(Path::new("/bin/sh"));
         shell.args(["-c", line]).current_dir(&self.here).env_clear().stdin(Stdio::null());
-        shell.env("PATH", path).env("HOME", self.place.path()).env("USER", "operator").env("LC_ALL", "C.UTF-8");
+        shell
+            .env("PATH", path)
+            .env("HOME", self.place.path())
+            .env("USER", "operator")
+            .env("LC_ALL", "C.UTF-8");
         shell
     }
 }

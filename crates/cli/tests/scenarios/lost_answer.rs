@@ -76,7 +76,8 @@ fn lose(stage: &Stage, means: Means, order: usize) {
     let killed = stage.rutter(&["run", "plan.yaml", "--input", &order, "--json"]);
     assert_eq!(killed.code, None, "it is killed in the middle: {killed:?}");
     assert_eq!(charges(stage), before.0 + 1, "the charge was made before that");
-    let execution = killed.execution();
+    // It may have been killed before it could say which one.
+    let execution = stage.execution();
 
     let first = stage.rutter(&["exec", "watch", &execution, "--json"]);
     match means {

@@ -52,10 +52,11 @@ fn twelve_removals_happen_once_each_whatever_comes_between() {
     let mut stage = stage();
     stage.open();
     let plan = example("off-boarding.yaml");
-    let run = ["run", plan.to_str().unwrap(), "--json", "--input", "user=leaver", "--input", "successor=keeper"];
+    let run =
+        ["run", plan.to_str().unwrap(), "--json", "--input", "user=leaver", "--input", "successor=keeper"];
     let killed = stage.rutter(&run);
     assert_eq!(killed.code, None, "{killed:?}");
-    let execution = killed.execution();
+    let execution = stage.execution();
     assert!((7..12).contains(&stage.effects().len()), "{:?}", stage.effects());
 
     let mut input = stage.world["tools"]["licences.release"]["input"].clone();

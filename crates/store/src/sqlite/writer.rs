@@ -154,8 +154,9 @@ impl Writer {
         match self.commit(&mut batch, was_stale) {
             Ok(()) => {
                 self.truncate_log();
-                batch.into_iter().for_each(|write| write.answer(None));
+                // Before anybody is answered: whoever then closes the store must find everything counted for signing.
                 self.tell_added();
+                batch.into_iter().for_each(|write| write.answer(None));
             }
             Err(failed) => self.recover(batch, failed),
         }
@@ -220,8 +221,8 @@ impl Writer {
                     let [write] = alone;
                     match again {
                         Ok(()) => {
-                            write.answer(None);
                             self.tell_added();
+                            write.answer(None);
                         }
                         Err(again) => {
                             self.give_up_transaction(&again);
