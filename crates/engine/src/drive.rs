@@ -153,9 +153,8 @@ impl Drive {
         if self.execution.wake_at().is_none_or(|when| when > now) || self.execution.is_paused() {
             return Ok(());
         }
-        let last = self.execution.last_at();
-        self.decide_at(&Actor::rutter(), Input::Recovered, last)?.ok();
-        self.decide_at(&Actor::rutter(), Input::Pause { reason }, last)?.ok();
+        // Before anything else is decided: what was lost meanwhile would be tried again at once.
+        self.decide_at(&Actor::rutter(), Input::Pause { reason }, self.execution.last_at())?.ok();
         Ok(())
     }
 

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &BenchEngineArgs, terminal: &Terminal) -> anyhow::Result
         let what = |what: &str| format!("{what}, {concurrency} at once");
         measured.push(Measured { what: what("steps"), value: steps, unit: "/s", ratio: Some(ratio) });
         measured.push(Measured { what: what("one step"), value: step * 1_000.0, unit: "ms", ratio: None });
-        let ratio = (steps / syncs, "x fdatasync", Target::None);
+        let ratio = (entries / syncs, "x fdatasync", Target::None);
         measured.push(Measured { what: what("entries"), value: entries, unit: "/s", ratio: Some(ratio) });
         let memory = memory_of(concurrency, args)? as f64 / 1_048_576.0;
         let ratio = Some((memory, "MiB in all", Target::AtMost(60.0)));
@@ -135,9 +135,8 @@ async fn save(engine: &Engine) -> anyhow::Result<PlanId> {
     Ok(engine.submit(text, None, None, Actor::agent("bench")).await?.id)
 }
 
-/// From the request to the end on record.
-async fn one(engine: &Engine, plan: &PlanId) -> anyhow::Result<()> {
-    let start = Start {
+fn start_of(plan: &PlanId) -> Start {
+    Start {
         tenant: tenant(),
         plan: plan.clone(),
         revision: None,
@@ -145,8 +144,12 @@ async fn one(engine: &Engine, plan: &PlanId) -> anyhow::Result<()> {
         driver: Driver::Server,
         actor: Actor::agent("bench"),
         request: None,
-    };
-    let started = engine.start(start).await?;
+    }
+}
+
+/// From the request to the end on record.
+async fn one(engine: &Engine, plan: &PlanId) -> anyhow::Result<()> {
+    let started = engine.start(start_of(plan)).await?;
     let identity = rutter_core::execution::Identity { tenant: tenant(), execution: started.execution };
     engine
         .wait(&identity, rutter_core::time::Millis::seconds(60))

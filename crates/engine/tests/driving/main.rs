@@ -130,6 +130,20 @@ steps:
     deck.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_lost_before_such_a_gap_is_not_tried_again_either() {
+    let deck = Deck::new(Script { hang: vec!["fake.read"], ..Script::default() }).await;
+    let execution = deck.start("{ name: lost, steps: [{ id: a, tool: fake.read, timeout: 200ms }] }").await;
+    deck.until(|deck| deck.calls("fake.read") == 1).await;
+    let deck = deck.crash_for(std::time::Duration::from_millis(400), Some("three days have gone by")).await;
+    assert_eq!(deck.wait(&execution).await, Status::Paused);
+    assert_eq!(deck.calls("fake.read"), 1);
+    deck.signal(&execution, Signal::Resume { reason: "still wanted".into() }).await.unwrap();
+    assert_eq!(deck.wait(&execution).await, Status::Completed);
+    assert_eq!(deck.calls("fake.read"), 2);
+    deck.close().await;
+}
+
 #[test]
 fn only_long_gaps_and_clocks_that_went_back_hold_timers() {
     use rutter_core::time::Timestamp;

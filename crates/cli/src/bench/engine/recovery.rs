@@ -1,16 +1,13 @@
 //! How long it takes until every execution that a dead process left is accounted for.
 
 use super::idle::Idle;
-use super::{Measured, Target, save, tenant};
+use super::{Measured, Target, save, start_of, tenant};
 use crate::bench::open;
 use anyhow::Context;
-use rutter_core::actor::Actor;
 use rutter_core::id::WorkerId;
-use rutter_core::plan::Driver;
 use rutter_core::port::query::Query;
-use rutter_engine::{Clock, Engine, Options, Start};
+use rutter_engine::{Clock, Engine, Options};
 use rutter_store::Store;
-use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,16 +52,7 @@ fn leave(directory: &Path) -> anyhow::Result<()> {
             let (engine, plan) = (engine.clone(), plan.clone());
             lines.push(tokio::spawn(async move {
                 for _ in 0..OPEN / AT_ONCE {
-                    let start = Start {
-                        tenant: tenant(),
-                        plan: plan.clone(),
-                        revision: None,
-                        inputs: Arc::new(json!({})),
-                        driver: Driver::Server,
-                        actor: Actor::agent("bench"),
-                        request: None,
-                    };
-                    engine.start(start).await?;
+                    engine.start(start_of(&plan)).await?;
                 }
                 Ok::<_, rutter_engine::Error>(())
             }));
