@@ -3,6 +3,7 @@
 pub(crate) mod db;
 pub(crate) mod journal;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod tools;
 
 use clap::{Args as Options, Parser, Subcommand, ValueEnum};
@@ -12,6 +13,7 @@ use journal::JournalCommand;
 use run::{ExecCommand, RunArgs};
 use rutter_core::id::TenantId;
 use rutter_core::plan::Driver;
+use serve::{McpArgs, ServeArgs, StopArgs};
 use std::path::PathBuf;
 use tools::ToolsCommand;
 
@@ -52,6 +54,15 @@ pub(crate) enum Command {
     /// Carry out a plan: check it, start it, follow it to its end or to where somebody is needed
     #[command(after_help = EXIT_CODES)]
     Run(RunArgs),
+    /// Have the database and serve agents and people, over a socket beside it and over HTTP
+    #[command(after_help = EXIT_CODES)]
+    Serve(ServeArgs),
+    /// Speak MCP over pipes: what an agent starts. Starts a server if there is none
+    #[command(after_help = EXIT_CODES)]
+    Mcp(McpArgs),
+    /// End the server of a database; what is under way comes to its end first
+    #[command(after_help = EXIT_CODES)]
+    Stop(StopArgs),
     /// Look at executions and steer them
     #[command(subcommand)]
     Exec(ExecCommand),
@@ -255,9 +266,15 @@ impl Command {
             Command::Journal(command) => command.store().json,
             Command::Db(command) => command.store().json,
             Command::Run(args) => args.store.json,
+            Command::Serve(args) => args.store.json,
+            Command::Stop(args) => args.store.json,
             Command::Exec(command) => command.store().json,
             Command::Tools(command) => command.is_json(),
-            Command::Demo(_) | Command::Plan(_) | Command::Bench(_) | Command::Completions { .. } => false,
+            Command::Mcp(_)
+            | Command::Demo(_)
+            | Command::Plan(_)
+            | Command::Bench(_)
+            | Command::Completions { .. } => false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Where the data is and how long it is kept. Flags come before the environment, and that before files.
 
 mod file;
+pub(crate) mod server;
 
 use crate::args::run::ToolArgs;
 use crate::failure::Refusal;
@@ -8,6 +9,7 @@ use file::Settings;
 use rutter_core::time::Millis;
 use rutter_tools::config::mcp::Server;
 use rutter_tools::config::mcp::import::import;
+use server::ServerConfig;
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,7 @@ pub(crate) struct Config {
     /// Who works here, by the name the system knows; it stands in the ledger's own journal.
     pub(crate) operator: String,
     pub(crate) tools: rutter_tools::config::Config,
+    pub(crate) server: ServerConfig,
 }
 
 /// How long things are kept after their execution ended; `None` is for ever.
@@ -66,7 +69,8 @@ impl Config {
     /// Settings of nobody, for what is tried out in a directory.
     pub(crate) fn scratch(directory: &Path) -> Config {
         let (directory, retention, tools) = (directory.to_owned(), Retention::default(), Default::default());
-        Config { directory, retention, operator: "operator".to_owned(), tools }
+        let (operator, server) = ("operator".to_owned(), ServerConfig::default());
+        Config { directory, retention, operator, tools, server }
     }
 
     /// Each setting comes from the first place that says something about it.
@@ -86,7 +90,8 @@ impl Config {
             executions: files.iter().find_map(|file| file.executions).flatten(),
         };
         let tools = merged(files);
-        Ok(Config { directory: directory.ok_or_else(nowhere)?, retention, operator, tools })
+        let server = files.iter().find_map(|file| file.tools.server.clone()).unwrap_or_default();
+        Ok(Config { directory: directory.ok_or_else(nowhere)?, retention, operator, tools, server })
     }
 }
 

@@ -5,19 +5,30 @@ use crate::table::{Paint, wrapped};
 use crate::terminal::printable;
 use rutter_core::port::Error;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Something that was asked for and that a command does not do. Codes are documented in docs/errors.md.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    code: &'static str,
+    code: Cow<'static, str>,
     message: String,
     hint: Option<String>,
 }
 
 impl Refusal {
     pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Refusal {
-        Refusal { code, message: message.into(), hint: None }
+        Refusal { code: code.into(), message: message.into(), hint: None }
+    }
+
+    /// As another process told it.
+    pub(crate) fn told(answer: &Value) -> Refusal {
+        let text = |name: &str| answer["error"][name].as_str().map(str::to_owned);
+        Refusal {
+            code: text("code").map_or(Cow::Borrowed("command.wire"), Cow::Owned),
+            message: text("message").unwrap_or_default(),
+            hint: text("hint"),
+        }
     }
 
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Refusal {
@@ -36,7 +47,7 @@ impl std::error::Error for Refusal {}
 /// An error as it is told.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    code: Option<&'static str>,
+    code: Option<Cow<'static, str>>,
     message: String,
     hint: Option<String>,
     pub(crate) exit: Exit,
@@ -46,13 +57,13 @@ impl Failure {
     pub(crate) fn of(error: &anyhow::Error) -> Failure {
         let message = format!("{error:#}");
         if let Some(refusal) = error.downcast_ref::<Refusal>() {
-            let (code, hint) = (Some(refusal.code), refusal.hint.clone());
+            let (code, hint) = (Some(refusal.code.clone()), refusal.hint.clone());
             return Failure { code, message, hint, exit: Exit::Refused };
         }
         match error.downcast_ref::<Error>() {
             Some(error) => {
                 let hint = hint(error).map(str::to_owned);
-                Failure { code: Some(error.code()), message, hint, exit: exit(error) }
+                Failure { code: Some(error.code().into()), message, hint, exit: exit(error) }
             }
             None => Failure { code: None, message, hint: None, exit: Exit::Internal },
         }
@@ -60,7 +71,7 @@ impl Failure {
 
     /// For people: the hint follows the error after a blank line.
     pub(crate) fn text(&self) -> String {
-        let code = self.code.map(|code| format!("[{code}]")).unwrap_or_default();
+        let code = self.code.as_ref().map(|code| format!("[{code}]")).unwrap_or_default();
         let title = format!("error{code}");
         let text = wrapped(&format!("{title}: {}", printable(&self.message)), 0);
         // Painted when it is laid out: what paints takes no room.

@@ -1,9 +1,5 @@
 //! An engine with its database and tools, for as long as one command needs it.
 
-mod wire;
-
-pub(crate) use wire::{Sent, What, ask};
-
 use crate::args::StoreArgs;
 use crate::args::run::ToolArgs;
 use crate::config::Config;
@@ -18,6 +14,9 @@ use rutter_core::journal::verify::Receipt;
 use rutter_core::time::Timestamp;
 use rutter_engine::options::hold_after;
 use rutter_engine::{Clock, Engine, Error, Happening, Live, Options};
+use rutter_server::desk::{Desk, Settings};
+use rutter_server::keys::Keys;
+use rutter_server::socket::Socket;
 use rutter_store::{Archive, Store};
 use rutter_tools::registry::Registry;
 use std::sync::Arc;
@@ -29,9 +28,13 @@ pub(crate) struct Helm {
     pub(crate) engine: Engine,
     pub(crate) registry: Arc<Registry>,
     pub(crate) config: Config,
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) keys: Keys,
     store: Arc<Store>,
-    wire: wire::Wire,
+    socket: Option<Socket>,
     timers: CancellationToken,
+    /// Somebody asked this process to end.
+    pub(crate) stop: CancellationToken,
 }
 
 impl Helm {
@@ -51,11 +54,19 @@ impl Helm {
         options.hold = hold_after(last_alive, clock.now());
         let engine = Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await;
         let engine = engine.map_err(told)?;
-        let wire = wire::listen(&config.directory, engine.clone());
+        let keys = Keys::of(&config.directory).context("the keys beside the database")?;
+        let settings = Settings { ask_at_client: config.server.ask_at_client };
+        let desk =
+            Desk::new(engine.clone(), store.clone(), store.clone(), registry.clone(), settings, keys.seal);
+        let stop = CancellationToken::new();
+        let socket = Socket::listen(&config.directory, Arc::clone(&desk), &config.operator, stop.clone());
+        let socket = socket.inspect_err(|error| {
+            tracing::warn!("other commands cannot reach this one: no socket beside the database: {error}");
+        });
         let timers = CancellationToken::new();
         let (builtins, shutdown) = (tooling.builtins, timers.clone());
         tokio::spawn(async move { builtins.run_timers(shutdown).await });
-        Ok(Helm { engine, registry, config, store, wire, timers })
+        Ok(Helm { engine, registry, config, desk, keys, store, socket: socket.ok(), timers, stop })
     }
 
     /// Tells what happens until the execution has ended or needs somebody; with `stays`, until it has ended.
@@ -93,6 +104,11 @@ impl Helm {
         }
     }
 
+    /// How many have come to this process over its socket.
+    pub(crate) fn connections(&self) -> usize {
+        self.socket.as_ref().map_or(0, Socket::connections)
+    }
+
     /// What can be kept to show later that this execution stood like this.
     pub(crate) async fn receipt(&self, identity: &Identity) -> anyhow::Result<Receipt> {
         self.store.checkpoint(&identity.tenant).await?;
@@ -101,9 +117,10 @@ impl Helm {
 
     /// Lets what is under way end, and lets go of everything.
     pub(crate) async fn close(self) {
-        self.wire.close();
         self.timers.cancel();
         self.engine.close().await;
+        // Until here one can still ask how things stand.
+        self.socket.map(Socket::close);
         self.registry.close().await;
     }
 }

@@ -5,6 +5,7 @@ mod bench;
 mod clock;
 mod completions;
 mod config;
+mod daemon;
 mod db;
 mod demo;
 mod exec;
@@ -13,12 +14,14 @@ mod graph;
 mod helm;
 mod journal;
 mod log;
+mod mcp;
 mod outcome;
 mod outlet;
 mod plan;
 mod progress;
 mod report;
 mod run;
+mod serve;
 mod store;
 mod table;
 mod terminal;
@@ -91,6 +94,9 @@ fn run(command: Command, terminal: &Terminal) -> anyhow::Result<Exit> {
         Command::Journal(command) => journal::run(&command, terminal),
         Command::Db(command) => db::run(&command, terminal),
         Command::Run(args) => run::run(&args, terminal),
+        Command::Serve(args) => serve::run(&args, terminal),
+        Command::Mcp(args) => mcp::run(&args),
+        Command::Stop(args) => serve::stop(&args, terminal),
         Command::Exec(command) => exec::run(&command, terminal),
         Command::Tools(command) => tools::run(&command, terminal),
         Command::Bench(BenchCommand::Store(args)) => bench::run(&args, terminal),

@@ -170,6 +170,10 @@ impl Tools for Registry {
         })
     }
 
+    fn search(&self, words: &str, limit: usize) -> Vec<ToolName> {
+        Registry::search(self, words, limit).into_iter().map(|hit| hit.name).collect()
+    }
+
     fn definition(&self, tool: &ToolName) -> Option<Hash> {
         Some(self.servers.get(server_of(tool))?.offer(tool)?.tool.definition)
     }

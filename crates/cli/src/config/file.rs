@@ -1,5 +1,6 @@
 //! One file with settings: read, checked, and refused with the line that is wrong.
 
+use super::server::ServerConfig;
 use crate::failure::Refusal;
 use rutter_core::plan::wording::{guess, quoted};
 use rutter_core::time::Millis;
@@ -34,6 +35,7 @@ pub(super) struct Tools {
     pub(super) secrets: BTreeMap<String, secret::Source>,
     pub(super) limits: Option<Limits>,
     pub(super) notify: BTreeMap<String, Channel>,
+    pub(super) server: Option<ServerConfig>,
 }
 
 impl Settings {
@@ -70,7 +72,8 @@ impl Text<'_> {
             .map_err(|error| self.wrong(error.span(), &error.message().replace('\n', ", ")))?;
         let mut settings = Settings::default();
         let top = document.as_table();
-        let names = ["dir", "retention", "servers", "http", "commands", "secrets", "limits", "notify"];
+        let names =
+            ["dir", "retention", "servers", "http", "commands", "secrets", "limits", "notify", "server"];
         for (key, item) in self.known(top, &names)? {
             match key {
                 "dir" => settings.dir = Some(self.directory(item)?),

@@ -4,8 +4,9 @@ use super::watch;
 use crate::Exit;
 use crate::args::run::{ActArgs, AnswerArg, ExecCommand};
 use crate::config::Config;
+use crate::daemon;
 use crate::failure::Refusal;
-use crate::helm::{self, Helm, Sent, What};
+use crate::helm::{self, Helm};
 use crate::outcome::part_of;
 use crate::plan;
 use crate::progress::Progress;
@@ -18,6 +19,7 @@ use rutter_core::id::{ExecutionId, PartId, StepId, ToolName};
 use rutter_core::journal::event::Answer;
 use rutter_core::port::Error;
 use rutter_engine::control::Control;
+use rutter_server::socket::{Greeting, Sent, What};
 use serde_json::Value;
 use std::sync::Arc;
 use std::thread;
@@ -46,8 +48,8 @@ pub(crate) fn run(command: &ExecCommand, terminal: &Terminal) -> anyhow::Result<
             Err(error) if matches!(error.downcast_ref(), Some(Error::Locked { .. })) => error,
             here => return here,
         };
-        match helm::ask(&config.directory, &sent)? {
-            Some(answer) if answer["ok"] != true => return Err(refused(&answer).into()),
+        match daemon::ask(&config.directory, &Greeting::Say(Box::new(sent.clone())))? {
+            Some(answer) if answer["ok"] != true => return Err(Refusal::told(&answer).into()),
             Some(_) if args.no_wait => return said(args, terminal),
             Some(_) => {
                 return watch::follow(&args.store, &args.tools, &sent.identity(), false, told, terminal);
@@ -172,22 +174,4 @@ fn call(text: &Option<String>) -> Result<Option<Hash>, Refusal> {
 fn json(text: &str) -> Result<Arc<Value>, Refusal> {
     let wrong = |error| Refusal::new("command.inputs", format!("this must be JSON: {error}"));
     serde_json::from_str(text).map(Arc::new).map_err(wrong)
-}
-
-/// A refusal as another process told it.
-fn refused(answer: &Value) -> Refusal {
-    let error = &answer["error"];
-    let text = |name: &str| error[name].as_str().map(str::to_owned);
-    let code = text("code").and_then(|code| known(&code)).unwrap_or("command.wire");
-    let refusal = Refusal::new(code, text("message").unwrap_or_default());
-    match text("hint") {
-        Some(hint) => refusal.with_hint(hint),
-        None => refusal,
-    }
-}
-
-fn known(code: &str) -> Option<&'static str> {
-    let codes =
-        [rutter_core::execution::input::CODES, rutter_core::port::error::CODES, rutter_engine::error::CODES];
-    codes.into_iter().flatten().copied().find(|known| *known == code)
 }

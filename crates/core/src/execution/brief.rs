@@ -5,7 +5,7 @@ use super::view::Ask;
 use super::{Execution, Phase};
 use crate::plan::Driver;
 use crate::tool::Safety;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// About 800 tokens.
 const BRIEF_CHARS_MAX: usize = 3_000;
@@ -78,7 +78,7 @@ impl Execution {
             &list(once.map(|step| self.plan.steps[step].id.to_string()), list_chars),
         );
         let questions = self.questions();
-        line(&mut text, "Blocked by", &list(questions.iter().map(blocked_by), list_chars));
+        line(&mut text, "Blocked by", &list(questions.iter().map(ToString::to_string), list_chars));
         let deviations = self.deviations.iter().map(|(kind, step, _)| {
             let step = step.as_ref().map(ToString::to_string).unwrap_or_default();
             format!("{} {step}", format!("{kind:?}").to_lowercase())
@@ -101,7 +101,7 @@ impl Execution {
             return "send the new plan, or abandon replanning".into();
         }
         if let Some(ask) = questions.iter().find(|ask| !matches!(ask, Ask::Approval { .. })) {
-            return format!("answer: {}", blocked_by(ask));
+            return format!("answer: {ask}");
         }
         match (self.driver, self.agenda.ready.first()) {
             (Driver::Server, _) => "wait; Rutter makes the calls".into(),
@@ -129,23 +129,25 @@ fn driver(driver: Driver) -> &'static str {
     }
 }
 
-fn blocked_by(ask: &Ask) -> String {
-    match ask {
-        Ask::Approval { part, tool, .. } => format!("a person must approve {part} ({tool})"),
-        Ask::Doubt { part, .. } => format!("a person must say whether {part} happened"),
-        Ask::Failure { step, failures, .. } => {
-            let why = failures.first().map(|(_, failure)| cut(&failure.to_string())).unwrap_or_default();
-            format!("{step} failed ({why}): retry, skip, resolve, stop, continue, compensate or replan")
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ask::Approval { part, tool, .. } => write!(f, "a person must approve {part} ({tool})"),
+            Ask::Doubt { part, .. } => write!(f, "a person must say whether {part} happened"),
+            Ask::Failure { step, failures, .. } => {
+                let why = failures.first().map(|(_, failure)| cut(&failure.to_string())).unwrap_or_default();
+                write!(f, "{step} failed ({why}): retry, skip, resolve, stop, continue, compensate or replan")
+            }
+            Ask::Compensation { part, .. } => write!(f, "undoing {part} failed: retry, resolve or skip"),
+            Ask::Limit { limit, .. } => {
+                write!(f, "limit reached ({limit:?}): continue, stop, compensate or replan")
+            }
+            Ask::Tool { part, message, person_only, .. } => {
+                let who = if *person_only { "a person" } else { "somebody" };
+                write!(f, "{who} must answer the tool of {part}, which asks {:?}", cut(message))
+            }
+            Ask::Drift { tool, .. } => write!(f, "{tool} is no longer the tool the plan was checked with"),
         }
-        Ask::Compensation { part, .. } => format!("undoing {part} failed: retry, resolve or skip"),
-        Ask::Limit { limit, .. } => {
-            format!("limit reached ({limit:?}): continue, stop, compensate or replan")
-        }
-        Ask::Tool { part, message, person_only, .. } => {
-            let who = if *person_only { "a person" } else { "somebody" };
-            format!("{who} must answer the tool of {part}, which asks {:?}", cut(message))
-        }
-        Ask::Drift { tool, .. } => format!("{tool} is no longer the tool the plan was checked with"),
     }
 }
 

@@ -24,6 +24,9 @@ pub trait Tools: Send + Sync {
     /// The tools of some servers, or of all. Servers that have not been asked yet are started and asked.
     fn catalog(&self, servers: Servers) -> Reply<'_, Catalog>;
 
+    /// The tools that fit some words best, the best first, among those of servers that were asked so far.
+    fn search(&self, words: &str, limit: usize) -> Vec<ToolName>;
+
     /// The definition a tool is known to have now; `None` when its server has not been asked or has no such tool.
     fn definition(&self, tool: &ToolName) -> Option<Hash>;
 

@@ -287,6 +287,10 @@ impl Tools for Counting {
         Box::pin(async move { Catalog { tools, absent: Vec::new() } })
     }
 
+    fn search(&self, _words: &str, _limit: usize) -> Vec<ToolName> {
+        Vec::new()
+    }
+
     fn definition(&self, tool: &ToolName) -> Option<Hash> {
         self.catalog.lock().unwrap().tools.get(tool).map(|tool| tool.definition)
     }

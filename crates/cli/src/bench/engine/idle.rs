@@ -36,6 +36,10 @@ impl Tools for Idle {
         Box::pin(async move { Catalog { tools, absent: Vec::new() } })
     }
 
+    fn search(&self, _words: &str, _limit: usize) -> Vec<ToolName> {
+        Vec::new()
+    }
+
     fn definition(&self, tool: &ToolName) -> Option<Hash> {
         self.tools.tools.get(tool).map(|tool| tool.definition)
     }

@@ -1,0 +1,67 @@
+//! `[server]` in rutter.toml: where it listens, under which names, and who may come in.
+
+use crate::failure::Refusal;
+use rutter_server::guest::Role;
+use rutter_server::http::door::Token;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub(crate) const LISTEN: &str = "127.0.0.1:7411";
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ServerConfig {
+    pub(crate) listen: SocketAddr,
+    /// Names under which it may be addressed, beside those of loopback.
+    pub(crate) hosts: Vec<String>,
+    /// Whether the person at a client may approve there.
+    pub(crate) ask_at_client: bool,
+    pub(crate) tokens: BTreeMap<String, TokenConfig>,
+}
+
+/// A token that others were given, by where it is kept.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TokenConfig {
+    role: Role,
+    env: Option<String>,
+    file: Option<PathBuf>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> ServerConfig {
+        ServerConfig {
+            listen: LISTEN.parse().expect("it is an address"),
+            hosts: Vec::new(),
+            ask_at_client: true,
+            tokens: BTreeMap::new(),
+        }
+    }
+}
+
+/// Shorter ones can be guessed.
+const TOKEN_BYTES_MIN: usize = 24;
+
+impl ServerConfig {
+    pub(crate) fn tokens(&self) -> Result<Vec<Token>, Refusal> {
+        let token = |(name, config): (&String, &TokenConfig)| {
+            let wrong =
+                |what: String| Refusal::new("config.invalid", format!("server.tokens.{name}: {what}"));
+            let secret = match (&config.env, &config.file) {
+                (Some(variable), None) => std::env::var(variable)
+                    .map_err(|_| wrong(format!("the environment has no {variable}")))?,
+                (None, Some(path)) => std::fs::read_to_string(path)
+                    .map_err(|error| wrong(format!("cannot read {}: {error}", path.display())))?,
+                _ => return Err(wrong("give either env or file, where the token is kept".to_owned())),
+            };
+            let secret = secret.trim();
+            if secret.len() < TOKEN_BYTES_MIN {
+                return Err(wrong(format!("a token has at least {TOKEN_BYTES_MIN} characters")));
+            }
+            Ok(Token::new(name, config.role, secret))
+        };
+        self.tokens.iter().map(token).collect()
+    }
+}

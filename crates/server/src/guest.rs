@@ -1,0 +1,88 @@
+//! Who comes in, and what they may do.
+
+use rutter_core::actor::Actor;
+use rutter_core::id::TenantId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// Somebody at the door, before anything is known of the program they use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guest {
+    pub tenant: TenantId,
+    /// The name of the token, or how they came in.
+    pub name: String,
+    pub role: Role,
+    /// Whose word it is when the person at the client answers a question.
+    pub person: String,
+    pub toolsets: BTreeSet<Toolset>,
+}
+
+impl Guest {
+    /// Whoever can open a socket only its owner may open.
+    pub fn local(tenant: TenantId, person: &str, toolsets: BTreeSet<Toolset>) -> Guest {
+        Guest { tenant, name: "local".to_owned(), role: Role::Agent, person: person.to_owned(), toolsets }
+    }
+
+    /// The one who acts, by the name of the program that connected.
+    pub fn agent(&self, client: Option<&str>) -> Actor {
+        Actor::agent(client.filter(|name| !name.is_empty()).unwrap_or(&self.name))
+    }
+
+    /// The person who uses that program.
+    pub fn person(&self, client: Option<&str>) -> Actor {
+        match client {
+            Some(client) => Actor::person(&format!("{} at {client}", self.person)),
+            None => Actor::person(&self.person),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Plans, executes, records. Cannot approve, nor settle doubt by its word.
+    Agent,
+    /// A person: also approves, settles, and looks after what is kept.
+    Operator,
+}
+
+/// Tools that are offered together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Toolset {
+    /// Plan, execute, steer, look.
+    Default,
+    /// Only record what the agent does with tools of its own.
+    Journal,
+    /// Look after what is kept, and try tools out.
+    Admin,
+}
+
+impl Toolset {
+    pub const ALL: [Toolset; 3] = [Toolset::Default, Toolset::Journal, Toolset::Admin];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Toolset::Default => "default",
+            Toolset::Journal => "journal",
+            Toolset::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Toolset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Toolset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Toolset, String> {
+        let found = Toolset::ALL.into_iter().find(|toolset| toolset.as_str() == text);
+        found.ok_or_else(|| format!("there is no toolset {text:?}; there are default, journal and admin"))
+    }
+}

@@ -1,0 +1,14 @@
+//! How agents and people reach Rutter: MCP over a socket, over pipes and over HTTP.
+//!
+//! Whoever comes in is a [`guest::Guest`] with certain rights; what is asked goes to the [`desk::Desk`], which has the
+//! engine and the ports behind it; what cannot be done is told as a [`fault::Fault`].
+
+pub mod desk;
+pub mod fault;
+pub mod guest;
+pub mod http;
+pub mod keys;
+pub mod limits;
+pub mod mcp;
+pub mod socket;
+pub mod words;

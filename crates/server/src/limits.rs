@@ -1,0 +1,21 @@
+//! Every limit of the surfaces, by name.
+
+use std::time::Duration;
+
+/// One message, whichever way it comes.
+pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// How large an answer is meant to be; what does not fit is left to a resource, and the answer says so.
+pub const ANSWER_BYTES: usize = 8 << 10;
+/// How long one call may wait for an execution: clients give up after a minute.
+pub const WAIT_MAX: Duration = Duration::from_secs(45);
+pub const WAIT_DEFAULT: Duration = Duration::from_secs(20);
+/// How long a person at the client may take to answer; after that the question stays open.
+pub const PERSON_MAX: Duration = Duration::from_secs(300);
+/// How long a question that travels with its call may stay unanswered.
+pub const QUESTION_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Requests under way at the same time, all guests together.
+pub const REQUESTS_MAX: usize = 512;
+/// Connections over the socket at the same time.
+pub const CONNECTIONS_MAX: usize = 128;
+/// Items on one page of a list.
+pub const PAGE_MAX: u32 = 100;

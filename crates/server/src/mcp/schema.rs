@@ -1,0 +1,62 @@
+//! JSON Schemas that every client digests: no references, no formats of integers, no null.
+
+use rmcp::model::JsonObject;
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema};
+use serde_json::Value;
+use std::sync::Arc;
+
+pub fn portable<T: JsonSchema>() -> Arc<JsonObject> {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    RecursiveTransform(simplify).transform(&mut schema);
+    let mut object = schema.as_object().cloned().unwrap_or_default();
+    object.remove("title");
+    object.remove("description");
+    Arc::new(object)
+}
+
+fn simplify(schema: &mut Schema) {
+    // `true` accepts anything, which some clients cannot read.
+    if schema.as_bool() == Some(true) {
+        *schema = Schema::default();
+    }
+    let Some(object) = schema.as_object_mut() else { return };
+    let is_number = |format: &str| {
+        format.starts_with("uint") || format.starts_with("int") || matches!(format, "float" | "double")
+    };
+    if object.get("format").and_then(Value::as_str).is_some_and(is_number) {
+        object.remove("format");
+    }
+    if object.get("default").is_some_and(Value::is_null) {
+        object.remove("default");
+    }
+    if let Some(Value::Array(types)) = object.get("type") {
+        let types: Vec<Value> = types.iter().filter(|name| *name != "null").cloned().collect();
+        if let [only] = types.as_slice() {
+            object.insert("type".to_owned(), only.clone());
+        }
+    }
+    if let Some(Value::Array(options)) = object.get_mut("enum") {
+        options.retain(|option| !option.is_null());
+    }
+    // An optional enumeration: the value, or null.
+    let alone = |options: &Value| {
+        let some: Vec<&Value> =
+            options.as_array()?.iter().filter(|option| option["type"] != "null").collect();
+        match some.as_slice() {
+            [Value::Object(only)] => Some(only.clone()),
+            _ => None,
+        }
+    };
+    if let Some(only) = object.get("anyOf").and_then(alone) {
+        object.remove("anyOf");
+        for (key, value) in only {
+            object.entry(key).or_insert(value);
+        }
+    }
+}

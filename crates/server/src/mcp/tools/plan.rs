@@ -1,0 +1,140 @@
+//! A plan as tools take it: an object, or its text.
+
+use crate::fault::Fault;
+use crate::mcp::visit::Visit;
+use rutter_core::hash::Hash;
+use rutter_core::id::PlanId;
+use rutter_core::plan::Driver;
+use rutter_core::plan::document::Format;
+use rutter_core::port;
+use rutter_engine::Error;
+use rutter_engine::submit::{PlanText, Submitted};
+use schemars::{JsonSchema, Schema, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The plan itself, or its text in YAML or JSON.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum PlanInput {
+    Text(String),
+    Object(serde_json::Map<String, Value>),
+}
+
+impl PlanInput {
+    pub(crate) fn text(&self, visit: &Visit, driver: Driver) -> Result<PlanText, Fault> {
+        let source = match self {
+            PlanInput::Text(text) => text.clone().into_bytes(),
+            PlanInput::Object(fields) => {
+                let bytes = serde_json::to_vec(fields);
+                bytes.map_err(|error| Fault::new("server.arguments", error.to_string()))?
+            }
+        };
+        let format = Format::guess(&source);
+        Ok(PlanText { tenant: visit.guest.tenant.clone(), source, format, driver })
+    }
+}
+
+/// Only what is used most stands in the schema: all of it would cost every prompt more than it helps. The check of the
+/// plan is the judge, and the reference is a resource.
+impl JsonSchema for PlanInput {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Plan".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> Schema {
+        let call = |what: &str| {
+            json_schema!({ "type": "object", "description": what, "properties": {
+                "tool": { "type": "string" }, "parameters": { "type": "object" } } })
+        };
+        json_schema!({
+            "type": "object",
+            "description": "Full reference: resource rutter://plan-reference",
+            "properties": {
+                "name": { "type": "string" },
+                "goal": { "type": "string" },
+                "inputs": { "type": "object", "description": "JSON Schema of the inputs" },
+                "max_parallel": { "type": "integer", "description": "Default 1" },
+                "on_failure": { "type": "string", "enum": ["manual_decision", "cancel_all", "cancel_dependent",
+                    "continue_others", "compensate"] },
+                "steps": { "type": "array", "items": { "type": "object", "required": ["id", "tool"], "properties": {
+                    "id": { "type": "string" },
+                    "tool": { "type": "string", "description": "server.tool, from find_tools" },
+                    "parameters": { "type": "object", "description":
+                        "Values, or \"{{ inputs.x }}\", \"{{ steps.id.result.y }}\", \"{{ key }}\" (idempotency key)" },
+                    "depends_on": { "type": "array", "items": { "type": "string" } },
+                    "cancellable": { "type": "string", "enum": ["reversible", "partially-reversible", "irreversible"] },
+                    "compensation": call("Undoes the step; may use {{ result.… }} and {{ parameters.… }}"),
+                    "probe": call("Reads whether the step happened; `happened` is the expression that says so"),
+                    "approval": { "type": "object", "description": "{\"required\": true}: a person must say yes" },
+                } } },
+            },
+            "required": ["name", "steps"],
+        })
+    }
+}
+
+/// Keeps a plan. With a request id the plan's id follows from it, so that asking twice keeps one plan.
+pub(crate) async fn keep(
+    visit: &Visit,
+    text: PlanText,
+    plan: Option<PlanId>,
+    expected: Option<u32>,
+    request: Option<&str>,
+) -> Result<Submitted, Fault> {
+    let engine = &visit.desk.engine;
+    let Some(key) = request.filter(|_| plan.is_none()) else {
+        return Ok(engine.submit(text, plan, expected, visit.agent()).await?);
+    };
+    let hash = Hash::of_fields("rutter/plan-of-request/v1", &[key.as_bytes()]).to_string();
+    let plan = PlanId::new(&format!("plan_{}", &hash[..26]));
+    let kept = engine.submit(text, Some(plan), Some(0), visit.agent()).await;
+    kept.map_err(|error| match error {
+        // The request was made before, with another plan.
+        Error::Store(port::Error::Conflict { .. }) => port::Error::KeyReused { key: key.to_owned() }.into(),
+        error => error.into(),
+    })
+}
+
+/// The same where the schema was given before; all of it twice would cost every prompt.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct SamePlanInput(pub(crate) PlanInput);
+
+impl JsonSchema for SamePlanInput {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SamePlan".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object", "description": "A plan as in save_plan" })
+    }
+}
+
+/// Who calls the tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Drives {
+    /// Rutter calls them.
+    #[default]
+    Server,
+    /// You call them and record what happened.
+    Agent,
+}
+
+impl From<Drives> for Driver {
+    fn from(drives: Drives) -> Driver {
+        match drives {
+            Drives::Server => Driver::Server,
+            Drives::Agent => Driver::Agent,
+        }
+    }
+}

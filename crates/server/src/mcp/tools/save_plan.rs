@@ -1,0 +1,103 @@
+//! `save_plan`: checks a plan like a compiler and keeps it.
+
+use crate::fault::Fault;
+use crate::guest::Toolset;
+use crate::mcp::tool::{About, Answer, Nature, Tool};
+use crate::mcp::tools::plan::{Drives, PlanInput, keep};
+use crate::mcp::visit::Visit;
+use rutter_core::id::PlanId;
+use rutter_core::plan::preview::preview;
+use rutter_core::port::journal::Saved;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub(super) fn tool() -> Tool {
+    let about = About {
+        name: "save_plan",
+        title: "Save a plan",
+        description: "Check a plan of tool calls and keep it. Use before execute_plan. All mistakes come at once, each \
+                      with a JSON pointer and often a fix. `dry_run` only checks. With `plan_id` it becomes the next \
+                      revision; nothing is ever overwritten.",
+        nature: Nature::Keeps,
+        toolsets: &[Toolset::Default],
+    };
+    Tool::new::<Input, Output, _>(about, run)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    plan: PlanInput,
+    /// Make it the next revision of this plan.
+    plan_id: Option<String>,
+    /// The newest revision you have seen; refused if there is a newer one.
+    expected_revision: Option<u32>,
+    /// Who will call the tools.
+    #[serde(default)]
+    driver: Drives,
+    /// The same id means the same request.
+    request_id: Option<String>,
+    /// Only check.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Output {
+    summary: String,
+    next: String,
+    /// Absent after a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<u32>,
+    steps_count: usize,
+    /// What is doubtful.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
+    warnings: Vec<Value>,
+    /// What can be undone, and from where on it cannot.
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    undo: Value,
+}
+
+async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
+    let text = input.plan.text(&visit, input.driver.into())?;
+    let engine = &visit.desk.engine;
+    let (accepted, id, saved) = match input.dry_run {
+        true => (engine.check(&text).await?, None, None),
+        false => {
+            let id = input.plan_id.as_deref().map(PlanId::new);
+            let request = input.request_id.as_deref();
+            let submitted = keep(&visit, text, id, input.expected_revision, request).await?;
+            (submitted.accepted, Some(submitted.id), Some(submitted.saved))
+        }
+    };
+    let warnings: Vec<Value> = accepted.found.iter().take(20).map(|found| json!(found)).collect();
+    let preview = preview(&accepted.plan);
+    let name = &accepted.plan.name;
+    let summary = match saved {
+        None => {
+            format!("the plan {name:?} has no mistakes, {} warnings; nothing was saved", accepted.found.len())
+        }
+        Some(Saved::New { revision }) => format!("saved {name:?} as revision {revision}"),
+        Some(Saved::Already { revision }) => format!("{name:?} is already saved as revision {revision}"),
+    };
+    let next = match &id {
+        None => "save_plan without dry_run".to_owned(),
+        Some(id) => format!("execute_plan {}", json!({ "plan_id": id })),
+    };
+    Answer::done(&Output {
+        summary,
+        next,
+        plan_id: id.map(|id| id.to_string()),
+        revision: saved.map(Saved::revision),
+        steps_count: accepted.plan.steps.len(),
+        warnings,
+        undo: json!({
+            "point_of_no_return": preview.point_of_no_return,
+            "guarantees": preview.steps.iter().take(20).map(|step| json!({ "step": step.step, "undo": step.undo.coverage, "guarantee": step.guarantee.kind })).collect::<Vec<_>>(),
+        }),
+    })
+}

@@ -1,0 +1,121 @@
+//! How an execution stands, in one sentence, and what to do next in another.
+
+use rutter_core::execution::view::{Ask, Status, View};
+use rutter_core::id::ExecutionId;
+use rutter_core::plan::Driver;
+use serde_json::{Value, json};
+
+/// The whole story in one line: "waiting, 1 of 3 steps done; a person must approve charge (payments.charge)".
+pub fn summary(view: &View) -> String {
+    let mut text = format!("{}, {} of {} steps settled", view.status.as_str(), view.settled, view.total);
+    if let Some(ask) = view.questions.first() {
+        text.push_str(&format!("; {ask}"));
+    }
+    match view.questions.len() {
+        0 | 1 => {}
+        count => text.push_str(&format!("; {} more questions", count - 1)),
+    }
+    if !view.remains.is_empty() {
+        let parts: Vec<String> = view.remains.iter().take(5).map(ToString::to_string).collect();
+        text.push_str(&format!("; effects that remain: {}", parts.join(", ")));
+    }
+    text
+}
+
+/// The call to make next, and why.
+pub fn next(view: &View) -> String {
+    let execution = &view.execution;
+    if view.status.has_ended() {
+        return match view.status {
+            Status::Completed => "nothing; it is done".to_owned(),
+            _ if view.remains.is_empty() => "tell the user how it ended".to_owned(),
+            _ => format!(
+                "tell the user what remains; control {} undoes it",
+                json!({ "execution_id": execution, "action": "compensate" })
+            ),
+        };
+    }
+    if let Some(ask) = view.questions.first() {
+        return answer(execution, ask);
+    }
+    match (view.status, view.driver) {
+        (Status::Paused, _) => {
+            format!("control {}", json!({ "execution_id": execution, "action": "resume" }))
+        }
+        (Status::Replanning, _) => format!("replan with execution_id {execution} and the new plan"),
+        (_, Driver::Agent) => match view.steps.iter().find(|step| step.status == "pending") {
+            Some(step) => format!(
+                "call {} yourself, then record_step {}",
+                step.tool,
+                json!({ "execution_id": execution, "step_id": step.id, "status": "completed", "result": {} })
+            ),
+            None => "record the end of what is under way with record_step".to_owned(),
+        },
+        (_, Driver::Server) => again(execution),
+    }
+}
+
+fn again(execution: &ExecutionId) -> String {
+    format!("status {}", json!({ "execution_id": execution, "wait_seconds": 30 }))
+}
+
+fn answer(execution: &ExecutionId, ask: &Ask) -> String {
+    match ask {
+        Ask::Approval { .. } | Ask::Doubt { .. } | Ask::Drift { .. } | Ask::Tool { .. } => {
+            format!(
+                "tell the user: only a person can answer ({}); then {}",
+                how(execution, ask),
+                again(execution)
+            )
+        }
+        Ask::Failure { step, .. } => format!(
+            "decide, then control {} (or skip, resolve, stop, continue, compensate; or replan)",
+            json!({ "execution_id": execution, "action": "retry", "step_id": step, "reason": "…" })
+        ),
+        Ask::Compensation { part, .. } => format!(
+            "decide, then control {} (or skip, resolve)",
+            json!({ "execution_id": execution, "action": "retry", "step_id": part, "reason": "…" })
+        ),
+        Ask::Limit { .. } => format!(
+            "decide, then control {} (or stop, compensate; or replan)",
+            json!({ "execution_id": execution, "action": "continue", "reason": "…" })
+        ),
+    }
+}
+
+/// The command with which a person answers.
+pub fn how(execution: &ExecutionId, ask: &Ask) -> String {
+    let rest = match ask {
+        Ask::Approval { part, call, .. } => format!("approve {execution} --step '{part}' --call {call}"),
+        Ask::Doubt { part, .. } => {
+            format!(
+                "resolve {execution} --step '{part}' --evidence '…', with --not-done if it did not happen"
+            )
+        }
+        Ask::Failure { step, .. } => format!("retry {execution} --step {step}, or skip, resolve, answer"),
+        Ask::Compensation { part, .. } => format!("retry {execution} --step '{part}', or skip, resolve"),
+        Ask::Limit { .. } => format!("answer {execution} --with continue|stop|compensate|replan"),
+        Ask::Drift { tool, .. } => format!("accept-tool {execution} --tool {tool} --reason '…'"),
+        Ask::Tool { part, .. } => format!("reply {execution} --step '{part}' --answer '{{…}}'"),
+    };
+    format!("rutter exec {rest}")
+}
+
+/// A question as it stands in answers.
+pub fn question(execution: &ExecutionId, ask: &Ask, link: Option<&str>) -> Value {
+    let mut value = serde_json::to_value(ask).unwrap_or_default();
+    if let Value::Object(fields) = &mut value {
+        // What a tool says of itself, and what a call carries, can be long; the resource has all of it.
+        for name in ["schema", "parameters"] {
+            if fields.get(name).is_some_and(|value| value.to_string().len() > 600) {
+                fields.insert(name.to_owned(), json!("too long; read the execution's resource"));
+            }
+        }
+        fields.insert("ask".to_owned(), json!(ask.to_string()));
+        fields.insert("person".to_owned(), json!(how(execution, ask)));
+        if let Some(link) = link {
+            fields.insert("link".to_owned(), json!(format!("{link}/ask/{execution}")));
+        }
+    }
+    value
+}

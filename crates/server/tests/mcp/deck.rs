@@ -1,0 +1,203 @@
+//! A server with a database in a temporary directory, and clients that speak raw JSON-RPC to it.
+
+use rmcp::ServiceExt;
+use rutter_core::id::{TenantId, WorkerId};
+use rutter_engine::{Clock, Engine, Options};
+use rutter_server::desk::{Desk, Settings};
+use rutter_server::guest::{Guest, Toolset};
+use rutter_server::mcp::Surface;
+use rutter_store::Store;
+use rutter_tools::assemble::{World, assemble};
+use rutter_tools::child::Launcher;
+use rutter_tools::registry::Registry;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+
+pub struct Deck {
+    pub desk: Arc<Desk>,
+    pub engine: Engine,
+    pub store: Arc<Store>,
+    pub registry: Arc<Registry>,
+    pub folder: TempDir,
+}
+
+/// How a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Era {
+    Legacy,
+    Modern,
+}
+
+impl Deck {
+    /// With the built-in tools alone.
+    pub async fn new() -> Deck {
+        Deck::with("").await
+    }
+
+    /// With the tools that some lines of rutter.toml name.
+    pub async fn with(config: &str) -> Deck {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::system();
+        let options = rutter_store::Options {
+            reserve_bytes: 0,
+            ..rutter_store::Options::new(folder.path(), Arc::new(move || clock.now()))
+        };
+        let store = Arc::new(Store::open(options).unwrap());
+        let world = World {
+            folder: folder.path().to_owned(),
+            launcher: Launcher { program: "/bin/false".into(), arguments: Vec::new() },
+            environment: std::env::vars().collect(),
+            query: store.clone(),
+            clock: Arc::new(move || clock.now()),
+        };
+        let config = toml_edit::de::from_str(config).unwrap();
+        let registry = assemble(&config, world).unwrap().registry;
+        let options = Options::new(WorkerId::new("worker"));
+        let engine =
+            Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await.unwrap();
+        let settings = Settings { ask_at_client: true };
+        let desk =
+            Desk::new(engine.clone(), store.clone(), store.clone(), registry.clone(), settings, [7; 32]);
+        Deck { desk, engine, store, registry, folder }
+    }
+
+    /// A client of the default toolset that has introduced itself, and cannot ask its user anything.
+    pub async fn client(&self, era: Era) -> Client {
+        self.client_with(era, &[Toolset::Default], json!({})).await
+    }
+
+    pub async fn client_with(&self, era: Era, toolsets: &[Toolset], capabilities: Value) -> Client {
+        let (near, far) = tokio::io::duplex(1 << 20);
+        let guest = Guest::local(TenantId::new("default"), "operator", toolsets.iter().copied().collect());
+        let surface = Surface::of(Arc::clone(&self.desk), guest);
+        tokio::spawn(async move {
+            if let Ok(service) = surface.serve(far).await {
+                let _ = service.waiting().await;
+            }
+        });
+        let (reader, writer) = tokio::io::split(near);
+        let reader = BufReader::new(reader);
+        let mut client = Client {
+            reader,
+            writer,
+            era,
+            capabilities,
+            number: 0,
+            notices: Vec::new(),
+            early: VecDeque::new(),
+        };
+        if era == Era::Legacy {
+            let introduction = json!({ "protocolVersion": "2025-11-25", "capabilities": client.capabilities,
+                "clientInfo": { "name": "tester", "version": "1" } });
+            client.ask("initialize", introduction).await.unwrap();
+            client.notify("notifications/initialized", json!({})).await;
+        }
+        client
+    }
+}
+
+/// Speaks JSON-RPC by hand, so that tests see what is really on the wire.
+pub struct Client {
+    reader: BufReader<ReadHalf<DuplexStream>>,
+    writer: WriteHalf<DuplexStream>,
+    era: Era,
+    capabilities: Value,
+    number: u64,
+    /// Notifications heard so far.
+    pub notices: Vec<Value>,
+    early: VecDeque<Value>,
+}
+
+impl Client {
+    /// The result, or the error of the protocol.
+    pub async fn ask(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+        let id = self.send(method, params).await;
+        self.answer(id).await
+    }
+
+    /// What a tool answers: its structured content, or `{"error": …}` as the text of a refusal says.
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let result = self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await.unwrap();
+        let text = result["content"][0]["text"].as_str().unwrap_or("null");
+        let text: Value = serde_json::from_str(text).unwrap();
+        if result["isError"] == true {
+            assert!(result.get("structuredContent").is_none(), "errors are text: {result}");
+            return text;
+        }
+        assert_eq!(result["structuredContent"], text, "both say the same");
+        text
+    }
+
+    pub async fn send(&mut self, method: &str, mut params: Value) -> u64 {
+        self.number += 1;
+        if self.era == Era::Modern {
+            params["_meta"] = json!({
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": self.capabilities,
+                "io.modelcontextprotocol/clientInfo": { "name": "tester", "version": "1" },
+                "progressToken": self.number,
+            });
+        } else if params.is_object() {
+            params["_meta"]["progressToken"] = json!(self.number);
+        }
+        let id = self.number;
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        id
+    }
+
+    pub async fn notify(&mut self, method: &str, params: Value) {
+        self.write(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+    }
+
+    /// Answers a request of the server's.
+    pub async fn reply(&mut self, id: &Value, result: Value) {
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "result": result })).await;
+    }
+
+    pub async fn answer(&mut self, id: u64) -> Result<Value, Value> {
+        loop {
+            let message = self.hear().await;
+            if message["id"] == id && message.get("method").is_none() {
+                return match message.get("error") {
+                    Some(error) => Err(error.clone()),
+                    None => Ok(message["result"].clone()),
+                };
+            }
+            match message.get("id") {
+                Some(_) => self.early.push_back(message),
+                None => self.notices.push(message),
+            }
+        }
+    }
+
+    /// The next request of the server's, such as an elicitation.
+    pub async fn asked(&mut self) -> Value {
+        loop {
+            let message = match self.early.pop_front() {
+                Some(message) => message,
+                None => self.hear().await,
+            };
+            match (message.get("id"), message.get("method")) {
+                (Some(_), Some(_)) => return message,
+                (None, _) => self.notices.push(message),
+                _ => panic!("an answer to nothing: {message}"),
+            }
+        }
+    }
+
+    pub async fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        let read = self.reader.read_line(&mut line);
+        let read = tokio::time::timeout(Duration::from_secs(60), read).await;
+        assert!(read.expect("the server says something").unwrap() > 0, "the server went away");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    pub async fn write(&mut self, message: &Value) {
+        self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+}

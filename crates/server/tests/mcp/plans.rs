@@ -1,0 +1,77 @@
+//! Saving and executing, from both eras.
+
+use crate::deck::{Deck, Era};
+use rutter_server::guest::Toolset;
+use serde_json::{Value, json};
+
+fn note(text: &str) -> Value {
+    json!({ "name": "note", "steps": [
+        { "id": "keep", "tool": "memory.store", "parameters": { "text": text }, "cancellable": "irreversible" } ] })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_is_saved_executed_and_looked_at_in_both_eras() {
+    let deck = Deck::new().await;
+    for era in [Era::Legacy, Era::Modern] {
+        let mut client = deck.client(era).await;
+        let saved = client.call("save_plan", json!({ "plan": note("one") })).await;
+        assert_eq!(saved["revision"], 1, "{saved}");
+        let done = client.call("execute_plan", json!({ "plan_id": saved["plan_id"] })).await;
+        assert_eq!(done["status"], "completed", "{done}");
+        let seen = client.call("status", json!({ "execution_id": done["execution_id"] })).await;
+        assert_eq!((&seen["done"], &seen["total"]), (&json!(1), &json!(1)));
+        assert!(!client.notices.is_empty(), "progress was told");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_at_the_client_approves_in_both_eras() {
+    let deck = Deck::new().await;
+    let mut plan = note("two");
+    plan["steps"][0]["approval"] = json!({ "required": true });
+    let forms = json!({ "elicitation": { "form": {} } });
+    let yes = json!({ "action": "accept", "content": { "approve": true, "reason": "looks right" } });
+
+    let mut legacy = deck.client_with(Era::Legacy, &[Toolset::Default], forms.clone()).await;
+    let call =
+        legacy.send("tools/call", json!({ "name": "execute_plan", "arguments": { "plan": plan } })).await;
+    let question = legacy.asked().await;
+    assert_eq!(question["method"], "elicitation/create");
+    legacy.reply(&question["id"], yes.clone()).await;
+    let done = legacy.answer(call).await.unwrap();
+    assert_eq!(done["structuredContent"]["status"], "completed", "{done}");
+
+    let mut modern = deck.client_with(Era::Modern, &[Toolset::Default], forms).await;
+    let call = json!({ "name": "execute_plan", "arguments": { "plan": plan } });
+    let asked = modern.ask("tools/call", call.clone()).await.unwrap();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let keys: Vec<String> = asked["inputRequests"].as_object().unwrap().keys().cloned().collect();
+    let mut again = call;
+    again["requestState"] = asked["requestState"].clone();
+    again["inputResponses"] = json!({ &keys[0]: yes });
+    let done = modern.ask("tools/call", again).await.unwrap();
+    assert_eq!(done["structuredContent"]["status"], "completed", "{done}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_way_to_ask_the_execution_waits_and_says_who_must_act() {
+    let deck = Deck::new().await;
+    let mut plan = note("three");
+    plan["steps"][0]["approval"] = json!({ "required": true });
+    let mut client = deck.client(Era::Modern).await;
+    let waiting = client.call("execute_plan", json!({ "plan": plan })).await;
+    assert_eq!(waiting["status"], "waiting");
+    let how = waiting["questions"][0]["person"].as_str().unwrap();
+    assert!(how.starts_with("rutter exec approve exec_"), "{how}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mistakes_in_a_plan_come_all_at_once_and_change_nothing() {
+    let deck = Deck::new().await;
+    let mut client = deck.client(Era::Modern).await;
+    let plan = json!({ "name": "wrong", "steps": [
+        { "id": "a", "tool": "memory.stor", "parameters": {} }, { "id": "a", "tool": "memory.recent", "parameters": {} } ] });
+    let refused = client.call("save_plan", json!({ "plan": plan })).await;
+    assert_eq!(refused["error"]["code"], "engine.plan");
+    assert!(refused["error"]["details"]["diagnostics"].as_array().unwrap().len() >= 2, "{refused}");
+}
