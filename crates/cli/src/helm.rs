@@ -120,7 +120,9 @@ impl Helm {
         self.timers.cancel();
         self.engine.close().await;
         // Until here one can still ask how things stand.
-        self.socket.map(Socket::close);
+        if let Some(socket) = self.socket {
+            socket.close();
+        }
         self.registry.close().await;
     }
 }

@@ -202,7 +202,10 @@ fn every_test_file_has_a_test() {
     for target in all.iter().filter(|file| tree::is_test_target(&file.path)) {
         let folder = target.path.replace("/main.rs", "/").replace(".rs", "/");
         let mut own = all.iter().filter(|file| file.path == target.path || file.path.starts_with(&folder));
-        let has_test = |file: &TextFile| Source::read(&file.text).code.contains("#[test]");
+        let has_test = |file: &TextFile| {
+            let code = Source::read(&file.text).code;
+            code.contains("#[test]") || code.contains("#[tokio::test")
+        };
         assert!(own.any(has_test), "{} has no test", target.path);
     }
 }

@@ -9,7 +9,6 @@ use rutter_server::mcp::Surface;
 use rutter_store::Store;
 use rutter_tools::assemble::{World, assemble};
 use rutter_tools::child::Launcher;
-use rutter_tools::registry::Registry;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,10 +18,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHal
 
 pub struct Deck {
     pub desk: Arc<Desk>,
-    pub engine: Engine,
-    pub store: Arc<Store>,
-    pub registry: Arc<Registry>,
-    pub folder: TempDir,
+    _folder: TempDir,
 }
 
 /// How a client speaks.
@@ -62,7 +58,7 @@ impl Deck {
         let settings = Settings { ask_at_client: true };
         let desk =
             Desk::new(engine.clone(), store.clone(), store.clone(), registry.clone(), settings, [7; 32]);
-        Deck { desk, engine, store, registry, folder }
+        Deck { desk, _folder: folder }
     }
 
     /// A client of the default toolset that has introduced itself, and cannot ask its user anything.
