@@ -8,21 +8,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
-/// Codes of the surfaces' own, for the documentation to be compared with.
-pub const CODES: &[&str] = &[
-    "server.arguments",
-    "server.not_allowed",
-    "server.stale_question",
-    "server.busy",
-    "server.internal",
-    "server.greeting",
-    "server.address",
-    "server.unauthorized",
-    "server.host",
-    "server.origin",
-    "server.session",
-];
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
     /// Stable and documented in docs/errors.md.
