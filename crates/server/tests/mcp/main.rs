@@ -3,3 +3,5 @@
 
 mod deck;
 mod plans;
+mod shop;
+mod steering;
