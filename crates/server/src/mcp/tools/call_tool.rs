@@ -64,12 +64,16 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         return Err(Fault::new("server.arguments", "a call needs a reason; it stands in the journal"));
     }
     let (parameters, inputs) = literal(input.parameters);
-    let plan = json!({
+    let mut plan = json!({
         "name": cut(&format!("call of {}", input.tool), NAME_CHARS_MAX - 1),
         "request": input.reason,
         "on_failure": "cancel_all",
         "steps": [{ "id": STEP, "tool": input.tool, "parameters": parameters, "cancellable": "irreversible" }],
     });
+    if !inputs.is_empty() {
+        let any: Map<String, Value> = inputs.keys().map(|name| (name.clone(), json!({}))).collect();
+        plan["inputs"] = json!({ "type": "object", "properties": any });
+    }
     let text = PlanInput::Text(plan.to_string()).text(&visit, Driver::Server)?;
     let request = input.request_id.as_deref();
     let plan = keep(&visit, text, None, None, request).await?.id;
