@@ -80,6 +80,12 @@ impl From<Refusal> for Fault {
 impl From<port::Error> for Fault {
     fn from(error: port::Error) -> Fault {
         let retryable = error.react() == React::Retry;
-        Fault { retryable, ..Fault::new(error.code(), error.to_string()) }
+        let hint = match &error {
+            port::Error::NotFound { what: "plan", .. } => Some("find_plans finds plans"),
+            port::Error::NotFound { what: "execution", .. } => Some("query_history lists executions"),
+            port::Error::KeyReused { .. } => Some("another request needs another request_id"),
+            _ => None,
+        };
+        Fault { retryable, hint: hint.map(str::to_owned), ..Fault::new(error.code(), error.to_string()) }
     }
 }
