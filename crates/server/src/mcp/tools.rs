@@ -1,6 +1,6 @@
 //! Every tool there is, in the order clients see them.
 
-mod execute_plan;
+pub(crate) mod execute_plan;
 mod execution;
 mod plan;
 mod save_plan;
