@@ -1,0 +1,2 @@
+//! A server for the suite.
+fn main() {}
