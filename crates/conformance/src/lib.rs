@@ -4,6 +4,7 @@
 //! product; [`product`] is the real surface over a real database. Both stand on a [`stand`]. [`client`] plays the suite's
 //! scenarios for clients with the connector that reaches MCP servers for plans. Nothing here is part of the program.
 
+pub mod client;
 pub mod fixtures;
 pub mod product;
 pub mod stand;
