@@ -2,4 +2,5 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
 mod deck;
+mod pages;
 mod plans;
