@@ -32,7 +32,7 @@ pub(super) async fn run(starter: Starter, greeting: Greeting) -> anyhow::Result<
                         server = front.again().await?;
                     }
                 }
-                Line::TooLong => front.refuse(-32600, &format!("server.message_bytes: a message may have {MESSAGE_BYTES_MAX} bytes")).await?,
+                Line::TooLong => front.refuse(-32600, &format!("a message may have {MESSAGE_BYTES_MAX} bytes, this one has more")).await?,
                 Line::End => return front.leave(server).await,
             },
             line = server.reader.next() => match line {
@@ -90,7 +90,7 @@ impl Front {
                 self.open.insert(key, id);
                 continue;
             }
-            let message = "server.closing: the server ended before it answered. What was asked may have been done: \
+            let message = "engine.closing: the server ended before it answered. What was asked may have been done: \
                            look with `status`, or ask again with the same request_id";
             self.tell(
                 &json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32603, "message": message } }),
