@@ -108,9 +108,7 @@ pub(crate) async fn follow(
         false => settle(visit, identity, span).await?,
     };
     match settled {
-        Settled::View(view) => {
-            Answer::done(&ExecutionAnswer::with_results(visit, identity, &view).await?)
-        }
+        Settled::View(view) => Answer::done(&ExecutionAnswer::with_results(visit, identity, &view).await?),
         Settled::Ask(required) => Ok(Answer::Ask(*required)),
     }
 }
