@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 /// Of what comes in.
 pub fn portable<T: JsonSchema>() -> Arc<JsonObject> {
-    made::<T>(SchemaSettings::draft2020_12())
+    portable_with::<T>(SchemaSettings::draft2020_12())
 }
 
-/// Of what goes out. Clients compare answers with it, so what may be left out must not be required.
+/// Of what goes out: what may be left out is not required.
 pub fn portable_answer<T: JsonSchema>() -> Arc<JsonObject> {
-    made::<T>(SchemaSettings::draft2020_12().for_serialize())
+    portable_with::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
-fn made<T: JsonSchema>(settings: SchemaSettings) -> Arc<JsonObject> {
+fn portable_with<T: JsonSchema>(settings: SchemaSettings) -> Arc<JsonObject> {
     let settings = settings.with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;

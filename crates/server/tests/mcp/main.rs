@@ -2,5 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
 mod deck;
+mod finding;
 mod pages;
 mod plans;
+mod shop;
+mod sizes;
+mod steering;
