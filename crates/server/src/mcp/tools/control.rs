@@ -41,20 +41,20 @@ pub(super) fn tool() -> Tool {
 struct Input {
     execution_id: String,
     action: Action,
-    /// step or step[item]; needed if more than one thing is asked.
+    /// step or step[item].
     step_id: Option<String>,
-    /// compensate after the end: only these, with what depends on them.
+    /// compensate: only these and their dependents.
     steps: Option<Vec<String>>,
     /// Required for kill, skip, resolve, compensate.
     reason: Option<String>,
-    /// cancel: undo what was done; default as the plan says.
+    /// cancel: default as the plan says.
     undo: Option<bool>,
     /// resolve: how you know.
     evidence: Option<Value>,
     /// resolve: what later steps read.
     result: Option<Value>,
     happened: Option<bool>,
-    /// The same id means the same request.
+    /// Makes asking twice safe.
     request_id: Option<String>,
     /// Default 10.
     #[schemars(range(max = 45))]

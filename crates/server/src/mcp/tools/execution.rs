@@ -22,8 +22,10 @@ pub(crate) struct ExecutionAnswer {
     next: String,
     execution_id: String,
     status: String,
-    // Steps that are settled, and all.
+    // Steps that are settled, and all. The schema leaves out what explains itself: several tools answer with this.
+    #[schemars(skip)]
     done: usize,
+    #[schemars(skip)]
     total: usize,
     // What waits for somebody.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -34,6 +36,7 @@ pub(crate) struct ExecutionAnswer {
     pub(crate) steps: Vec<Value>,
     // Steps after those listed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     pub(crate) more: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) brief: Option<String>,
@@ -41,6 +44,7 @@ pub(crate) struct ExecutionAnswer {
     #[serde(skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "object")]
     results: Map<String, Value>,
+    #[schemars(skip)]
     resource_uri: String,
 }
 

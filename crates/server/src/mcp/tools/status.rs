@@ -38,7 +38,7 @@ struct Input {
     execution_id: String,
     #[serde(default)]
     include_step_details: bool,
-    /// Go on after this step, when `more` says there are more.
+    /// Next page of steps.
     after_step: Option<String>,
     #[serde(default)]
     brief: bool,
