@@ -167,3 +167,14 @@ async fn a_replan_by_plan_id_needs_one_execution_and_lists_that_do_not_overlap()
     let several = client.call("replan", json!({ "plan_id": id, "reason": "which?" })).await;
     assert_eq!(several["error"]["code"], "server.arguments", "{several}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_never_answers_does_not_keep_the_others_from_being_found() {
+    // It reads everything, and ends when nobody talks to it any more.
+    let silent = "[servers.silent]\ncommand = \"sh\"\nargs = [\"-c\", \"cat > /dev/null\"]\n";
+    let shop = Shop::beside(json!({}), silent).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let found = client.call("find_tools", json!({ "query": "reserve goods" })).await;
+    assert_eq!(found["tools"][0]["name"], "shop.reserve", "{found}");
+    assert!(!found["servers_not_reached"].as_object().unwrap().is_empty(), "{found}");
+}

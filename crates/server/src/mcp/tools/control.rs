@@ -5,11 +5,11 @@ use crate::guest::Toolset;
 use crate::mcp::ask::{self, Settled, settle};
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::execute_plan::follow;
-use crate::mcp::tools::execution::ExecutionAnswer;
+use crate::mcp::tools::execution::{ExecutionAnswer, looked};
 use crate::mcp::visit::Visit;
 use crate::words;
-use rutter_core::execution::Identity;
 use rutter_core::execution::view::{Ask, View};
+use rutter_core::execution::{Execution, Identity};
 use rutter_core::id::{PartId, StepId};
 use rutter_core::journal::event;
 use rutter_core::plan::Driver;
@@ -93,7 +93,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         };
     }
     let engine = &visit.desk.engine;
-    let view = engine.view(&identity).await?;
+    let view = looked(&visit, &identity, Execution::view).await?;
     if input.action == Action::Resolve && doubt(&view, part.as_ref()).is_some() {
         return by_a_person(&visit, &identity, &view, part.as_ref(), span).await;
     }
