@@ -6,6 +6,8 @@
 
 pub(crate) mod ask;
 pub mod guard;
+pub(crate) mod message;
+pub mod pipes;
 pub mod schema;
 mod tool;
 pub(crate) mod tools;

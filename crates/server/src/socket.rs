@@ -7,6 +7,7 @@ use crate::fault::Fault;
 use crate::guest::{Guest, Toolset};
 use crate::limits::{CONNECTIONS_MAX, MESSAGE_BYTES_MAX};
 use crate::mcp::Surface;
+use crate::mcp::pipes::Pipes;
 use rmcp::ServiceExt;
 use rutter_core::actor::Actor;
 use rutter_core::execution::Identity;
@@ -207,7 +208,7 @@ impl Porter {
                 let guest = Guest::local(tenant, &self.person, toolsets);
                 let surface = Surface::of(Arc::clone(&self.desk), guest);
                 let closing = self.closing.child_token();
-                match surface.serve_with_ct((reader, writer), closing).await {
+                match surface.serve_with_ct(Pipes::new(reader, writer), closing).await {
                     Ok(service) => drop(service.waiting().await),
                     Err(error) => tracing::debug!("a client left before it began: {error}"),
                 }

@@ -114,8 +114,9 @@ pub fn is_code(text: &str) -> bool {
         "engine",
         "replan",
         "journal",
+        "server",
     ];
-    const FILES: &[&str] = &["json", "yaml", "yml", "toml", "md", "rs"];
+    const FILES: &[&str] = &["log", "json", "yaml", "yml", "toml", "md", "rs"];
     text.split_once('.').is_some_and(|(area, name)| {
         let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         AREAS.contains(&area) && plain && !FILES.contains(&name)

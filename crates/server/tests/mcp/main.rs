@@ -3,6 +3,7 @@
 
 mod deck;
 mod finding;
+mod pages;
 mod plans;
 mod shop;
 mod sizes;
