@@ -5,6 +5,7 @@ mod brief;
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
+use crate::mcp::tools::execution::looked;
 use crate::mcp::tools::plan::SamePlanInput;
 use crate::mcp::tools::terse::object;
 use crate::mcp::visit::Visit;
@@ -57,7 +58,7 @@ struct Input {
     execution_state: Map<String, Value>,
     #[serde(default)]
     new_information: Value,
-    /// The same id means the same request.
+    /// Makes asking twice safe.
     request_id: Option<String>,
 }
 
@@ -119,7 +120,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     let identity =
         Identity { tenant: visit.guest.tenant.clone(), execution: execution(&visit, &input).await? };
     let look = |execution: &Execution| (Arc::clone(execution.plan()), execution.view());
-    let (plan, view) = visit.desk.engine.look(&identity, look).await?;
+    let (plan, view) = looked(&visit, &identity, look).await?;
     let contradictions = contradictions(&input, &view)?;
     match &input.plan {
         Some(new) => change(&visit, &identity, &input, new, (&plan, &view), contradictions).await,

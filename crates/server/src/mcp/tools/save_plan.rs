@@ -34,16 +34,13 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 struct Input {
     plan: PlanInput,
-    /// Make it the next revision of this plan.
     plan_id: Option<String>,
-    /// The newest revision you have seen; refused if there is a newer one.
+    /// Refused if there is a newer one.
     expected_revision: Option<u32>,
-    /// Who will call the tools.
     #[serde(default)]
     driver: Drives,
-    /// The same id means the same request.
+    /// Makes asking twice safe.
     request_id: Option<String>,
-    /// Only check.
     #[serde(default)]
     dry_run: bool,
 }
