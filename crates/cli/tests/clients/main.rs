@@ -2,7 +2,5 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 #![cfg(target_os = "linux")]
 
-mod agents;
-mod crowd;
 mod harbour;
 mod story;

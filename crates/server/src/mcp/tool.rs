@@ -5,7 +5,7 @@ use crate::guest::Toolset;
 use crate::mcp::schema::{portable, portable_answer};
 use crate::mcp::visit::Visit;
 use futures::future::BoxFuture;
-use rmcp::model::{InputRequiredResult, JsonObject, Tool as Offer, ToolAnnotations};
+use rmcp::model::{CreateTaskResult, InputRequiredResult, JsonObject, Tool as Offer, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -56,6 +56,8 @@ pub(crate) enum Answer {
     Done(Value),
     /// The person at the client is asked first; the same call comes again with what they said.
     Ask(InputRequiredResult),
+    /// It goes on; the client asks for it by this ticket.
+    Ticket(Box<CreateTaskResult>),
 }
 
 impl Answer {

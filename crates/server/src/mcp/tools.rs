@@ -3,7 +3,7 @@
 mod call_tool;
 mod cleanup_history;
 mod control;
-mod execute_plan;
+pub(crate) mod execute_plan;
 mod execution;
 mod find_plans;
 mod find_tools;

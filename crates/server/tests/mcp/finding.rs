@@ -158,7 +158,8 @@ async fn a_replan_by_plan_id_needs_one_execution_and_lists_that_do_not_overlap()
     let first = client.call("execute_plan", json!({ "plan_id": id, "wait_seconds": 45 })).await;
     let one = client.call("replan", json!({ "plan_id": id, "reason": "card refused" })).await;
     assert_eq!(one["execution_id"], first["execution_id"], "{one}");
-    let both = json!({ "plan_id": id, "reason": "x", "completed_steps": ["charge"], "failed_steps": ["charge"] });
+    let both =
+        json!({ "plan_id": id, "reason": "x", "completed_steps": ["charge"], "failed_steps": ["charge"] });
     let overlap = client.call("replan", both).await;
     assert_eq!(overlap["error"]["code"], "server.arguments", "{overlap}");
     client.call("execute_plan", json!({ "plan_id": id, "wait_seconds": 45 })).await;

@@ -113,7 +113,8 @@ async fn answers_are_what_the_output_schemas_promise() {
     judge.call("find_plans", json!({ "text": "nothing has these words" })).await;
     judge.call("find_plans", json!({ "plan_id": saved["plan_id"] })).await;
     judge.call("preview", json!({ "plan_id": saved["plan_id"], "step": "charge" })).await;
-    let waiting = judge.call("execute_plan", json!({ "plan_id": saved["plan_id"], "wait_seconds": 45 })).await;
+    let waiting =
+        judge.call("execute_plan", json!({ "plan_id": saved["plan_id"], "wait_seconds": 45 })).await;
     let id = &waiting["execution_id"];
     judge.call("preview", json!({ "execution_id": id })).await;
     judge.call("status", json!({ "execution_id": id, "include_step_details": true })).await;
@@ -133,7 +134,8 @@ async fn answers_are_what_the_output_schemas_promise() {
 fn long(steps: usize) -> Value {
     let step = |number: usize| {
         let tool = if number == 0 { "shop.charge" } else { "shop.reserve" };
-        let mut step = json!({ "id": format!("step_number_{number}"), "tool": tool, "cancellable": "irreversible" });
+        let mut step =
+            json!({ "id": format!("step_number_{number}"), "tool": tool, "cancellable": "irreversible" });
         if number > 0 {
             step["depends_on"] = json!([format!("step_number_{}", number - 1)]);
         }
@@ -148,7 +150,8 @@ async fn a_brief_of_a_hundred_steps_is_short() {
     let shop = Shop::with(json!({ "shop.charge": ["fail"] })).await;
     let mut client = shop.deck.client(Era::Modern).await;
     let waiting = execute(&mut client, &long(100)).await;
-    let brief = client.call("status", json!({ "execution_id": waiting["execution_id"], "brief": true })).await;
+    let brief =
+        client.call("status", json!({ "execution_id": waiting["execution_id"], "brief": true })).await;
     println!("{} bytes: {brief}", brief.to_string().len());
     assert!(brief.to_string().len() <= BRIEF_BYTES_MAX);
     assert!(brief["brief"].as_str().unwrap().contains("step_number_99") || brief["total"] == 100);

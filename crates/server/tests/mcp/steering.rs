@@ -54,7 +54,12 @@ async fn a_failed_step_is_answered_in_every_way_there_is() {
     let always = json!({ "shop.charge": ["fail"] });
     let cases = [
         (json!({ "action": "skip", "reason": "not needed" }), "partial", 1, 0),
-        (json!({ "action": "resolve", "reason": "paid in cash", "evidence": "receipt 7" }), "completed", 1, 0),
+        (
+            json!({ "action": "resolve", "reason": "paid in cash", "evidence": "receipt 7" }),
+            "completed",
+            1,
+            0,
+        ),
         (json!({ "action": "stop" }), "failed", 0, 0),
         (json!({ "action": "continue" }), "partial", 1, 0),
         (json!({ "action": "compensate", "reason": "start over" }), "compensated", 0, 1),
@@ -130,7 +135,8 @@ async fn an_execution_that_succeeded_is_undone_as_the_preview_said() {
 #[tokio::test(flavor = "multi_thread")]
 async fn doubt_is_settled_by_a_person_and_never_by_the_agent() {
     let lost = json!({ "shop.charge": ["commit_then_drop", null] });
-    let says = json!({ "action": "resolve", "reason": "I am sure", "happened": true, "evidence": "trust me" });
+    let says =
+        json!({ "action": "resolve", "reason": "I am sure", "happened": true, "evidence": "trust me" });
 
     let shop = Shop::with(lost.clone()).await;
     let mut mute = shop.deck.client(Era::Modern).await;

@@ -4,6 +4,7 @@ use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::limits::WAIT_DEFAULT;
 use crate::mcp::ask::{self, Settled, settle};
+use crate::mcp::tickets;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::execution::ExecutionAnswer;
 use crate::mcp::tools::options::ExecutionOptions;
@@ -87,13 +88,16 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         error => error.into(),
     })?;
     let identity = Identity { tenant: visit.guest.tenant.clone(), execution: started.execution };
+    if visit.takes_tickets && input.driver == Drives::Server {
+        return tickets::give(&visit, &identity, span).await;
+    }
     // Nothing happens by itself when the agent is the one to act.
     let span = if input.driver == Drives::Agent { Duration::ZERO } else { span };
     follow(&visit, &identity, span, false).await
 }
 
 /// Waits, asks where it must, and says how it stands.
-pub(super) async fn follow(
+pub(crate) async fn follow(
     visit: &Visit,
     identity: &Identity,
     span: Duration,
@@ -104,9 +108,7 @@ pub(super) async fn follow(
         false => settle(visit, identity, span).await?,
     };
     match settled {
-        Settled::View(view) => {
-            Answer::done(&ExecutionAnswer::with_results(visit, identity, &view).await?)
-        }
+        Settled::View(view) => Answer::done(&ExecutionAnswer::with_results(visit, identity, &view).await?),
         Settled::Ask(required) => Ok(Answer::Ask(*required)),
     }
 }

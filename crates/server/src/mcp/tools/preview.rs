@@ -222,9 +222,9 @@ impl Rollback {
         let scope = execution.undo_scope(None);
         let under_way: Vec<PartId> =
             execution.parts().filter(|(_, part)| part.is_active()).map(|(id, _)| id).collect();
-        let stays = execution.parts().filter(|(id, part)| {
-            part.effect.is_some() && !scope.contains(id) && !under_way.contains(id)
-        });
+        let stays = execution
+            .parts()
+            .filter(|(id, part)| part.effect.is_some() && !scope.contains(id) && !under_way.contains(id));
         let stays = stays.map(|(id, _)| id).collect();
         let tool = |id: &PartId| {
             let step = &execution.plan().steps[execution.plan().find(id.step.as_str())?];

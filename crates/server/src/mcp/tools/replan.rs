@@ -116,7 +116,8 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     if input.reason.trim().is_empty() {
         return Err(Fault::new("server.arguments", "a new plan needs a reason; it stands in the journal"));
     }
-    let identity = Identity { tenant: visit.guest.tenant.clone(), execution: execution(&visit, &input).await? };
+    let identity =
+        Identity { tenant: visit.guest.tenant.clone(), execution: execution(&visit, &input).await? };
     let look = |execution: &Execution| (Arc::clone(execution.plan()), execution.view());
     let (plan, view) = visit.desk.engine.look(&identity, look).await?;
     let contradictions = contradictions(&input, &view)?;
@@ -127,7 +128,9 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
             let arguments = json!({ "execution_id": identity.execution, "plan": {}, "reason": "…" });
             Answer::done(&Output {
                 summary: format!("nothing is changed yet; {}", words::summary(&view)),
-                next: format!("write the new plan and call replan {arguments}; `dry_run` shows the diff first"),
+                next: format!(
+                    "write the new plan and call replan {arguments}; `dry_run` shows the diff first"
+                ),
                 execution_id: identity.execution.to_string(),
                 status: view.status.as_str().to_owned(),
                 is_applied: false,
@@ -169,7 +172,8 @@ fn contradictions(input: &Input, view: &View) -> Result<Vec<String>, Fault> {
         let message = format!("{both:?} stands in completed_steps and in failed_steps");
         return Err(Fault::new("server.arguments", message));
     }
-    let is_failed = |status: &str| matches!(status, "failed" | "waiting" | "in_doubt" | "compensation_failed");
+    let is_failed =
+        |status: &str| matches!(status, "failed" | "waiting" | "in_doubt" | "compensation_failed");
     let mut found = Vec::new();
     for (said, steps) in [("completed", &completed), ("failed", &failed)] {
         for id in steps {
