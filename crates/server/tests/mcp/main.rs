@@ -3,8 +3,10 @@
 
 mod deck;
 mod finding;
+mod ledger;
 mod pages;
 mod plans;
+mod recording;
 mod shop;
 mod sizes;
 mod steering;
