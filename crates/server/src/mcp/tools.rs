@@ -1,6 +1,7 @@
 //! Every tool there is, in the order clients see them.
 
 mod cleanup_history;
+mod create_execution_plan;
 mod execute_plan;
 mod execution;
 mod fit;
@@ -16,6 +17,7 @@ mod record_step;
 mod recording;
 mod save_plan;
 mod status;
+mod summarize;
 
 use crate::mcp::tool::Tool;
 use std::sync::LazyLock;
@@ -33,6 +35,8 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         record_compensation::tool(),
         query_ledger::tool(),
         query_history::tool(),
+        create_execution_plan::tool(),
+        summarize::tool(),
         cleanup_history::tool(),
     ]
 });

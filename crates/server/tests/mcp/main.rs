@@ -2,5 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
 mod deck;
+mod drafting;
 mod pages;
 mod plans;
+mod summaries;

@@ -3,14 +3,19 @@
 //! It says what the reader says, field by field. What needs more than one field to judge (a cycle, a reference that
 //! leads nowhere, parameters that do not fit their tool) only the check of the plan can tell.
 
+mod field;
 #[cfg(test)]
 mod tests;
 
 use super::native::{ACTIONS, BACKOFF, CANCELLABLE, COST_MAX, SAFETY};
 use crate::limits::*;
-use crate::time::Millis;
+use crate::plan::Retry;
 use crate::tool::Category;
-use serde_json::{Map, Value, json};
+use field::{
+    any_object, count, described, either, expression, filled, flag, list, name, object, reference, span,
+    step_id, steps, text, tool, unbounded, whole, words,
+};
+use serde_json::{Value, json};
 
 /// The schema of a plan, in JSON Schema 2020-12. Each object is under `$defs`; the root tells the shapes apart.
 pub fn schema() -> Value {
@@ -25,7 +30,11 @@ pub fn schema() -> Value {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Rutter plan",
         "type": "object",
-        "if": { "required": ["plan"], "properties": { "plan": { "type": "object" } }, "not": { "required": ["steps"] } },
+        "if": {
+            "required": ["plan"],
+            "properties": { "plan": { "type": "object" } },
+            "not": { "required": ["steps"] },
+        },
         "then": { "properties": { "plan": { "$ref": "#/$defs/any_shape" } }, "additionalProperties": false },
         "else": { "$ref": "#/$defs/any_shape" },
         "$defs": {
@@ -64,7 +73,11 @@ pub fn schema() -> Value {
                 &["request", "steps"],
                 numbered_plan(),
             ),
-            "numbered_step": object("A step of it; expressions call it `step_1`.", &["step_number", "tool_name"], numbered_step()),
+            "numbered_step": object(
+                "A step of it; expressions call it `step_1`.",
+                &["step_number", "tool_name"],
+                numbered_step(),
+            ),
         },
     })
 }
@@ -193,17 +206,20 @@ fn retry() -> Fields {
          repeated has one."
     );
     let categories = Category::ALL.map(Category::as_str);
-    let on = json!({ "type": "array", "items": { "type": "string", "enum": categories } });
-    let mut backoff_factor =
-        json!({ "type": "number", "minimum": 1, "maximum": BACKOFF_FACTOR_MAX, "default": 2 });
-    describe(&mut backoff_factor, "How much longer each pause is than the one before, when exponential.");
+    let standard = Retry::standard();
+    let on = json!({
+        "type": "array", "items": { "type": "string", "enum": categories }, "default": standard.on,
+    });
+    let factor = json!({
+        "type": "number", "minimum": 1, "maximum": BACKOFF_FACTOR_MAX, "default": standard.factor,
+    });
     vec![
         ("max_attempts", count(&attempts, ATTEMPTS_DEFAULT, ATTEMPTS_MAX)),
         ("backoff", words("How pauses grow.", BACKOFF, "exponential")),
         ("initial", span("The first pause.", BACKOFF_MAX, Some(BACKOFF_INITIAL_DEFAULT))),
-        ("factor", backoff_factor),
+        ("factor", described(factor, "How much longer each pause is than the one before, when exponential.")),
         ("max", span("The longest pause.", BACKOFF_MAX, Some(BACKOFF_CAP_DEFAULT))),
-        ("jitter", flag("Pauses vary by chance, so that not all come back at once.", true)),
+        ("jitter", flag("Pauses vary by chance, so that not all come back at once.", standard.jitter)),
         ("on", described(on, "Failures after which it is tried again.")),
     ]
 }
@@ -348,111 +364,4 @@ fn numbered_step() -> Fields {
     let number = json!({ "type": "integer", "minimum": 1 });
     fields.push(("depends_on", unbounded("Numbers of the steps that come before.", number)));
     fields
-}
-
-fn object(what: &str, required: &[&str], fields: Fields) -> Value {
-    let properties: Map<String, Value> =
-        fields.into_iter().map(|(name, field)| (name.to_owned(), field)).collect();
-    json!({
-        "description": what, "type": "object", "required": required,
-        "properties": properties, "additionalProperties": false,
-    })
-}
-
-fn describe(schema: &mut Value, what: &str) {
-    schema["description"] = json!(what);
-}
-
-fn described(mut schema: Value, what: &str) -> Value {
-    describe(&mut schema, what);
-    schema
-}
-
-fn text(what: &str) -> Value {
-    json!({ "description": what, "type": "string", "maxLength": TEXT_BYTES_MAX })
-}
-
-/// A text that must say something.
-fn filled(what: &str) -> Value {
-    json!({ "description": what, "type": "string", "pattern": r"\S" })
-}
-
-fn name(what: &str) -> Value {
-    json!({ "description": what, "type": "string", "pattern": r"\S", "maxLength": NAME_CHARS_MAX })
-}
-
-fn step_id(what: &str) -> Value {
-    let pattern = "^[A-Za-z][A-Za-z0-9_-]*$";
-    json!({ "description": what, "type": "string", "pattern": pattern, "maxLength": NAME_CHARS_MAX })
-}
-
-fn tool(what: &str) -> Value {
-    let pattern = r"^[A-Za-z0-9_/-]+(\.[A-Za-z0-9_/-]+)+$";
-    json!({ "description": what, "type": "string", "pattern": pattern, "maxLength": NAME_CHARS_MAX })
-}
-
-fn expression(what: &str) -> Value {
-    filled(&format!("{what} An expression."))
-}
-
-fn flag(what: &str, default: bool) -> Value {
-    json!({ "description": what, "type": "boolean", "default": default })
-}
-
-fn any_object(what: &str) -> Value {
-    json!({ "description": what, "type": "object" })
-}
-
-fn whole(what: &str, min: i64, max: i64, default: Option<i64>) -> Value {
-    let mut schema = json!({ "description": what, "type": "integer", "minimum": min, "maximum": max });
-    if let Some(default) = default {
-        schema["default"] = json!(default);
-    }
-    schema
-}
-
-fn count(what: &str, default: u32, max: u32) -> Value {
-    whole(what, 1, i64::from(max), Some(i64::from(default)))
-}
-
-fn span(what: &str, max: Millis, default: Option<Millis>) -> Value {
-    let what = format!("{what} At most {max}.");
-    let mut schema =
-        json!({ "description": what, "type": "string", "pattern": r"^\s*([0-9]+(ms|s|m|h|d))+\s*$" });
-    if let Some(default) = default {
-        schema["default"] = json!(default.to_string());
-    }
-    schema
-}
-
-/// No default is said where it depends on something else.
-fn words<T>(what: &str, words: &[(&'static str, T)], default: &str) -> Value {
-    let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-    let mut schema = json!({ "description": what, "type": "string", "enum": words });
-    if !default.is_empty() {
-        schema["default"] = json!(default);
-    }
-    schema
-}
-
-fn unbounded(what: &str, items: Value) -> Value {
-    json!({ "description": what, "type": "array", "items": items })
-}
-
-fn list(what: &str, items: Value, max: usize) -> Value {
-    json!({ "description": what, "type": "array", "items": items, "maxItems": max })
-}
-
-fn steps(of: &str) -> Value {
-    let items = json!({ "$ref": format!("#/$defs/{of}") });
-    json!({ "description": "What is to be done.", "type": "array", "items": items, "minItems": 1, "maxItems": PLAN_STEPS_MAX })
-}
-
-fn reference(what: &str, to: &str) -> Value {
-    json!({ "description": what, "$ref": format!("#/$defs/{to}") })
-}
-
-/// A short form, or an object that says more.
-fn either(what: &str, short: Value, to: &str) -> Value {
-    json!({ "description": what, "anyOf": [short, { "$ref": format!("#/$defs/{to}") }] })
 }
