@@ -119,3 +119,11 @@ pub fn question(execution: &ExecutionId, ask: &Ask, link: Option<&str>) -> Value
     }
     value
 }
+
+/// The beginning of a text, if it is longer than so many characters.
+pub fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}

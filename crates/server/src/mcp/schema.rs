@@ -7,8 +7,18 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 use std::sync::Arc;
 
+/// Of what comes in.
 pub fn portable<T: JsonSchema>() -> Arc<JsonObject> {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
+    portable_with::<T>(SchemaSettings::draft2020_12())
+}
+
+/// Of what goes out: what may be left out is not required.
+pub fn portable_answer<T: JsonSchema>() -> Arc<JsonObject> {
+    portable_with::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+fn portable_with<T: JsonSchema>(settings: SchemaSettings) -> Arc<JsonObject> {
+    let settings = settings.with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
     });

@@ -1,11 +1,18 @@
 //! Every tool there is, in the order clients see them.
 
+mod call_tool;
 mod cleanup_history;
+mod control;
 mod create_execution_plan;
-mod execute_plan;
+pub(crate) mod execute_plan;
 mod execution;
+mod find_plans;
+mod find_tools;
 mod fit;
+mod forecast;
+mod options;
 mod plan;
+mod preview;
 mod query_history;
 mod query_ledger;
 mod record_action;
@@ -15,9 +22,11 @@ mod record_execution_start;
 mod record_plan;
 mod record_step;
 mod recording;
+mod replan;
 mod save_plan;
 mod status;
 mod summarize;
+mod terse;
 
 use crate::mcp::tool::Tool;
 use std::sync::LazyLock;
@@ -25,10 +34,13 @@ use std::sync::LazyLock;
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     vec![
         save_plan::tool(),
+        find_plans::tool(),
+        find_tools::tool(),
         execute_plan::tool(),
         status::tool(),
-        record_plan::tool(),
-        record_execution_start::tool(),
+        control::tool(),
+        preview::tool(),
+        replan::tool(),
         record_step::tool(),
         record_decision::tool(),
         record_action::tool(),
@@ -37,7 +49,10 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         query_history::tool(),
         create_execution_plan::tool(),
         summarize::tool(),
+        record_plan::tool(),
+        record_execution_start::tool(),
         cleanup_history::tool(),
+        call_tool::tool(),
     ]
 });
 

@@ -3,6 +3,10 @@
 
 mod deck;
 mod drafting;
+mod finding;
 mod pages;
 mod plans;
+mod shop;
+mod sizes;
+mod steering;
 mod summaries;

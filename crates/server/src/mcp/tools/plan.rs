@@ -119,14 +119,12 @@ impl JsonSchema for SamePlanInput {
     }
 }
 
-/// Who calls the tools.
+/// Who calls the tools: Rutter, or the agent that records what happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Drives {
-    /// Rutter calls them.
     #[default]
     Server,
-    /// You call them and record what happened.
     Agent,
 }
 
@@ -137,4 +135,8 @@ impl From<Drives> for Driver {
             Drives::Agent => Driver::Agent,
         }
     }
+}
+
+pub(crate) fn no_plan(id: &PlanId) -> Fault {
+    Fault::missing("plan", id.as_str()).hint("find_plans finds saved plans; save_plan keeps a new one")
 }
