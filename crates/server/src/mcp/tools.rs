@@ -3,6 +3,7 @@
 mod call_tool;
 mod cleanup_history;
 mod control;
+mod create_execution_plan;
 pub(crate) mod execute_plan;
 mod execution;
 mod find_plans;
@@ -24,6 +25,7 @@ mod recording;
 mod replan;
 mod save_plan;
 mod status;
+mod summarize;
 mod terse;
 
 use crate::mcp::tool::Tool;
@@ -45,6 +47,8 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         record_compensation::tool(),
         query_ledger::tool(),
         query_history::tool(),
+        create_execution_plan::tool(),
+        summarize::tool(),
         record_plan::tool(),
         record_execution_start::tool(),
         cleanup_history::tool(),

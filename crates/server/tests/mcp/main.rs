@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
 mod deck;
+mod drafting;
 mod finding;
 mod ledger;
 mod pages;
@@ -10,3 +11,4 @@ mod recording;
 mod shop;
 mod sizes;
 mod steering;
+mod summaries;
