@@ -3,3 +3,7 @@
 
 mod deck;
 mod plans;
+mod prompts;
+mod resources;
+mod subscriptions;
+mod tickets;
