@@ -1,7 +1,6 @@
 //! `rutter mcp`: what an agent starts to speak MCP over pipes. Nothing but the protocol is ever written to stdout.
 
 mod front;
-mod lines;
 
 use crate::Exit;
 use crate::args::serve::McpArgs;
@@ -12,9 +11,11 @@ use rmcp::ServiceExt;
 use rutter_core::id::TenantId;
 use rutter_server::guest::{Guest, Toolset};
 use rutter_server::mcp::Surface;
+use rutter_server::mcp::pipes::Pipes;
 use rutter_server::socket::Greeting;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tokio::io::BufReader;
 
 pub(crate) fn run(args: &McpArgs) -> anyhow::Result<Exit> {
     let toolsets: BTreeSet<Toolset> = args.toolsets.iter().copied().collect();
@@ -22,9 +23,9 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<Exit> {
     if args.embedded {
         return helm::on_runtime(embedded(args, tenant, toolsets));
     }
-    let config = Config::load_with(args.store.dir.as_deref(), &args.tools)?;
+    let config = Config::load_with(&args.store, &args.tools)?;
     let mut flags = Vec::new();
-    let named = args.tools.config.iter().map(|path| ("--config", path));
+    let named = args.store.config.iter().map(|path| ("--config", path));
     for (flag, path) in named.chain(args.tools.mcp_config.iter().map(|path| ("--mcp-config", path))) {
         flags.extend([flag.to_owned(), path.display().to_string()]);
     }
@@ -40,7 +41,7 @@ async fn embedded(args: &McpArgs, tenant: TenantId, toolsets: BTreeSet<Toolset>)
     let helm = Helm::open(&args.store, &args.tools).await?;
     let guest = Guest::local(tenant, &helm.config.operator, toolsets);
     let surface = Surface::of(Arc::clone(&helm.desk), guest);
-    let pipes = (tokio::io::stdin(), tokio::io::stdout());
+    let pipes = Pipes::new(BufReader::new(tokio::io::stdin()), tokio::io::stdout());
     let served = async {
         let service = surface.serve(pipes).await?;
         service.waiting().await?;

@@ -51,7 +51,9 @@ async fn serve(args: &ServeArgs, helm: &Helm, terminal: &Terminal) -> anyhow::Re
         (false, Ok(listener)) => {
             let link = format!("http://{}", listener.local_addr()?);
             let door = Arc::new(Door::new(config.hosts.clone(), tokens));
-            let router = http::router(Surface::at_the_door(Arc::clone(&helm.desk)), door, &closing);
+            let surface = Surface::at_the_door(Arc::clone(&helm.desk));
+            let router = http::router(surface, Arc::clone(&door), &closing);
+            let router = http::with_pages(router, Arc::clone(&helm.desk), door);
             pages = Some(tokio::spawn(http::serve(listener, router, closing.clone())));
             let _ = helm.desk.link.set(link.clone());
             Some(link)

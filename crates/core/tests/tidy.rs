@@ -88,6 +88,20 @@ fn core_depends_on_nothing_that_waits_or_reads_a_clock() {
 }
 
 #[test]
+fn crates_know_only_those_below_them() {
+    for (krate, known) in [
+        ("store", &["rutter-core"][..]),
+        ("tools", &["rutter-core"]),
+        ("engine", &["rutter-core"]),
+        ("server", &["rutter-core", "rutter-engine"]),
+    ] {
+        let ours = dependencies(&text_of(&format!("crates/{krate}/Cargo.toml")));
+        let ours: Vec<String> = ours.into_iter().filter(|name| name.starts_with("rutter-")).collect();
+        assert_eq!(ours, known, "{krate}");
+    }
+}
+
+#[test]
 fn every_dependency_is_used() {
     for manifest in files("crates", "toml") {
         let Some(folder) = manifest.path.strip_suffix("Cargo.toml") else { continue };

@@ -8,21 +8,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
-/// Codes of the surfaces' own, for the documentation to be compared with.
-pub const CODES: &[&str] = &[
-    "server.arguments",
-    "server.not_allowed",
-    "server.stale_question",
-    "server.busy",
-    "server.internal",
-    "server.greeting",
-    "server.address",
-    "server.unauthorized",
-    "server.host",
-    "server.origin",
-    "server.session",
-];
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
     /// Stable and documented in docs/errors.md.
@@ -95,6 +80,12 @@ impl From<Refusal> for Fault {
 impl From<port::Error> for Fault {
     fn from(error: port::Error) -> Fault {
         let retryable = error.react() == React::Retry;
-        Fault { retryable, ..Fault::new(error.code(), error.to_string()) }
+        let hint = match &error {
+            port::Error::NotFound { what: "plan", .. } => Some("find_plans finds plans"),
+            port::Error::NotFound { what: "execution", .. } => Some("query_history lists executions"),
+            port::Error::KeyReused { .. } => Some("another request needs another request_id"),
+            _ => None,
+        };
+        Fault { retryable, hint: hint.map(str::to_owned), ..Fault::new(error.code(), error.to_string()) }
     }
 }

@@ -27,16 +27,22 @@ impl Guest {
 
     /// The one who acts, by the name of the program that connected.
     pub fn agent(&self, client: Option<&str>) -> Actor {
-        Actor::agent(client.filter(|name| !name.is_empty()).unwrap_or(&self.name))
+        Actor::agent(&client.map(plain).filter(|name| !name.is_empty()).unwrap_or_else(|| self.name.clone()))
     }
 
     /// The person who uses that program.
     pub fn person(&self, client: Option<&str>) -> Actor {
         match client {
-            Some(client) => Actor::person(&format!("{} at {client}", self.person)),
+            Some(client) => Actor::person(&format!("{} at {}", self.person, plain(client))),
             None => Actor::person(&self.person),
         }
     }
+}
+
+/// Programs name themselves; what stands in journals is short and of one line.
+fn plain(name: &str) -> String {
+    const NAME_CHARS_MAX: usize = 64;
+    name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect::<String>().trim().to_owned()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -84,5 +90,19 @@ impl FromStr for Toolset {
     fn from_str(text: &str) -> Result<Toolset, String> {
         let found = Toolset::ALL.into_iter().find(|toolset| toolset.as_str() == text);
         found.ok_or_else(|| format!("there is no toolset {text:?}; there are default, journal and admin"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_go_by_a_short_name_of_one_line() {
+        let guest = Guest::local(TenantId::new("default"), "operator", BTreeSet::new());
+        assert_eq!(&*guest.agent(Some(" a\nb\u{7} ")).name, "ab");
+        assert_eq!(guest.agent(Some(&"x".repeat(500))).name.len(), 64);
+        assert_eq!(&*guest.agent(Some("\n")).name, "local");
+        assert_eq!(&*guest.person(Some("claude-code")).name, "operator at claude-code");
     }
 }

@@ -1,10 +1,14 @@
-//! The HTTP listener: MCP at `/mcp`, and whether the server lives. Everybody passes the [`door`] first.
+//! The HTTP listener: MCP at `/mcp`, the page where people answer at `/ask`, and whether the server lives. Everybody
+//! passes the [`door`] first.
 
 pub mod door;
+mod legible;
+mod page;
 
+use crate::desk::Desk;
 use crate::limits::MESSAGE_BYTES_MAX;
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use door::Door;
 use rmcp::ServerHandler;
@@ -37,9 +41,16 @@ where
     let mcp = StreamableHttpService::new(move || Ok(surface.clone()), Arc::new(manager), config);
     Router::new()
         .route_service("/mcp", mcp)
+        .layer(from_fn(legible::look))
         .layer(from_fn_with_state(Arc::clone(&door), door::admit))
         .route("/healthz", get(|| async { "ok\n" }))
         .layer(from_fn_with_state(door, door::look))
+}
+
+/// The same with the pages for people.
+pub fn with_pages(router: Router, desk: Arc<Desk>, door: Arc<Door>) -> Router {
+    let pages = page::routes(page::Office { desk, door: Arc::clone(&door) });
+    router.merge(pages.layer(from_fn_with_state(door, door::look)))
 }
 
 /// Serves until it is told to close.

@@ -9,6 +9,7 @@ pub mod guest;
 pub mod http;
 pub mod keys;
 pub mod limits;
+pub mod lines;
 pub mod mcp;
 pub mod socket;
 pub mod words;

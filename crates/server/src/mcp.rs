@@ -15,6 +15,8 @@ mod complete;
 mod connection;
 mod feed;
 pub mod guard;
+pub(crate) mod message;
+pub mod pipes;
 mod prompts;
 mod resources;
 pub mod schema;

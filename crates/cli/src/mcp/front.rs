@@ -3,11 +3,13 @@
 //! When the server ends, another is started and greeted as the client greeted the first. What was asked and not
 //! answered by then is answered here, truthfully: nobody knows whether it was done.
 
-use super::lines::{Envelope, Line, Lines};
 use crate::daemon::Starter;
 use rutter_server::limits::MESSAGE_BYTES_MAX;
+use rutter_server::lines::{Line, Lines};
 use rutter_server::socket::Greeting;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -30,7 +32,7 @@ pub(super) async fn run(starter: Starter, greeting: Greeting) -> anyhow::Result<
                         server = front.again().await?;
                     }
                 }
-                Line::TooLong => front.refuse(-32600, &format!("server.message_bytes: a message may have {MESSAGE_BYTES_MAX} bytes")).await?,
+                Line::TooLong => front.refuse(-32600, &format!("a message may have {MESSAGE_BYTES_MAX} bytes, this one has more")).await?,
                 Line::End => return front.leave(server).await,
             },
             line = server.reader.next() => match line {
@@ -88,7 +90,7 @@ impl Front {
                 self.open.insert(key, id);
                 continue;
             }
-            let message = "server.closing: the server ended before it answered. What was asked may have been done: \
+            let message = "engine.closing: the server ended before it answered. What was asked may have been done: \
                            look with `status`, or ask again with the same request_id";
             self.tell(
                 &json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32603, "message": message } }),
@@ -158,4 +160,18 @@ impl Front {
 fn line(mut text: Vec<u8>) -> Vec<u8> {
     text.push(b'\n');
     text
+}
+
+/// What the front looks at; the rest is between client and server.
+#[derive(Debug, Deserialize)]
+struct Envelope<'a> {
+    id: Option<Value>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+}
+
+impl Envelope<'_> {
+    fn read(line: &[u8]) -> Option<Envelope<'_>> {
+        serde_json::from_slice(line).ok()
+    }
 }

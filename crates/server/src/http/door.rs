@@ -103,6 +103,11 @@ impl Door {
         let wrong =
             |message| Box::new(refused(StatusCode::BAD_REQUEST, &Fault::new("server.arguments", message)));
         let toolsets = toolsets(request.uri().query()).map_err(wrong)?;
+        if toolsets.contains(&Toolset::Admin) && token.role != Role::Operator {
+            let fault = Fault::new("server.not_allowed", "the toolset admin is for operators")
+                .hint("come with the operator's token, or without the toolset");
+            return Err(Box::new(refused(StatusCode::FORBIDDEN, &fault)));
+        }
         Ok(Guest {
             tenant: TenantId::new("default"),
             name: token.name.clone(),

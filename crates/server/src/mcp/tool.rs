@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use crate::guest::Toolset;
-use crate::mcp::schema::portable;
+use crate::mcp::schema::{portable, portable_answer};
 use crate::mcp::visit::Visit;
 use futures::future::BoxFuture;
 use rmcp::model::{CreateTaskResult, InputRequiredResult, JsonObject, Tool as Offer, ToolAnnotations};
@@ -81,7 +81,7 @@ impl Tool {
                 Err(fault) => Box::pin(std::future::ready(Err(fault))),
             }
         };
-        let (input, output) = (portable::<I>(), portable::<O>());
+        let (input, output) = (portable::<I>(), portable_answer::<O>());
         Tool { name, title, description, nature, toolsets, input, output, run: Box::new(run) }
     }
 

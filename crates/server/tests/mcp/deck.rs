@@ -6,6 +6,7 @@ use rutter_engine::{Clock, Engine, Options};
 use rutter_server::desk::{Desk, Settings};
 use rutter_server::guest::{Guest, Toolset};
 use rutter_server::mcp::Surface;
+use rutter_server::mcp::pipes::Pipes;
 use rutter_store::Store;
 use rutter_tools::assemble::{World, assemble};
 use rutter_tools::child::Launcher;
@@ -94,7 +95,8 @@ impl Deck {
         let (near, far) = tokio::io::duplex(1 << 20);
         let surface = Surface::of(Arc::clone(&self.desk), guest);
         tokio::spawn(async move {
-            if let Ok(service) = surface.serve(far).await {
+            let (reader, writer) = tokio::io::split(far);
+            if let Ok(service) = surface.serve(Pipes::new(BufReader::new(reader), writer)).await {
                 let _ = service.waiting().await;
             }
         });

@@ -2,8 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
 mod deck;
+mod finding;
+mod pages;
 mod plans;
 mod prompts;
 mod resources;
+mod shop;
+mod sizes;
+mod steering;
 mod subscriptions;
 mod tickets;

@@ -1,14 +1,11 @@
-//! One message per line: reading lines of bounded length, and what little the front needs to know of each.
+//! One message per line: reading lines of bounded length.
 
-use serde::Deserialize;
-use serde_json::Value;
-use std::borrow::Cow;
 use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 /// A line as it came, without its end.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub enum Line {
     Text(Vec<u8>),
     /// Longer than allowed; its text was thrown away.
     TooLong,
@@ -17,7 +14,7 @@ pub(super) enum Line {
 
 /// Reads lines; one that was begun is gone on with when reading is interrupted.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub struct Lines<R> {
     reader: R,
     begun: Vec<u8>,
     bytes_max: usize,
@@ -25,11 +22,11 @@ pub(super) struct Lines<R> {
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
-    pub(super) fn new(reader: R, bytes_max: usize) -> Lines<R> {
+    pub fn new(reader: R, bytes_max: usize) -> Lines<R> {
         Lines { reader, begun: Vec::new(), bytes_max, is_too_long: false }
     }
 
-    pub(super) async fn next(&mut self) -> io::Result<Line> {
+    pub async fn next(&mut self) -> io::Result<Line> {
         loop {
             let available = self.reader.fill_buf().await?;
             if available.is_empty() {
@@ -50,7 +47,10 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             }
             self.reader.consume(taken);
             if end.is_some() {
-                let text = std::mem::take(&mut self.begun);
+                let mut text = std::mem::take(&mut self.begun);
+                if text.last() == Some(&b'\r') {
+                    text.pop();
+                }
                 return Ok(match std::mem::take(&mut self.is_too_long) {
                     true => Line::TooLong,
                     false => Line::Text(text),
@@ -60,16 +60,30 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     }
 }
 
-/// What the front looks at; the rest is between client and server.
-#[derive(Debug, Deserialize)]
-pub(super) struct Envelope<'a> {
-    pub(super) id: Option<Value>,
-    #[serde(borrow)]
-    pub(super) method: Option<Cow<'a, str>>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Envelope<'_> {
-    pub(super) fn read(line: &[u8]) -> Option<Envelope<'_>> {
-        serde_json::from_slice(line).ok()
+    async fn all(text: &str, bytes_max: usize) -> Vec<Line> {
+        // A small buffer, so that lines come in pieces.
+        let reader = tokio::io::BufReader::with_capacity(3, text.as_bytes());
+        let mut lines = Lines::new(reader, bytes_max);
+        let mut all = Vec::new();
+        loop {
+            match lines.next().await.unwrap() {
+                Line::End => return all,
+                line => all.push(line),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
+        let text = |text: &str| Line::Text(text.into());
+        assert_eq!(
+            all("1234\n12345\n123456\nx\n", 5).await,
+            [text("1234"), text("12345"), Line::TooLong, text("x")]
+        );
+        assert_eq!(all("ab\r\n\nlast", 5).await, [text("ab"), text(""), text("last")]);
     }
 }

@@ -1,0 +1,169 @@
+//! `cleanup_history`: takes away what is no longer to be kept; the hashes stay, and so does the proof.
+
+use crate::fault::Fault;
+use crate::guest::{Role, Toolset};
+use crate::mcp::tool::{About, Answer, Nature, Tool};
+use crate::mcp::visit::Visit;
+use rutter_core::port::query::{ExecutionFilter, History, Page, PlanFilter};
+use rutter_core::port::upkeep::{CleanedPart, Cleaning};
+use rutter_core::time::{Millis, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+const DAYS_DEFAULT: u32 = 30;
+const DAYS_MAX: u32 = 365;
+/// Plans that are looked at when those without executions are counted.
+const PLANS_MAX: u32 = 1_000;
+
+pub(super) fn tool() -> Tool {
+    let about = About {
+        name: "cleanup_history",
+        title: "Clean up the history",
+        description: "Remove old executions that have ended; hashes stay, so the ledger still verifies. Only shows what \
+                      would go unless dry_run is false. Plans are part of the ledger and never removed: orphaned_plans \
+                      only counts them.",
+        nature: Nature::Removes,
+        toolsets: &[Toolset::Journal, Toolset::Admin],
+    };
+    Tool::new::<Input, Output, _>(about, run)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    cleanup_type: CleanupType,
+    /// Default 30.
+    #[schemars(range(min = 1, max = 365))]
+    older_than_days: Option<u32>,
+    /// Default true: nothing is removed.
+    dry_run: Option<bool>,
+    /// true: the whole executions go; false: only parameters and results, the story stays.
+    #[serde(default)]
+    include_events: bool,
+    reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum CleanupType {
+    CompletedOld,
+    FailedOld,
+    OrphanedPlans,
+    AllOld,
+}
+
+impl CleanupType {
+    fn as_str(self) -> &'static str {
+        match self {
+            CleanupType::CompletedOld => "completed_old",
+            CleanupType::FailedOld => "failed_old",
+            CleanupType::OrphanedPlans => "orphaned_plans",
+            CleanupType::AllOld => "all_old",
+        }
+    }
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct Output {
+    summary: String,
+    next: String,
+    cleanup_type: String,
+    dry_run: bool,
+    items_found: u64,
+    /// In a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items_to_delete: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items_deleted: Option<u64>,
+    payloads: u64,
+    bytes: u64,
+}
+
+async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
+    let is_operator = visit.guest.role == Role::Operator;
+    // Whoever opened the socket has these tools only if the operator chose them for it.
+    if !is_operator && visit.guest.name != "local" {
+        return Err(Fault::new("server.not_allowed", "only an operator may clean up")
+            .hint("tell the user: `rutter` on the server, or a token with the role operator, can"));
+    }
+    let days = match input.older_than_days.unwrap_or(DAYS_DEFAULT) {
+        days @ 1..=DAYS_MAX => days,
+        days => {
+            let message = format!("older_than_days is 1 to {DAYS_MAX}, this is {days}");
+            return Err(Fault::new("server.arguments", message));
+        }
+    };
+    let now = visit.desk.engine.now();
+    let untouched_since = Timestamp(now.0.saturating_sub_unsigned(Millis::hours(24 * u64::from(days)).0));
+    let kind = input.cleanup_type;
+    let statuses = match kind {
+        CleanupType::OrphanedPlans => return orphans(&visit, untouched_since).await,
+        CleanupType::CompletedOld => History::Completed.filter().statuses,
+        CleanupType::FailedOld => History::Failed.filter().statuses,
+        CleanupType::AllOld => Vec::new(),
+    };
+    let dry_run = input.dry_run.unwrap_or(true);
+    let reason = input.reason.unwrap_or_else(|| format!("{}, older than {days} days", kind.as_str()));
+    let what = if input.include_events { CleanedPart::Executions } else { CleanedPart::Payloads };
+    let cleaned = visit.desk.upkeep.clean(Cleaning {
+        tenant: visit.guest.tenant.clone(),
+        statuses,
+        untouched_since,
+        what,
+        dry_run,
+        actor: if is_operator { visit.person() } else { visit.agent() },
+        at: now,
+        reason,
+    });
+    let cleaned = cleaned.await?;
+    let thing = if input.include_events { "executions" } else { "executions' parameters and results" };
+    let count = cleaned.executions;
+    let again = json!({ "cleanup_type": kind.as_str(), "older_than_days": days, "dry_run": false,
+        "include_events": input.include_events });
+    let (summary, next) = match dry_run {
+        true if count == 0 => ("nothing is old enough".to_owned(), "nothing".to_owned()),
+        true => (
+            format!("{count} {thing} would go, {} bytes; nothing was removed", cleaned.bytes),
+            format!("if the user agrees: cleanup_history {again}"),
+        ),
+        false => (
+            format!("{count} {thing} are gone, {} bytes; their hashes stay", cleaned.bytes),
+            "nothing; the ledger's own journal says what was removed".to_owned(),
+        ),
+    };
+    Answer::done(&Output {
+        summary,
+        next,
+        cleanup_type: kind.as_str().to_owned(),
+        dry_run,
+        items_found: count,
+        items_to_delete: dry_run.then_some(count),
+        items_deleted: (!dry_run).then_some(count),
+        payloads: cleaned.payloads,
+        bytes: cleaned.bytes,
+    })
+}
+
+/// Old plans nobody executes. They are counted and stay: what was agreed to is part of the ledger.
+async fn orphans(visit: &Visit, saved_before: Timestamp) -> Result<Answer, Fault> {
+    let (query, tenant) = (&visit.desk.query, &visit.guest.tenant);
+    let plans = query.plans(tenant, PlanFilter::default(), Page::first(PLANS_MAX)).await?;
+    let mut items_found = 0;
+    for plan in plans.items.iter().filter(|plan| plan.saved_at < saved_before) {
+        let of_plan = ExecutionFilter { plan: Some(plan.id.clone()), ..ExecutionFilter::default() };
+        items_found += u64::from(query.executions(tenant, of_plan, Page::first(1)).await?.items.is_empty());
+    }
+    let more = if plans.next.is_some() { format!(" among the {PLANS_MAX} newest") } else { String::new() };
+    Answer::done(&Output {
+        summary: format!(
+            "{items_found} old plans{more} have no execution; they stay, since revisions are part of the ledger"
+        ),
+        next: "nothing; plans are not removed".to_owned(),
+        cleanup_type: CleanupType::OrphanedPlans.as_str().to_owned(),
+        dry_run: true,
+        items_found,
+        items_to_delete: Some(0),
+        ..Output::default()
+    })
+}

@@ -1,0 +1,147 @@
+//! What every tool that records takes and answers: details in either form, and how the execution stands afterwards.
+
+use crate::fault::Fault;
+use crate::guest::Toolset;
+use crate::mcp::visit::Visit;
+use crate::words;
+use rutter_core::execution::Identity;
+use rutter_core::execution::view::{Ask, DeviationView, Status, View};
+use rutter_core::hash::Hash;
+use rutter_core::id::StepId;
+use rutter_core::journal::event::Deviation;
+use rutter_core::plan::Driver;
+use rutter_engine::Signal;
+use schemars::{JsonSchema, Schema, json_schema};
+use serde::de::{Deserializer, Error as _};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// Differences between deed and plan in one answer.
+const DEVIATIONS_MAX: usize = 10;
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Recorded {
+    summary: String,
+    next: String,
+    execution_id: String,
+    status: String,
+    /// Where deed and plan differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    deviations: Vec<String>,
+}
+
+impl Recorded {
+    /// How an execution stands once `what` is on record.
+    pub(crate) async fn of(visit: &Visit, identity: &Identity, what: &str) -> Result<Recorded, Fault> {
+        let look = visit.desk.engine.look(identity, |execution| (execution.view(), execution.brief()));
+        let (view, brief) = look.await?;
+        Ok(Recorded {
+            summary: format!("{what}; {}", words::summary(&view)),
+            next: next(visit, &view, &brief),
+            execution_id: view.execution.to_string(),
+            status: view.status.as_str().to_owned(),
+            deviations: Vec::new(),
+        })
+    }
+
+    /// The same with everything that was noticed about a step. All of it, so that a repeated call hears the same.
+    pub(crate) async fn of_step(
+        visit: &Visit,
+        identity: &Identity,
+        step: &StepId,
+        what: &str,
+    ) -> Result<Recorded, Fault> {
+        let recorded = Recorded::of(visit, identity, what).await?;
+        let view = visit.desk.engine.view(identity).await?;
+        let noticed = view.deviations.iter().filter(|deviation| concerns(deviation, step));
+        let deviations: Vec<String> = noticed.map(told).collect();
+        let newest = deviations.len().saturating_sub(DEVIATIONS_MAX);
+        Ok(Recorded { deviations: deviations[newest..].to_vec(), ..recorded })
+    }
+}
+
+/// A step that was passed over is noticed when the one after it begins.
+fn concerns(deviation: &DeviationView, step: &StepId) -> bool {
+    let passed_over = || {
+        deviation.kind == Deviation::Skipped && deviation.description == format!("passed over by {step:?}")
+    };
+    deviation.step.as_ref() == Some(step) || passed_over()
+}
+
+fn told(deviation: &DeviationView) -> String {
+    let kind = json!(deviation.kind);
+    let step = deviation.step.as_ref().map(ToString::to_string).unwrap_or_default();
+    format!("{} {step}: {}", kind.as_str().unwrap_or_default(), deviation.description)
+}
+
+/// What the agent does now. Its own calls are told with their parameters, which only the execution can work out.
+fn next(visit: &Visit, view: &View, brief: &str) -> String {
+    let call = brief.lines().next_back().and_then(|line| line.strip_prefix("Next: "));
+    let execution = &view.execution;
+    match (view.questions.first(), call) {
+        (None, Some(call)) if view.driver == Driver::Agent && view.status == Status::Running => {
+            match call.starts_with("call ") {
+                true => format!("{call}: record_step {}", json!({ "execution_id": execution })),
+                false => call.to_owned(),
+            }
+        }
+        (Some(Ask::Failure { step, .. }), _) if !visit.guest.toolsets.contains(&Toolset::Default) => format!(
+            "decide, then record_decision {} (or stop), or try it again and record_step",
+            json!({ "execution_id": execution, "action": "continue", "step_id": step, "reason": "…" })
+        ),
+        (Some(Ask::Limit { .. }), _) if !visit.guest.toolsets.contains(&Toolset::Default) => format!(
+            "decide, then record_decision {} (or stop)",
+            json!({ "execution_id": execution, "action": "continue", "reason": "…" })
+        ),
+        _ => words::next(view),
+    }
+}
+
+/// Says something to an execution in the agent's name.
+pub(crate) async fn say(
+    visit: &Visit,
+    identity: &Identity,
+    signal: Signal,
+    request: Option<String>,
+) -> Result<(), Fault> {
+    Ok(visit.desk.engine.signal(identity, visit.agent(), signal, request).await?)
+}
+
+/// The key of one of several things a request leads to, so that each of them happens once.
+pub(crate) fn part_of(request: Option<&str>, part: &str) -> Option<String> {
+    let fields = |key: &str| Hash::of_fields("rutter/part-of-request/v1", &[key.as_bytes(), part.as_bytes()]);
+    request.map(|key| fields(key).to_string())
+}
+
+/// What belongs to what is recorded. Some agents send an object, some its text.
+#[derive(Clone, Debug)]
+pub(crate) struct Details(pub(crate) Arc<Value>);
+
+impl<'de> Deserialize<'de> for Details {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Details, D::Error> {
+        let value = match Value::deserialize(deserializer)? {
+            Value::Object(fields) => Value::Object(fields),
+            Value::String(text) => match serde_json::from_str::<Map<String, Value>>(&text) {
+                Ok(fields) => Value::Object(fields),
+                Err(_) => Value::String(text),
+            },
+            _ => return Err(D::Error::custom("expected an object or text")),
+        };
+        Ok(Details(Arc::new(value)))
+    }
+}
+
+impl JsonSchema for Details {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Details".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> Schema {
+        json_schema!({ "description": "Object or text" })
+    }
+}

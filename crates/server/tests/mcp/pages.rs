@@ -1,0 +1,151 @@
+//! Over HTTP: who is let in, and the page on which a person answers.
+
+use crate::deck::{Deck, Era};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, StatusCode};
+use rutter_core::id::TenantId;
+use rutter_server::guest::Role;
+use rutter_server::http::door::{Door, Token};
+use rutter_server::http::{router, serve, with_pages};
+use rutter_server::mcp::Surface;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+const AGENT: &str = "agent-token-of-enough-characters";
+const OPERATOR: &str = "operator-token-of-enough-characters";
+
+/// A listener on a port of its own, and its address.
+async fn harbour(deck: &Deck) -> (String, CancellationToken) {
+    let tokens =
+        vec![Token::new("agent", Role::Agent, AGENT), Token::new("operator", Role::Operator, OPERATOR)];
+    let door = Arc::new(Door::new(Vec::new(), tokens));
+    let closing = CancellationToken::new();
+    let pages = router(Surface::at_the_door(Arc::clone(&deck.desk)), Arc::clone(&door), &closing);
+    let pages = with_pages(pages, Arc::clone(&deck.desk), door);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let link = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(serve(listener, pages, closing.clone()));
+    (link, closing)
+}
+
+fn browser() -> Client {
+    Client::builder().redirect(Policy::none()).no_proxy().build().unwrap()
+}
+
+async fn text(response: Response) -> (StatusCode, String) {
+    let status = response.status();
+    (status, response.text().await.unwrap())
+}
+
+async fn waiting(deck: &Deck) -> String {
+    let plan = json!({ "name": "a <b>plan</b>", "steps": [ { "id": "keep", "tool": "memory.store",
+        "parameters": { "text": "<script>alert(1)</script>" }, "cancellable": "irreversible",
+        "approval": { "required": true } } ] });
+    let mut client = deck.client(Era::Modern).await;
+    let waiting = client.call("execute_plan", json!({ "plan": plan })).await;
+    assert_eq!(waiting["status"], "waiting", "{waiting}");
+    waiting["execution_id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_with_the_operators_token_approves_on_the_page_and_an_agent_cannot() {
+    let deck = Deck::new().await;
+    let (link, closing) = harbour(&deck).await;
+    let execution = waiting(&deck).await;
+    let (browser, page) = (browser(), format!("{link}/ask/{execution}"));
+
+    let (status, body) = text(browser.get(&page).send().await.unwrap()).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
+    assert!(!body.contains("memory.store"), "nothing is shown before one has entered");
+    for (token, expected) in [(AGENT, StatusCode::FORBIDDEN), ("nonsense", StatusCode::UNAUTHORIZED)] {
+        let entered = browser.post(format!("{page}/enter")).form(&[("token", token)]).send().await.unwrap();
+        assert_eq!(entered.status(), expected);
+        assert!(entered.headers().get("set-cookie").is_none());
+    }
+
+    let entered = browser.post(format!("{page}/enter")).form(&[("token", OPERATOR)]).send().await.unwrap();
+    assert_eq!(entered.status(), StatusCode::SEE_OTHER);
+    let chip = entered.headers()["set-cookie"].to_str().unwrap().to_owned();
+    assert!(chip.contains("HttpOnly") && chip.contains("SameSite=Strict"), "{chip}");
+    let chip = chip.split(';').next().unwrap().to_owned();
+    let (status, body) = text(browser.get(&page).header("cookie", &chip).send().await.unwrap()).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(body.contains("memory.store") && !body.contains("<script>"), "shown, and as text: {body}");
+
+    let view = deck.desk.engine.executions(&TenantId::new("default"), Default::default()).await.unwrap();
+    assert_eq!(view[0].row.status.as_str(), "waiting");
+    let call = body.split("name=call value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let said = [("part", "keep"), ("call", call), ("say", "approve"), ("reason", "looks right")];
+    let foreign = browser.post(format!("{page}/answer")).header("cookie", &chip);
+    let foreign = foreign.header("origin", "http://elsewhere.example").form(&said).send().await.unwrap();
+    assert_eq!(foreign.status(), StatusCode::FORBIDDEN, "a page from elsewhere cannot answer");
+    let answered = browser.post(format!("{page}/answer")).header("cookie", &chip).form(&said);
+    assert_eq!(answered.send().await.unwrap().status(), StatusCode::SEE_OTHER);
+    let mut client = deck.client(Era::Modern).await;
+    let done = client.call("status", json!({ "execution_id": execution, "wait_seconds": 30 })).await;
+    assert_eq!(done["status"], "completed", "{done}");
+    let again = browser.post(format!("{page}/answer")).header("cookie", &chip).form(&said);
+    assert_eq!(again.send().await.unwrap().status(), StatusCode::CONFLICT, "an approval counts once");
+    closing.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_comes_in_without_a_token_or_under_a_foreign_name() {
+    let deck = Deck::new().await;
+    let (link, closing) = harbour(&deck).await;
+    let mcp = format!("{link}/mcp");
+    let list = |host: Option<&str>, origin: Option<&str>, token: Option<&str>| {
+        let version = "2026-07-28";
+        let meta = json!({ "io.modelcontextprotocol/protocolVersion": version,
+            "io.modelcontextprotocol/clientCapabilities": {} });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": meta } });
+        let mut request =
+            browser().post(&mcp).json(&body).header("accept", "application/json, text/event-stream");
+        request = request.header("mcp-protocol-version", version).header("mcp-method", "tools/list");
+        for (name, value) in [("host", host), ("origin", origin)] {
+            if let Some(value) = value {
+                request = request.header(name, value);
+            }
+        }
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        async move { text(request.send().await.unwrap()).await }
+    };
+    assert_eq!(list(None, None, None).await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(list(None, None, Some("wrong")).await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(list(Some("rutter.example"), None, Some(AGENT)).await.0, StatusCode::FORBIDDEN);
+    assert_eq!(list(None, Some("http://elsewhere.example"), Some(AGENT)).await.0, StatusCode::FORBIDDEN);
+    assert_eq!(list(None, Some("null"), Some(AGENT)).await.0, StatusCode::FORBIDDEN);
+    let (status, body) = list(None, Some("http://localhost:3000"), Some(AGENT)).await;
+    assert_eq!(status, StatusCode::OK, "{body}");
+    assert!(body.contains("execute_plan"));
+    closing.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_belongs_to_whoever_began_it() {
+    let deck = Deck::new().await;
+    let (link, closing) = harbour(&deck).await;
+    let send = |token: &str, session: Option<&str>, message: Value| {
+        let mut request = browser().post(format!("{link}/mcp")).json(&message).bearer_auth(token);
+        request = request.header("accept", "application/json, text/event-stream");
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session);
+        }
+        request.send()
+    };
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": { "name": "tester", "version": "1" } } });
+    let begun = send(AGENT, None, hello).await.unwrap();
+    let session = begun.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    drop(begun);
+    let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert_eq!(send(AGENT, Some(&session), initialized).await.unwrap().status(), StatusCode::ACCEPTED);
+    assert_eq!(send(AGENT, Some(&session), list.clone()).await.unwrap().status(), StatusCode::OK);
+    assert_eq!(send(OPERATOR, Some(&session), list).await.unwrap().status(), StatusCode::NOT_FOUND);
+    closing.cancel();
+}
