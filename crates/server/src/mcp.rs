@@ -21,6 +21,8 @@ mod prompts;
 mod resources;
 pub mod schema;
 mod subscribe;
+#[cfg(test)]
+mod tests;
 mod texts;
 mod tickets;
 mod tool;
