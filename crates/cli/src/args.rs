@@ -1,18 +1,21 @@
 //! What was typed.
 
+pub(crate) mod begin;
 pub(crate) mod db;
 pub(crate) mod journal;
+pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod tools;
 
+use begin::{ConfigCommand, DoctorArgs, InitArgs, ManArgs};
 use clap::{Args as Options, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use db::DbCommand;
 use journal::JournalCommand;
+use plan::PlanCommand;
 use run::{ExecCommand, RunArgs};
 use rutter_core::id::TenantId;
-use rutter_core::plan::Driver;
 use serve::{McpArgs, ServeArgs, StopArgs};
 use std::path::PathBuf;
 use tools::ToolsCommand;
@@ -31,7 +34,7 @@ pub(crate) struct Args {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done; warnings are allowed
-  1  an execution ended and did not complete; `plan diff`: the plans differ; `journal verify`: something is wrong; stored data is damaged
+  1  an execution ended and did not complete; `plan diff`: the plans differ; `journal verify`, `doctor`: something is wrong; stored data is damaged
   2  wrong usage, a file that cannot be read, a plan with errors (with --strict also warnings),
      or something that cannot be done as things are: no such database or entry, in use, refused
   3  an execution waits for somebody, or was left under way
@@ -48,9 +51,15 @@ pub(crate) enum Colour {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// See what Rutter does, in six scenes and a few seconds; nothing outside is called
+    /// See what Rutter does, in six scenes and a few seconds: a real server in a temporary directory, nothing outside
     #[command(after_help = EXIT_CODES)]
     Demo(DemoArgs),
+    /// Begin with a project: settings, a first plan, and the MCP servers other programs know
+    #[command(after_help = EXIT_CODES)]
+    Init(InitArgs),
+    /// Look whether everything works, and say what to do about what does not
+    #[command(after_help = EXIT_CODES)]
+    Doctor(DoctorArgs),
     /// Carry out a plan: check it, start it, follow it to its end or to where somebody is needed
     #[command(after_help = EXIT_CODES)]
     Run(RunArgs),
@@ -69,7 +78,7 @@ pub(crate) enum Command {
     /// Look at the tools there are, and try them
     #[command(subcommand)]
     Tools(ToolsCommand),
-    /// Look at plans without carrying them out
+    /// Look at plans without carrying them out, and keep them
     #[command(subcommand)]
     Plan(PlanCommand),
     /// Look at journals: verify, export, show them, and erase what is in them
@@ -78,12 +87,18 @@ pub(crate) enum Command {
     /// Look after the database: migrate, back up, restore, measure and clean it
     #[command(subcommand)]
     Db(DbCommand),
+    /// Look at the settings and where they come from
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Measure how fast this machine lets Rutter be
     #[command(subcommand)]
     Bench(BenchCommand),
     /// Print the completion script of a shell
     #[command(after_help = "For bash, put this into ~/.bashrc:  source <(rutter completions bash)")]
     Completions { shell: Shell },
+    /// Print the manual page of a command, or write all of them
+    #[command(after_help = "To read one:  rutter man | man -l -")]
+    Man(ManArgs),
 }
 
 #[derive(Debug, Options)]
@@ -91,7 +106,7 @@ pub(crate) struct DemoArgs {
     /// Do not pause between lines
     #[arg(long)]
     pub(crate) fast: bool,
-    /// Keep the database with the journals, and say where it is
+    /// Leave the server up and the directory in place, and say how to connect to it and how to stop it
     #[arg(long)]
     pub(crate) keep: bool,
     /// Print one JSON object per scene
@@ -141,106 +156,15 @@ pub(crate) struct BenchStoreArgs {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum PlanCommand {
-    /// Find every mistake in plans, and what is doubtful
-    #[command(after_help = EXIT_CODES)]
-    Check(CheckArgs),
-    /// Say what would happen: guarantees, what can be undone, and what if a step fails
-    #[command(after_help = EXIT_CODES)]
-    Preview(PreviewArgs),
-    /// Draw the steps and what they wait for
-    #[command(after_help = EXIT_CODES)]
-    Graph(GraphArgs),
-    /// Say what changed between two plans, by meaning and not by text
-    #[command(after_help = EXIT_CODES)]
-    Diff(DiffArgs),
-}
-
-#[derive(Debug, Options)]
-pub(crate) struct CheckArgs {
-    /// Plans in YAML or JSON; `-` is stdin
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Treat warnings as errors
-    #[arg(long)]
-    pub(crate) strict: bool,
-    /// Repair the errors a machine can repair, with --strict also warnings. A JSON file is rewritten in place.
-    /// YAML would lose its comments and stdin has no place to go: those are printed to stdout as JSON, and the
-    /// findings go to stderr
-    #[arg(long)]
-    pub(crate) fix: bool,
-    #[command(flatten)]
-    pub(crate) common: CommonArgs,
-}
-
-#[derive(Debug, Options)]
-pub(crate) struct PreviewArgs {
-    /// Plans in YAML or JSON; `-` is stdin
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Tell everything about this step only
-    #[arg(long, value_name = "ID")]
-    pub(crate) step: Option<String>,
-    #[command(flatten)]
-    pub(crate) common: CommonArgs,
-}
-
-#[derive(Debug, Options)]
-pub(crate) struct GraphArgs {
-    /// Plans in YAML or JSON; `-` is stdin
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) common: CommonArgs,
-}
-
-#[derive(Debug, Options)]
-pub(crate) struct DiffArgs {
-    /// The plan as it was
-    pub(crate) old: PathBuf,
-    /// The plan as it is now
-    pub(crate) new: PathBuf,
-    #[command(flatten)]
-    pub(crate) common: CommonArgs,
-}
-
-#[derive(Debug, Options)]
-pub(crate) struct CommonArgs {
-    /// The catalogue of tools to check against (JSON). Without one, tools are not looked up
-    #[arg(long, value_name = "CATALOG")]
-    pub(crate) tools: Option<PathBuf>,
-    /// Who will call the tools [default: server with --tools, agent without]
-    #[arg(long, value_enum, value_name = "WHO")]
-    driver: Option<DriverArg>,
-    /// Print one JSON object per file and line
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum DriverArg {
-    /// Rutter calls the tools, so each must be in the catalogue
-    Server,
-    /// The agent calls them, also tools nobody registered
-    Agent,
-}
-
-impl CommonArgs {
-    pub(crate) fn driver(&self) -> Driver {
-        match (self.driver, &self.tools) {
-            (Some(DriverArg::Server), _) | (None, Some(_)) => Driver::Server,
-            (Some(DriverArg::Agent), _) | (None, None) => Driver::Agent,
-        }
-    }
-}
-
 /// Which database, and how to answer.
-#[derive(Debug, Options)]
+#[derive(Clone, Debug, Default, Options)]
 pub(crate) struct StoreArgs {
     /// The directory of the database [default: RUTTER_DIR, `dir` in rutter.toml, or where the system keeps data]
     #[arg(long, visible_alias = "data", value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// Settings to use instead of ./rutter.toml
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -261,8 +185,11 @@ impl TenantArgs {
 
 impl Command {
     /// Whether a program asked, and errors are to be told to it as JSON too.
-    pub(crate) fn is_store_json(&self) -> bool {
+    pub(crate) fn is_json(&self) -> bool {
         match self {
+            Command::Demo(args) => args.json,
+            Command::Init(args) => args.json,
+            Command::Doctor(args) => args.store.json,
             Command::Journal(command) => command.store().json,
             Command::Db(command) => command.store().json,
             Command::Run(args) => args.store.json,
@@ -270,11 +197,15 @@ impl Command {
             Command::Stop(args) => args.store.json,
             Command::Exec(command) => command.store().json,
             Command::Tools(command) => command.is_json(),
-            Command::Mcp(_)
-            | Command::Demo(_)
-            | Command::Plan(_)
-            | Command::Bench(_)
-            | Command::Completions { .. } => false,
+            Command::Plan(command) => command.is_json(),
+            Command::Config(ConfigCommand::Show(args)) => args.store.json,
+            Command::Config(ConfigCommand::Check(args)) => args.store.json,
+            Command::Bench(BenchCommand::Store(args)) => args.json,
+            Command::Bench(BenchCommand::Engine(args)) => args.json,
+            Command::Man(args) => args.json,
+            // What this one writes to stdout is the protocol's, whatever happens.
+            Command::Mcp(_) => false,
+            Command::Completions { .. } => false,
         }
     }
 }

@@ -1,20 +1,20 @@
-//! Where the data is and how long it is kept. Flags come before the environment, and that before files.
+//! Where the data is, which tools there are and how long things are kept. Flags come before the environment, and that
+//! before files.
 
 mod file;
+pub(crate) mod leaf;
 pub(crate) mod server;
+pub(crate) mod show;
+pub(crate) mod sources;
 
+use crate::args::StoreArgs;
 use crate::args::run::ToolArgs;
 use crate::failure::Refusal;
 use file::Settings;
 use rutter_core::time::Millis;
-use rutter_tools::config::mcp::Server;
-use rutter_tools::config::mcp::import::import;
 use server::ServerConfig;
-use std::collections::BTreeMap;
-use std::env;
+use sources::Sources;
 use std::path::{Path, PathBuf};
-
-const LOCAL: &str = "rutter.toml";
 
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
@@ -25,6 +25,8 @@ pub(crate) struct Config {
     pub(crate) operator: String,
     pub(crate) tools: rutter_tools::config::Config,
     pub(crate) server: ServerConfig,
+    /// Two processes with the same mark were told of the same tools.
+    pub(crate) tools_mark: String,
 }
 
 /// How long things are kept after their execution ended; `None` is for ever.
@@ -35,42 +37,25 @@ pub(crate) struct Retention {
 }
 
 impl Config {
-    pub(crate) fn load(flag: Option<&Path>) -> Result<Config, Refusal> {
-        Config::load_with(flag, &ToolArgs::default())
+    pub(crate) fn load(store: &StoreArgs) -> Result<Config, Refusal> {
+        Config::load_with(store, &ToolArgs::default())
     }
 
     /// The same with the tools that were named on the command line.
-    pub(crate) fn load_with(flag: Option<&Path>, tools: &ToolArgs) -> Result<Config, Refusal> {
-        let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
-        let home = variable("HOME").map(PathBuf::from);
-        let beneath_home = |path: &str| home.as_ref().map(|home| home.join(path));
-        let settings = variable("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| beneath_home(".config"));
-        let data = variable("XDG_DATA_HOME").map(PathBuf::from).or_else(|| beneath_home(".local/share"));
-        let mut files = vec![match &tools.config {
-            Some(path) => Settings::load_named(path)?,
-            None => Settings::load(Path::new(LOCAL))?,
-        }];
-        if let Some(directory) = settings {
-            files.push(Settings::load(&directory.join("rutter/config.toml"))?);
-        }
-        let operator = ["USER", "LOGNAME"].into_iter().find_map(|name| env::var(name).ok());
-        let mut config = Config::choose(
-            flag.map(Path::to_owned).or_else(|| variable("RUTTER_DIR").map(PathBuf::from)),
-            &files,
-            data.map(|directory| directory.join("rutter")),
-            operator.filter(|name| !name.is_empty()).unwrap_or_else(|| "operator".to_owned()),
-        )?;
-        for path in &tools.mcp_config {
-            config.tools.servers.extend(imported(path)?);
-        }
-        Ok(config)
+    pub(crate) fn load_with(store: &StoreArgs, tools: &ToolArgs) -> Result<Config, Refusal> {
+        Sources::read(store, tools)?.config()
     }
 
     /// Settings of nobody, for what is tried out in a directory.
     pub(crate) fn scratch(directory: &Path) -> Config {
-        let (directory, retention, tools) = (directory.to_owned(), Retention::default(), Default::default());
-        let (operator, server) = ("operator".to_owned(), ServerConfig::default());
-        Config { directory, retention, operator, tools, server }
+        Config {
+            directory: directory.to_owned(),
+            retention: Retention::default(),
+            operator: "operator".to_owned(),
+            tools: Default::default(),
+            server: ServerConfig::default(),
+            tools_mark: String::new(),
+        }
     }
 
     /// Each setting comes from the first place that says something about it.
@@ -89,26 +74,15 @@ impl Config {
             payloads: files.iter().find_map(|file| file.payloads).flatten(),
             executions: files.iter().find_map(|file| file.executions).flatten(),
         };
-        let tools = merged(files);
-        let server = files.iter().find_map(|file| file.tools.server.clone()).unwrap_or_default();
-        Ok(Config { directory: directory.ok_or_else(nowhere)?, retention, operator, tools, server })
+        Ok(Config {
+            directory: directory.ok_or_else(nowhere)?,
+            retention,
+            operator,
+            tools: merged(files),
+            server: files.iter().find_map(|file| file.tools.server.clone()).unwrap_or_default(),
+            tools_mark: String::new(),
+        })
     }
-}
-
-/// The MCP servers of another program's file.
-fn imported(path: &Path) -> Result<BTreeMap<String, Server>, Refusal> {
-    let (servers, notes) = imported_with_notes(path)?;
-    notes.iter().for_each(|note| tracing::info!("{}: {note}", path.display()));
-    Ok(servers)
-}
-
-/// The same, and what of it was left out.
-pub(crate) fn imported_with_notes(path: &Path) -> Result<(BTreeMap<String, Server>, Vec<String>), Refusal> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Refusal::new("file.unreadable", format!("cannot read {}: {error}", path.display()))
-    })?;
-    import(&text, &|name| env::var(name).ok())
-        .map_err(|error| Refusal::new("config.invalid", format!("{}: {error}", path.display())))
 }
 
 /// A server that several files name is as the nearest says.

@@ -1,5 +1,9 @@
 //! Reaching the process that has the database, by the socket beside it; starting one where there is none.
 
+use crate::args::StoreArgs;
+use crate::args::run::ToolArgs;
+use crate::config::Config;
+use crate::failure::Refusal;
 use anyhow::Context;
 use rutter_core::port::Error;
 use rutter_server::socket::{Address, Greeting};
@@ -17,6 +21,9 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// How long a server may take to be there: it looks after what an earlier one left.
 const START_MAX: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
+/// How long a process may have the database without being there to be asked: while it starts, and while it ends.
+const UNREACHABLE_MAX: Duration = Duration::from_secs(45);
+const UNREACHABLE_POLL: Duration = Duration::from_millis(100);
 /// Where a server that nobody watches writes what it has to say.
 pub(crate) const LOG: &str = "server.log";
 /// A server that was started for a client ends when nobody needs it for so long.
@@ -37,6 +44,49 @@ pub(crate) fn ask(directory: &Path, greeting: &Greeting) -> anyhow::Result<Optio
     BufReader::new(stream).read_line(&mut answer).map_err(lost)?;
     let answer = serde_json::from_str(&answer).map_err(|_| unknown("ended before it answered".to_owned()))?;
     Ok(Some(answer))
+}
+
+/// Who did something.
+pub(crate) enum Done<T> {
+    Here(T),
+    /// The process that has the database; its answer, which may be a refusal.
+    There(Value),
+}
+
+/// Does something here where nobody has the database, and otherwise has it done by whoever has it.
+pub(crate) fn here_or_there<T>(
+    directory: &Path,
+    greeting: &Greeting,
+    mut here: impl FnMut() -> anyhow::Result<T>,
+) -> anyhow::Result<Done<T>> {
+    let until = Instant::now() + UNREACHABLE_MAX;
+    loop {
+        let error = match here() {
+            Err(error) if matches!(error.downcast_ref(), Some(Error::Locked { .. })) => error,
+            here => return here.map(Done::Here),
+        };
+        match ask(directory, greeting)? {
+            Some(answer) => return Ok(Done::There(answer)),
+            None if Instant::now() < until => thread::sleep(UNREACHABLE_POLL),
+            None => return Err(error),
+        }
+    }
+}
+
+/// Whoever names tools on the command line means those, and a server has its own.
+pub(crate) fn check_tools(store: &StoreArgs, tools: &ToolArgs, config: &Config) -> anyhow::Result<()> {
+    if store.config.is_none() && tools.mcp_config.is_empty() {
+        return Ok(());
+    }
+    let Some(who) = ask(&config.directory, &Greeting::Who)? else { return Ok(()) };
+    if who["tools_mark"] == config.tools_mark {
+        return Ok(());
+    }
+    let message =
+        format!("process {} has the database and other tools than --config or --mcp-config name", who["pid"]);
+    Err(Refusal::new("command.invalid", message)
+        .with_hint("leave them out to use its tools, or end it first with `rutter stop`")
+        .into())
 }
 
 pub(crate) fn connect(directory: &Path) -> Option<UnixStream> {

@@ -21,7 +21,7 @@ pub(crate) fn run(command: &DbCommand, terminal: &Terminal) -> anyhow::Result<Ex
 }
 
 /// `1.2 MiB`: bytes for people.
-fn sized(bytes: u64) -> String {
+pub(crate) fn sized(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let mut tenths = bytes.saturating_mul(10);
     let mut unit = "B";

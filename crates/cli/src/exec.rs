@@ -3,7 +3,7 @@
 mod act;
 mod list;
 mod show;
-mod watch;
+pub(crate) mod watch;
 
 use crate::Exit;
 use crate::args::run::ExecCommand;

@@ -31,6 +31,10 @@ impl Refusal {
         }
     }
 
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Refusal {
         Refusal { hint: Some(hint.into()), ..self }
     }
@@ -69,6 +73,10 @@ impl Failure {
         }
     }
 
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// For people: the hint follows the error after a blank line.
     pub(crate) fn text(&self) -> String {
         let code = self.code.as_ref().map(|code| format!("[{code}]")).unwrap_or_default();
@@ -100,6 +108,7 @@ fn hint(error: &Error) -> Option<&'static str> {
         Error::NotFound { what: "execution", .. } => {
             "`rutter journal tail` names the executions something happened to last"
         }
+        Error::NotFound { what: "plan", .. } => "`rutter plan list` names the plans that are kept",
         Error::Schema { .. } => "a later version of this program wrote it: use that one",
         Error::Corrupt(_) => {
             "keep a copy of the directory, see what `rutter journal verify` says, and begin again from a backup \

@@ -40,7 +40,7 @@ pub(crate) struct Helm {
 impl Helm {
     /// Takes the database, starts driving what is due in it, and can be asked by other commands from now on.
     pub(crate) async fn open(store: &StoreArgs, args: &ToolArgs) -> anyhow::Result<Helm> {
-        let config = Config::load_with(store.dir.as_deref(), args)?;
+        let config = Config::load_with(store, args)?;
         let clock = Clock::system();
         let options =
             rutter_store::Options { clock: Arc::new(move || clock.now()), ..store::options(&config) };
@@ -59,7 +59,8 @@ impl Helm {
         let desk =
             Desk::new(engine.clone(), store.clone(), store.clone(), registry.clone(), settings, keys.seal);
         let stop = CancellationToken::new();
-        let socket = Socket::listen(&config.directory, Arc::clone(&desk), &config.operator, stop.clone());
+        let (person, mark) = (&config.operator, &config.tools_mark);
+        let socket = Socket::listen(&config.directory, Arc::clone(&desk), person, mark, stop.clone());
         let socket = socket.inspect_err(|error| {
             tracing::warn!("other commands cannot reach this one: no socket beside the database: {error}");
         });

@@ -7,7 +7,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-const VARIABLE: &str = "RUTTER_LOG";
+pub(crate) const VARIABLE: &str = "RUTTER_LOG";
 
 /// Starts listening. A filter that cannot be read says so and counts as none.
 pub(crate) fn start() {

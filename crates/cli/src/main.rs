@@ -8,12 +8,16 @@ mod config;
 mod daemon;
 mod db;
 mod demo;
+mod doctor;
 mod exec;
 mod failure;
 mod graph;
 mod helm;
+mod import;
+mod init;
 mod journal;
 mod log;
+mod man;
 mod mcp;
 mod outcome;
 mod outlet;
@@ -27,9 +31,10 @@ mod table;
 mod terminal;
 mod tools;
 
-use args::{Args, BenchCommand, Command, PlanCommand};
+use args::plan::PlanCommand;
+use args::{Args, BenchCommand, Command};
 use clap::Parser;
-use failure::Failure;
+use failure::{Failure, Refusal};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
@@ -55,16 +60,21 @@ impl From<Exit> for ExitCode {
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
-    // Two words that are not for people: how a command is started under its limits, and a tool to measure with.
+    // Words that are not for people: how a command is started under its limits, a tool to measure with, and the tools of
+    // the demo.
     match words.next() {
         Some(word) if word == tools::LAUNCH => return rutter_tools::child::launch::main(words),
         Some(word) if word == bench::engine::echo::WORD => return bench::engine::echo::main(),
+        Some(word) if word == demo::tools::WORD => return demo::tools::main(words),
         _ => {}
     }
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return mistyped(&error),
+    };
     log::start();
     let terminal = Terminal::from_environment(args.color);
-    let is_json = args.command.is_store_json();
+    let is_json = args.command.is_json();
     // A panic is our mistake; it ends as an internal error like the others.
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| run(args.command, &terminal)));
     match outcome {
@@ -91,6 +101,13 @@ fn run(command: Command, terminal: &Terminal) -> anyhow::Result<Exit> {
         Command::Plan(PlanCommand::Preview(args)) => plan::preview::run(&args, terminal),
         Command::Plan(PlanCommand::Graph(args)) => plan::graph::run(&args, terminal),
         Command::Plan(PlanCommand::Diff(args)) => plan::diff::run(&args, terminal),
+        Command::Plan(PlanCommand::Save(args)) => plan::save::run(&args, terminal),
+        Command::Plan(PlanCommand::List(args)) => plan::list::run(&args, terminal),
+        Command::Plan(PlanCommand::Show(args)) => plan::show::run(&args, terminal),
+        Command::Config(command) => config::show::run(&command, terminal),
+        Command::Init(args) => init::run(&args, terminal),
+        Command::Doctor(args) => doctor::run(&args, terminal),
+        Command::Man(args) => man::run(&args, terminal),
         Command::Journal(command) => journal::run(&command, terminal),
         Command::Db(command) => db::run(&command, terminal),
         Command::Run(args) => run::run(&args, terminal),
@@ -103,6 +120,27 @@ fn run(command: Command, terminal: &Terminal) -> anyhow::Result<Exit> {
         Command::Bench(BenchCommand::Engine(args)) => bench::engine::run(&args, terminal),
         Command::Completions { shell } => completions::run(shell, terminal),
     }
+}
+
+/// Help and the version are answers; a mistake is told to programs as they asked to be told.
+fn mistyped(error: &clap::Error) -> ExitCode {
+    let is_json = std::env::args_os().any(|word| word == "--json");
+    let code = u8::try_from(error.exit_code()).unwrap_or(Exit::Refused as u8);
+    if error.use_stderr() && is_json {
+        let refusal = Refusal::new("command.invalid", first_paragraph(&error.to_string()));
+        let failure = Failure::of(&refusal.with_hint("`rutter COMMAND --help` says what there is").into());
+        drop(Terminal::from_environment(args::Colour::Auto).answer(&format!("{}\n", failure.json())));
+    } else {
+        // Whoever reads it may have gone.
+        let _ = error.print();
+    }
+    ExitCode::from(code)
+}
+
+/// What clap says, without its usage and tips.
+fn first_paragraph(text: &str) -> String {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    text.split("\n\n").next().unwrap_or(text).trim().to_owned()
 }
 
 /// Whoever read our answer has read enough, as `head` does.

@@ -23,9 +23,9 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<Exit> {
     if args.embedded {
         return helm::on_runtime(embedded(args, tenant, toolsets));
     }
-    let config = Config::load_with(args.store.dir.as_deref(), &args.tools)?;
+    let config = Config::load_with(&args.store, &args.tools)?;
     let mut flags = Vec::new();
-    let named = args.tools.config.iter().map(|path| ("--config", path));
+    let named = args.store.config.iter().map(|path| ("--config", path));
     for (flag, path) in named.chain(args.tools.mcp_config.iter().map(|path| ("--mcp-config", path))) {
         flags.extend([flag.to_owned(), path.display().to_string()]);
     }

@@ -4,17 +4,21 @@ pub(crate) mod check;
 pub(crate) mod diff;
 mod fix;
 pub(crate) mod graph;
+pub(crate) mod list;
 pub(crate) mod preview;
+pub(crate) mod save;
+pub(crate) mod show;
 
 use crate::Exit;
-use crate::args::CommonArgs;
+use crate::args::plan::CommonArgs;
 use crate::clock;
 use crate::report::{Subject, count, plural};
 use crate::table::{Cell, Paint};
 use crate::terminal::{Signs, Terminal, printable};
 use rutter_core::limits;
 use rutter_core::plan::check::check;
-use rutter_core::plan::diagnostic::{Diagnostic, Severity};
+use rutter_core::plan::codes::CODES;
+use rutter_core::plan::diagnostic::{Diagnostic, Place, Severity};
 use rutter_core::plan::document::{Document, Format};
 use rutter_core::plan::draft::PlanDraft;
 use rutter_core::plan::preview::Coverage;
@@ -98,6 +102,12 @@ impl PlanFile {
     pub(crate) fn found(path: &Path, bytes: &[u8], diagnostics: Vec<Diagnostic>) -> PlanFile {
         let name = if path == Path::new("-") { "<stdin>".to_owned() } else { path.display().to_string() };
         PlanFile { diagnostics, ..PlanFile::from_bytes(name, bytes, Format::guess(bytes)) }
+    }
+
+    /// The same as another process told it; none when that is not what it told.
+    pub(crate) fn told(path: &Path, bytes: &[u8], answer: &Value) -> Option<PlanFile> {
+        let found = answer["error"]["details"]["diagnostics"].as_array()?;
+        Some(PlanFile::found(path, bytes, found.iter().map(diagnostic).collect()))
     }
 
     /// Says what is wrong with it, and which servers could not be asked for their tools.
@@ -184,6 +194,25 @@ impl PlanFile {
             terminal.remark(&format!("error: {} has {count}\n", self.name));
         }
         self.plan.as_deref()
+    }
+}
+
+/// A finding as it was written for another process.
+fn diagnostic(told: &Value) -> Diagnostic {
+    let text = |name: &str| told[name].as_str().map(str::to_owned);
+    let code = CODES.iter().find(|code| told["code"] == **code).copied().unwrap_or("command.wire");
+    let number = |name: &str| Some(usize::try_from(told["place"][name].as_u64()?).unwrap_or(usize::MAX));
+    let place = || {
+        let (line, column) = (number("line")?, number("column")?);
+        Some(Place { line, column, start: number("start")?, end: number("end")? })
+    };
+    let severity = if told["severity"] == "warning" { Severity::Warning } else { Severity::Error };
+    Diagnostic {
+        severity,
+        place: place(),
+        hint: text("hint"),
+        fix: serde_json::from_value(told["fix"].clone()).ok(),
+        ..Diagnostic::error(code, text("pointer").unwrap_or_default(), text("message").unwrap_or_default())
     }
 }
 

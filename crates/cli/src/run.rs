@@ -2,6 +2,9 @@
 
 use crate::Exit;
 use crate::args::run::RunArgs;
+use crate::config::Config;
+use crate::daemon::{self, Done};
+use crate::exec::watch;
 use crate::failure::Refusal;
 use crate::helm::{self, Helm};
 use crate::outcome::Outcome;
@@ -10,24 +13,55 @@ use crate::progress::Progress;
 use crate::terminal::Terminal;
 use rutter_core::actor::Actor;
 use rutter_core::execution::Identity;
+use rutter_core::id::ExecutionId;
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Format;
 use rutter_engine::submit::PlanText;
 use rutter_engine::{Error, Start};
+use rutter_server::socket::Greeting;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
 pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     let inputs = Arc::new(Value::Object(inputs(args)?));
-    let source = plan::bytes_of(&args.file).map_err(|error| {
-        Refusal::new("file.unreadable", format!("cannot read {}: {error}", args.file.display()))
-    })?;
-    helm::on_runtime(async {
-        let helm = Helm::open(&args.store, &args.tools).await?;
-        let ended = begin(args, &helm, source, inputs, terminal).await;
-        helm.close().await;
-        ended
-    })
+    let unreadable =
+        |why: String| Refusal::new("file.unreadable", format!("cannot read {}: {why}", args.file.display()));
+    let source = plan::bytes_of(&args.file).map_err(|error| unreadable(error.to_string()))?;
+    let config = Config::load_with(&args.store, &args.tools)?;
+    daemon::check_tools(&args.store, &args.tools, &config)?;
+    let greeting = Greeting::Run {
+        tenant: args.tenant.id(),
+        actor: Actor::person(&config.operator),
+        // What is no text is refused as such by whoever reads it.
+        plan: String::from_utf8_lossy(&source).into_owned(),
+        inputs: (*inputs).clone(),
+        key: args.key.clone(),
+    };
+    let here = || {
+        helm::on_runtime(async {
+            let helm = Helm::open(&args.store, &args.tools).await?;
+            let ended = begin(args, &helm, source.clone(), Arc::clone(&inputs), terminal).await;
+            helm.close().await;
+            ended
+        })
+    };
+    match daemon::here_or_there(&config.directory, &greeting, here)? {
+        Done::Here(exit) => Ok(exit),
+        Done::There(answer) => begun(args, &source, &answer, terminal),
+    }
+}
+
+/// The process that has the database has started it, or not; what follows is in the journal.
+fn begun(args: &RunArgs, source: &[u8], answer: &Value, terminal: &Terminal) -> anyhow::Result<Exit> {
+    if let Some(file) = plan::PlanFile::told(&args.file, source, answer) {
+        return file.refuse(&[], args.store.json, terminal);
+    }
+    let Some(execution) = answer["execution"].as_str().filter(|_| answer["ok"] == true) else {
+        return Err(Refusal::told(answer).into());
+    };
+    terminal.remark(&format!("{execution}\n"));
+    let identity = Identity { tenant: args.tenant.id(), execution: ExecutionId::new(execution) };
+    watch::follow(&args.store, &args.tools, &identity, args.wait, 0, terminal)
 }
 
 async fn begin(

@@ -10,7 +10,7 @@ use rutter_store::{Archive, Options, Store};
 use std::sync::Arc;
 
 pub(crate) fn config(args: &StoreArgs) -> Result<Config, Refusal> {
-    Config::load(args.dir.as_deref())
+    Config::load(args)
 }
 
 /// Opens the database for reading; whoever owns it goes on.

@@ -2,7 +2,7 @@
 
 mod call;
 mod doctor;
-mod import;
+pub(crate) mod import;
 mod list;
 mod show;
 
@@ -47,12 +47,23 @@ pub(crate) fn tooling(config: &Config, query: Arc<dyn Query>, clock: Clock) -> a
     Ok(tooling.map_err(|error| Refusal::new("config.invalid", error.to_string()))?)
 }
 
+/// Whether the tools of the settings can be had as they are described; nothing is started.
+pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
+    with_registry_of(config.clone(), async |_| Ok(()))
+}
+
 /// Does something with the tools alone. The database stays as it is; what built-in tools keep is a passing one here.
 fn with_registry<T>(
     args: &ToolsArgs,
     work: impl AsyncFnOnce(Arc<Registry>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let mut config = Config::load_with(args.store.dir.as_deref(), &args.tools)?;
+    with_registry_of(Config::load_with(&args.store, &args.tools)?, work)
+}
+
+pub(crate) fn with_registry_of<T>(
+    mut config: Config,
+    work: impl AsyncFnOnce(Arc<Registry>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     // Children of somebody who has the database are none of ours.
     let scratch = tempfile::Builder::new().prefix("rutter-tools-").tempdir()?;
     config.directory = scratch.path().to_owned();

@@ -11,11 +11,12 @@ use crate::mcp::pipes::Pipes;
 use rmcp::ServiceExt;
 use rutter_core::actor::Actor;
 use rutter_core::execution::Identity;
-use rutter_core::id::{ExecutionId, TenantId};
+use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Format;
+use rutter_core::port::journal::Saved;
 use rutter_engine::control::Control;
-use rutter_engine::submit::PlanText;
+use rutter_engine::submit::{PlanText, Submitted};
 use rutter_engine::{Engine, Start};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -48,6 +49,8 @@ pub enum Greeting {
     Say(Box<Sent>),
     /// To have a plan carried out.
     Run { tenant: TenantId, actor: Actor, plan: String, inputs: Value, key: Option<String> },
+    /// To have a plan kept: as a new one, or as the next revision of `id`.
+    Save { tenant: TenantId, actor: Actor, plan: String, id: Option<PlanId>, driver: Driver },
     /// To know who is there.
     Who,
     /// To end the server: what is under way comes to its end first.
@@ -124,11 +127,13 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Listens beside the database, which the caller has: whoever left a socket there is gone.
+    /// Listens beside the database, which the caller has: whoever left a socket there is gone. `tools_mark` differs where
+    /// other tools are configured.
     pub fn listen(
         directory: &Path,
         desk: Arc<Desk>,
         person: &str,
+        tools_mark: &str,
         stop: CancellationToken,
     ) -> io::Result<Socket> {
         let address = Address::of(directory)?;
@@ -136,7 +141,8 @@ impl Socket {
         let listener = UnixListener::bind(&address.path)?;
         fs::set_permissions(&address.path, Permissions::from_mode(0o600))?;
         let closing = CancellationToken::new();
-        let porter = Porter { desk, person: person.to_owned(), stop, closing: closing.clone() };
+        let (person, tools_mark) = (person.to_owned(), tools_mark.to_owned());
+        let porter = Porter { desk, person, tools_mark, stop, closing: closing.clone() };
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         tokio::spawn(Arc::new(porter).run(listener, Arc::clone(&places)));
         Ok(Socket { path: directory.join(NAME), places, closing })
@@ -157,6 +163,7 @@ impl Socket {
 struct Porter {
     desk: Arc<Desk>,
     person: String,
+    tools_mark: String,
     stop: CancellationToken,
     closing: CancellationToken,
 }
@@ -222,9 +229,12 @@ impl Porter {
                 let begun = begin(engine, tenant, actor, plan, inputs, key).await;
                 answer(writer, begun).await
             }
+            Greeting::Save { tenant, actor, plan, id, driver } => {
+                answer(writer, save(engine, tenant, actor, plan, id, driver).await).await
+            }
             Greeting::Who => {
                 let who = json!({ "version": env!("CARGO_PKG_VERSION"), "pid": std::process::id(),
-                    "executions": engine.live(), "link": self.desk.link.get() });
+                    "executions": engine.live(), "link": self.desk.link.get(), "tools_mark": self.tools_mark });
                 answer(writer, Ok(who)).await
             }
             Greeting::Stop => {
@@ -252,6 +262,28 @@ async fn begin(
     let start = Start { tenant, plan, revision: None, inputs: Arc::new(inputs), driver, actor, request: key };
     let started = engine.start(start).await?;
     Ok(json!({ "execution": started.execution, "is_new": started.is_new }))
+}
+
+async fn save(
+    engine: &Engine,
+    tenant: TenantId,
+    actor: Actor,
+    plan: String,
+    id: Option<PlanId>,
+    driver: Driver,
+) -> Result<Value, Fault> {
+    let source = plan.into_bytes();
+    let format = Format::guess(&source);
+    let text = PlanText { tenant, source, format, driver };
+    Ok(kept(&engine.submit(text, id, None, actor).await?))
+}
+
+/// What is told of a plan that was kept.
+pub fn kept(submitted: &Submitted) -> Value {
+    let plan = &submitted.accepted.plan;
+    let is_new = matches!(submitted.saved, Saved::New { .. });
+    json!({ "plan_id": submitted.id, "revision": submitted.saved.revision(), "is_new": is_new, "name": plan.name,
+        "steps": plan.steps.len(), "hash": plan.hash, "warnings": submitted.accepted.found })
 }
 
 async fn answer(

@@ -36,7 +36,7 @@ pub(crate) enum JournalCommand {
 #[derive(Debug, Options)]
 pub(crate) struct VerifyArgs {
     /// Check this export and no database; `-` is stdin
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["dir", "projections", "tenant"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dir", "config", "projections", "tenant"])]
     pub(crate) export: Option<PathBuf>,
     /// A public key to trust, or a file with one [default: for a database, the key beside it]
     #[arg(long = "key", value_name = "KEY")]

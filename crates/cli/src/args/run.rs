@@ -8,9 +8,6 @@ use std::path::PathBuf;
 /// Which tools there are.
 #[derive(Clone, Debug, Default, Options)]
 pub(crate) struct ToolArgs {
-    /// Settings to use instead of ./rutter.toml
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
     /// More MCP servers, as a file with `mcpServers` or `servers`; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,

@@ -56,6 +56,9 @@ pub(crate) struct ToolsCallArgs {
 pub(crate) struct ToolsImportArgs {
     /// A file with `mcpServers` or `servers`
     pub(crate) file: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Options)]
@@ -78,7 +81,7 @@ impl ToolsCommand {
             ToolsCommand::List(args) => args.common.store.json,
             ToolsCommand::Show(args) => args.common.store.json,
             ToolsCommand::Call(args) => args.common.store.json,
-            ToolsCommand::Import(_) => false,
+            ToolsCommand::Import(args) => args.json,
             ToolsCommand::Doctor(args) => args.common.store.json,
         }
     }

@@ -1,5 +1,6 @@
 //! One file with settings: read, checked, and refused with the line that is wrong.
 
+use super::leaf::{Leaf, leaves};
 use super::server::ServerConfig;
 use crate::failure::Refusal;
 use rutter_core::plan::wording::{guess, quoted};
@@ -17,6 +18,10 @@ use toml_edit::{Document, Item, Key, TableLike};
 /// What a file says; `None` where it says nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
+    pub(super) path: PathBuf,
+    pub(super) is_there: bool,
+    /// Everything it says, one by one.
+    pub(super) leaves: Vec<Leaf>,
     pub(super) dir: Option<PathBuf>,
     pub(super) payloads: Option<Option<Millis>>,
     pub(super) executions: Option<Option<Millis>>,
@@ -51,7 +56,9 @@ impl Settings {
     pub(super) fn load(path: &Path) -> Result<Settings, Refusal> {
         match fs::read_to_string(path) {
             Ok(text) => Text { path, text: &text }.read(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Settings::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(Settings { path: path.to_owned(), ..Settings::default() })
+            }
             Err(error) => {
                 let message = format!("cannot read {}: {error}", path.display());
                 Err(Refusal::new("file.unreadable", message))
@@ -70,8 +77,9 @@ impl Text<'_> {
     fn read(&self) -> Result<Settings, Refusal> {
         let document = Document::parse(self.text)
             .map_err(|error| self.wrong(error.span(), &error.message().replace('\n', ", ")))?;
-        let mut settings = Settings::default();
+        let mut settings = Settings { path: self.path.to_owned(), is_there: true, ..Settings::default() };
         let top = document.as_table();
+        settings.leaves = leaves(top, &|place| self.line(place));
         let names =
             ["dir", "retention", "servers", "http", "commands", "secrets", "limits", "notify", "server"];
         for (key, item) in self.known(top, &names)? {
@@ -143,9 +151,14 @@ impl Text<'_> {
     }
 
     fn wrong(&self, place: Option<Range<usize>>, what: &str) -> Refusal {
-        let start = place.map_or(0, |place| place.start.min(self.text.len()));
-        let line = self.text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = self.line(place);
         Refusal::new("config.invalid", format!("{}, line {line}: {what}", self.path.display()))
+    }
+
+    /// Counted from 1.
+    fn line(&self, place: Option<Range<usize>>) -> usize {
+        let start = place.map_or(0, |place| place.start.min(self.text.len()));
+        self.text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1
     }
 }
 
@@ -162,10 +175,13 @@ mod tests {
         let table = "dir = \"data\" # here\n[retention]\npayloads = \"90d\"\nexecutions = \"never\"\n";
         let inline = "dir = \"data\"\nretention = { payloads = \"90d\", executions = \"never\" }";
         for text in [table, inline] {
-            let Settings { dir, payloads, executions, tools } = read(text).unwrap();
+            let Settings { dir, payloads, executions, tools, leaves, .. } = read(text).unwrap();
             assert_eq!(dir, Some("conf/data".into()));
             assert_eq!((payloads, executions), (Some(Some(Millis::hours(24 * 90))), Some(None)));
             assert!(tools.servers.is_empty() && tools.limits.is_none());
+            let said: Vec<String> = leaves.iter().map(Leaf::key).collect();
+            assert_eq!(said, ["dir", "retention.payloads", "retention.executions"]);
+            assert_eq!(leaves[2].line, if text == table { 4 } else { 2 });
         }
         assert_eq!(read("").unwrap().dir, None);
         assert_eq!(read("dir = \"/data\"").unwrap().dir, Some("/data".into()));

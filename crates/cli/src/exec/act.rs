@@ -4,7 +4,7 @@ use super::watch;
 use crate::Exit;
 use crate::args::run::{ActArgs, AnswerArg, ExecCommand};
 use crate::config::Config;
-use crate::daemon;
+use crate::daemon::{self, Done};
 use crate::failure::Refusal;
 use crate::helm::{self, Helm};
 use crate::outcome::part_of;
@@ -17,21 +17,14 @@ use rutter_core::actor::Actor;
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PartId, StepId, ToolName};
 use rutter_core::journal::event::Answer;
-use rutter_core::port::Error;
 use rutter_engine::control::Control;
 use rutter_server::socket::{Greeting, Sent, What};
 use serde_json::Value;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
-
-/// How long a process may have the database without being there to be asked: while it starts, and while it ends.
-const UNREACHABLE_MAX: Duration = Duration::from_secs(45);
-const POLL: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(command: &ExecCommand, terminal: &Terminal) -> anyhow::Result<Exit> {
     let (args, what) = read(command)?;
-    let config = Config::load_with(args.store.dir.as_deref(), &args.tools)?;
+    let config = Config::load_with(&args.store, &args.tools)?;
     let sent = Sent {
         tenant: args.tenant.id(),
         execution: ExecutionId::new(&args.execution),
@@ -42,21 +35,13 @@ pub(crate) fn run(command: &ExecCommand, terminal: &Terminal) -> anyhow::Result<
     };
     // Only what follows from the request is told.
     let told = store::archive(&args.store)?.receipt(&sent.identity(), None)?.seq;
-    let until = Instant::now() + UNREACHABLE_MAX;
-    loop {
-        let error = match helm::on_runtime(here(args, sent.clone(), told, terminal)) {
-            Err(error) if matches!(error.downcast_ref(), Some(Error::Locked { .. })) => error,
-            here => return here,
-        };
-        match daemon::ask(&config.directory, &Greeting::Say(Box::new(sent.clone())))? {
-            Some(answer) if answer["ok"] != true => return Err(Refusal::told(&answer).into()),
-            Some(_) if args.no_wait => return said(args, terminal),
-            Some(_) => {
-                return watch::follow(&args.store, &args.tools, &sent.identity(), false, told, terminal);
-            }
-            None if Instant::now() < until => thread::sleep(POLL),
-            None => return Err(error),
-        }
+    let greeting = Greeting::Say(Box::new(sent.clone()));
+    let here = || helm::on_runtime(here(args, sent.clone(), told, terminal));
+    match daemon::here_or_there(&config.directory, &greeting, here)? {
+        Done::Here(exit) => Ok(exit),
+        Done::There(answer) if answer["ok"] != true => Err(Refusal::told(&answer).into()),
+        Done::There(_) if args.no_wait => said(args, terminal),
+        Done::There(_) => watch::follow(&args.store, &args.tools, &sent.identity(), false, told, terminal),
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &WatchArgs, terminal: &Terminal) -> anyhow::Result<Exit>
 
 /// Follows what another process does, by its journal, for as long as there is one; otherwise carries on itself. Entries
 /// up to `told` are not told again.
-pub(super) fn follow(
+pub(crate) fn follow(
     store: &StoreArgs,
     tools: &ToolArgs,
     identity: &Identity,

@@ -3,7 +3,7 @@
 use super::fix::{Fixed, fix, is_fixable};
 use super::{Checker, PlanFile};
 use crate::Exit;
-use crate::args::CheckArgs;
+use crate::args::plan::CheckArgs;
 use crate::report::{count, plural};
 use crate::terminal::{Terminal, printable};
 use serde_json::{Value, json};

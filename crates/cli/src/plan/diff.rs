@@ -2,7 +2,7 @@
 
 use super::{Checker, PlanFile};
 use crate::Exit;
-use crate::args::DiffArgs;
+use crate::args::plan::DiffArgs;
 use crate::report::plural;
 use crate::table::{Paint, wrapped};
 use crate::terminal::{Terminal, printable};

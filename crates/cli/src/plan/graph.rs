@@ -2,7 +2,7 @@
 
 use super::{each_plan, heading, undo_sign};
 use crate::Exit;
-use crate::args::GraphArgs;
+use crate::args::plan::GraphArgs;
 use crate::graph::{draw, waves};
 use crate::table::{COLUMNS, Cell, Paint, columns, listed, shortened};
 use crate::terminal::{Signs, Terminal};

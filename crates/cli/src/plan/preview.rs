@@ -2,7 +2,7 @@
 
 use super::{Checker, each_plan, heading, undo_sign};
 use crate::Exit;
-use crate::args::PreviewArgs;
+use crate::args::plan::PreviewArgs;
 use crate::table::{COLUMNS, Cell, Paint, columns, listed, wrapped};
 use crate::terminal::{Signs, Terminal, printable};
 use rutter_core::id::StepId;

@@ -12,7 +12,7 @@ use rutter_tools::registry::ServerReport;
 use serde_json::json;
 
 pub(crate) fn run(args: &ToolsDoctorArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let config = Config::load_with(args.common.store.dir.as_deref(), &args.common.tools)?;
+    let config = Config::load_with(&args.common.store, &args.common.tools)?;
     let (reports, sandbox) = with_registry(&args.common, async |registry| {
         registry.catalog(Servers::All).await;
         Ok((registry.report(), rutter_tools::child::confine::sandbox()))

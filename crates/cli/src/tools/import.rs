@@ -2,52 +2,32 @@
 
 use crate::Exit;
 use crate::args::tools::ToolsImportArgs;
-use crate::config::imported_with_notes;
+use crate::config::sources::held;
+use crate::failure::Refusal;
+use crate::import;
 use crate::terminal::Terminal;
-use rutter_tools::config::mcp::{Reach, Server};
-use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
+use serde_json::json;
+use std::path::Path;
 
 pub(crate) fn run(args: &ToolsImportArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let (servers, notes) = imported_with_notes(&args.file)?;
-    notes.iter().for_each(|note| terminal.remark(&format!("note: {note}\n")));
-    let mut document = DocumentMut::new();
-    let mut all = Table::new();
-    all.set_implicit(true);
-    for (name, server) in &servers {
-        all.insert(name, Item::Table(table(server)));
+    let imported = file(&args.file, None)?;
+    if args.json {
+        let servers: Vec<&String> = imported.servers.keys().collect();
+        let told = json!({ "ok": true, "servers": servers, "secrets": imported.secrets, "notes": imported.notes,
+            "toml": imported.to_string() });
+        terminal.answer(&format!("{told}\n"))?;
+        return Ok(Exit::Done);
     }
-    document.insert("servers", Item::Table(all));
-    terminal.answer(&document.to_string())?;
+    imported.notes.iter().for_each(|note| terminal.remark(&format!("note: {note}\n")));
+    terminal.answer(&imported.to_string())?;
     Ok(Exit::Done)
 }
 
-fn table(server: &Server) -> Table {
-    let mut table = Table::new();
-    let map = |pairs: &std::collections::BTreeMap<String, String>| -> InlineTable {
-        pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
-    };
-    match &server.reach {
-        Reach::Child(child) => {
-            table["command"] = value(child.command.as_str());
-            if !child.args.is_empty() {
-                table["args"] = value(child.args.iter().map(String::as_str).collect::<Array>());
-            }
-            if !child.env.is_empty() {
-                table["env"] = value(map(&child.env));
-            }
-            if let Some(cwd) = &child.cwd {
-                table["cwd"] = value(cwd.display().to_string());
-            }
-        }
-        Reach::Http(http) => {
-            table["url"] = value(http.url.as_str());
-            if !http.headers.is_empty() {
-                table["headers"] = value(map(&http.headers));
-            }
-        }
-    }
-    if server.disabled {
-        table["disabled"] = value(true);
-    }
-    table
+/// The servers of a file somebody named.
+pub(crate) fn file(path: &Path, project: Option<&Path>) -> Result<import::Imported, Refusal> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Refusal::new("file.unreadable", format!("cannot read {}: {error}", path.display()))
+    })?;
+    import::read(&text, project, &held)
+        .map_err(|why| Refusal::new("config.invalid", format!("{}: {why}", path.display())))
 }

@@ -1,10 +1,17 @@
 //! Every tool there is, in the order clients see them.
 
+mod call_tool;
 mod cleanup_history;
-mod execute_plan;
+mod control;
+pub(crate) mod execute_plan;
 mod execution;
+mod find_plans;
+mod find_tools;
 mod fit;
+mod forecast;
+mod options;
 mod plan;
+mod preview;
 mod query_history;
 mod query_ledger;
 mod record_action;
@@ -14,8 +21,10 @@ mod record_execution_start;
 mod record_plan;
 mod record_step;
 mod recording;
+mod replan;
 mod save_plan;
 mod status;
+mod terse;
 
 use crate::mcp::tool::Tool;
 use std::sync::LazyLock;
@@ -23,17 +32,23 @@ use std::sync::LazyLock;
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     vec![
         save_plan::tool(),
+        find_plans::tool(),
+        find_tools::tool(),
         execute_plan::tool(),
         status::tool(),
-        record_plan::tool(),
-        record_execution_start::tool(),
+        control::tool(),
+        preview::tool(),
+        replan::tool(),
         record_step::tool(),
         record_decision::tool(),
         record_action::tool(),
         record_compensation::tool(),
         query_ledger::tool(),
         query_history::tool(),
+        record_plan::tool(),
+        record_execution_start::tool(),
         cleanup_history::tool(),
+        call_tool::tool(),
     ]
 });
 

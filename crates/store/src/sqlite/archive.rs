@@ -15,13 +15,16 @@ use super::verify::{self, Checked};
 use super::{DATABASE, own};
 use rusqlite::{Connection, params};
 use rutter_core::execution::Identity;
-use rutter_core::id::{ExecutionId, TenantId};
+use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::journal::export::Line;
 use rutter_core::journal::note::VerifierKey;
 use rutter_core::journal::verify::{Receipt, Trust};
 use rutter_core::port::Error;
 use rutter_core::port::journal::Loaded;
-use rutter_core::port::query::{EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, Listing, Page};
+use rutter_core::port::query::{
+    EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, Listing, Page, PlanFilter, PlanSummary,
+    SavedPlan,
+};
 use std::path::{Path, PathBuf};
 
 /// An open database that cannot be written.
@@ -136,6 +139,26 @@ impl Archive {
         page: &Page,
     ) -> Result<Listing<ExecutionSummary>, Error> {
         query::executions(&mut self.connection, tenant, filter, page)
+    }
+
+    /// One revision of a plan, the newest if none is named.
+    pub fn plan(
+        &mut self,
+        tenant: &TenantId,
+        id: &PlanId,
+        revision: Option<u32>,
+    ) -> Result<Option<SavedPlan>, Error> {
+        query::plan(&mut self.connection, tenant, id, revision, &self.plans)
+    }
+
+    /// Plans as [`Query::plans`](rutter_core::port::query::Query::plans) lists them.
+    pub fn plans(
+        &mut self,
+        tenant: &TenantId,
+        filter: &PlanFilter,
+        page: &Page,
+    ) -> Result<Listing<PlanSummary>, Error> {
+        query::plans(&mut self.connection, tenant, filter, page)
     }
 
     /// Everything that was written about an execution, each entry checked.

@@ -121,6 +121,35 @@ pub(super) fn executions(
     bounded(connection, ARCHIVE_STEPS_MAX, find)
 }
 
+/// One revision of a plan for who reads without owning.
+pub(super) fn plan(
+    connection: &mut Connection,
+    tenant: &TenantId,
+    id: &PlanId,
+    revision: Option<u32>,
+    plans: &Plans,
+) -> Result<Option<SavedPlan>, Error> {
+    bounded(connection, ARCHIVE_STEPS_MAX, |connection: &Connection| match number_of(connection, tenant)? {
+        Some(tenant) => plans::find(connection, tenant, id, revision, plans),
+        None => Ok(None),
+    })
+}
+
+/// The list of plans for who reads without owning.
+pub(super) fn plans(
+    connection: &mut Connection,
+    tenant: &TenantId,
+    filter: &PlanFilter,
+    page: &Page,
+) -> Result<Listing<PlanSummary>, Error> {
+    let (paging, words) = (Paging::read(List::Plans, page)?, search::read(filter.text.as_deref())?);
+    let find = |connection: &Connection| match number_of(connection, tenant)? {
+        Some(tenant) => plans::list(connection, tenant, filter, words.as_ref(), paging),
+        None => Ok(nothing()),
+    };
+    bounded(connection, ARCHIVE_STEPS_MAX, find)
+}
+
 /// The same list for who reads without owning. Nobody waits for that reader, so it may look longer.
 pub(super) fn entries(
     connection: &mut Connection,

@@ -1,0 +1,129 @@
+//! `rutter man`: the manual, page by page or as one document, from what the command line is made of.
+
+use crate::Exit;
+use crate::args::Args;
+use crate::args::begin::ManArgs;
+use crate::failure::Refusal;
+use crate::terminal::Terminal;
+use anyhow::Context;
+use clap::{Arg, Command, CommandFactory};
+use clap_mangen::Man;
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+
+pub(crate) fn run(args: &ManArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let mut rutter = Args::command().disable_help_subcommand(true);
+    rutter.build();
+    if let Some(directory) = &args.dir {
+        return write_all(&rutter, directory, args.json, terminal);
+    }
+    let text = match args.markdown {
+        true => markdown(&rutter),
+        false => page(found(&rutter, &args.command)?)?.1,
+    };
+    match args.json {
+        true => terminal.answer(&format!("{}\n", json!({ "ok": true, "text": text })))?,
+        false => terminal.answer(&text)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn write_all(rutter: &Command, directory: &Path, is_json: bool, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let cannot_write = || format!("cannot write to {}", directory.display());
+    fs::create_dir_all(directory).with_context(cannot_write)?;
+    let mut files = Vec::new();
+    for command in all(rutter) {
+        let (name, text) = page(command)?;
+        let path = directory.join(format!("{name}.1"));
+        fs::write(&path, text).with_context(cannot_write)?;
+        files.push(path);
+    }
+    match is_json {
+        true => terminal.answer(&format!("{}\n", json!({ "ok": true, "files": files })))?,
+        false => terminal.answer(&format!("{} pages in {}\n", files.len(), directory.display()))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// The name of a page and its text.
+fn page(command: &Command) -> anyhow::Result<(String, String)> {
+    let name = full_name(command).replace(' ', "-");
+    let mut text = Vec::new();
+    Man::new(command.clone()).title(name.to_uppercase()).render(&mut text)?;
+    Ok((name, String::from_utf8_lossy(&text).into_owned()))
+}
+
+fn found<'a>(rutter: &'a Command, words: &[String]) -> Result<&'a Command, Refusal> {
+    let mut command = rutter;
+    for word in words.iter().skip_while(|word| *word == "rutter") {
+        command = command.find_subcommand(word).ok_or_else(|| {
+            let message = format!("{} has no command {word:?}", full_name(command));
+            Refusal::new("command.invalid", message).with_hint("`rutter man` names all commands")
+        })?;
+    }
+    Ok(command)
+}
+
+/// A command and those below it, without those that are not for people.
+fn all(command: &Command) -> Vec<&Command> {
+    let below = command.get_subcommands().filter(|command| !command.is_hide_set()).flat_map(all);
+    std::iter::once(command).chain(below).collect()
+}
+
+fn full_name(command: &Command) -> String {
+    command.get_bin_name().unwrap_or(command.get_name()).to_owned()
+}
+
+fn markdown(rutter: &Command) -> String {
+    let commands = all(rutter);
+    commands.into_iter().filter(|command| !command.has_subcommands()).map(section).collect()
+}
+
+fn section(command: &Command) -> String {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).trim().to_owned();
+    let mut text = format!("### {}\n\n{about}.\n\n```text\n{usage}\n```\n\n", full_name(command));
+    let arguments: Vec<String> = command.get_arguments().filter(|arg| is_told(arg)).map(line).collect();
+    if !arguments.is_empty() {
+        text += &format!("{}\n", arguments.concat());
+    }
+    text
+}
+
+/// What every command has is told once, elsewhere.
+fn is_told(arg: &Arg) -> bool {
+    !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version" | "color")
+}
+
+fn line(arg: &Arg) -> String {
+    let values: Vec<String> =
+        arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
+    let value = match arg.get_action().takes_values() {
+        true => values.join(" "),
+        false => String::new(),
+    };
+    let name = match (arg.get_short(), arg.get_long()) {
+        (Some(short), Some(long)) => format!("-{short}, --{long} {value}"),
+        (Some(short), None) => format!("-{short} {value}"),
+        (None, Some(long)) => format!("--{long} {value}"),
+        (None, None) => value,
+    };
+    let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let defaults: Vec<String> =
+        arg.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
+    let default = match defaults.is_empty() || !arg.get_action().takes_values() {
+        true => String::new(),
+        false => format!(" [default: {}]", defaults.join(", ")),
+    };
+    let choices: Vec<String> =
+        arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    let choices = match choices.is_empty() || !arg.get_action().takes_values() {
+        true => String::new(),
+        false => format!(" [one of: {}]", choices.join(", ")),
+    };
+    let help = if help.is_empty() { String::new() } else { format!(": {help}") };
+    format!("- `{}`{help}{default}{choices}\n", name.trim())
+}
