@@ -13,7 +13,6 @@ use rutter_core::id::ToolName;
 use rutter_core::limits::{NAME_CHARS_MAX, PLAN_STEPS_MAX};
 use rutter_core::plan::wording::guess;
 use rutter_core::tool::{Tool, ToolCatalog};
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -44,21 +43,20 @@ pub struct Drafted {
     pub inputs: Map<String, Value>,
 }
 
-/// A parameter that has a value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+/// A parameter that has a value, and where from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Filled {
     pub step: String,
     pub parameter: String,
-    /// Where the value comes from: context.…, steps.…, key, schema.
+    /// context.…, steps.…, key or schema
     pub from: String,
 }
 
 /// A parameter that is an input of the plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
     pub step: String,
     pub parameter: String,
-    /// Its name among the inputs.
     pub input: String,
     #[serde(rename = "type")]
     pub kind: String,

@@ -79,7 +79,7 @@ impl Kind {
     }
 }
 
-/// How it is laid out.
+// How it is laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
@@ -92,7 +92,7 @@ pub enum Format {
     BulletPoints,
 }
 
-/// How much of it.
+// How much of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Length {

