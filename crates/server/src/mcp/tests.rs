@@ -13,6 +13,7 @@ use rutter_tools::child::Launcher;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,7 +45,9 @@ async fn a_tool_that_panics_is_answered_with_an_error_and_its_place_is_free_agai
         let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
             "params": { "name": "stumble", "arguments": {}, "_meta": meta } });
         writer.write_all(format!("{call}\n").as_bytes()).await.unwrap();
-        let answer: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+        let line = tokio::time::timeout(Duration::from_secs(60), lines.next_line()).await;
+        let line = line.expect("there is an answer").unwrap().unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(id), &json!(-32603)), "{answer}");
         assert!(answer["error"]["message"].as_str().unwrap().starts_with("server.internal"), "{answer}");
     }

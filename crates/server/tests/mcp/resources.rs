@@ -56,6 +56,9 @@ async fn everything_that_is_listed_can_be_read_in_both_eras() {
                 assert_eq!(hints, (is_live, &json!(if is_live { "private" } else { "public" })), "{uri}");
             }
         }
+        let reference = read(&mut client, "rutter://plan-reference").await;
+        let reference = reference["contents"][0]["text"].as_str().unwrap();
+        assert!(reference.contains("total_timeout"), "every field is in it");
         let templates = client.ask("resources/templates/list", json!({})).await.unwrap();
         assert_eq!(templates["resourceTemplates"].as_array().unwrap().len(), 5);
         let error = client.ask("resources/list", json!({ "cursor": "elsewhere" })).await.unwrap_err();

@@ -5,8 +5,15 @@ use rutter_core::actor::Actor;
 use rutter_core::execution::Identity;
 use rutter_core::id::{ExecutionId, TenantId};
 use rutter_engine::control::Control;
+use rutter_server::guest::{Guest, Toolset};
+use rutter_server::http::door::Door;
+use rutter_server::http::{router, serve};
+use rutter_server::mcp::Surface;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 const UPDATED: &str = "notifications/resources/updated";
 const LIST_CHANGED: &str = "notifications/resources/list_changed";
@@ -197,6 +204,61 @@ async fn a_line_is_told_to_whoever_asked_for_lines_when_somebody_is_needed() {
     approve(&deck, &id).await;
     updates_until_the_end(&mut client, &uri).await;
     assert!(client.notices.iter().all(|notice| notice["method"] != "notifications/message"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_http_a_stream_tells_until_it_is_closed() {
+    let deck = Deck::new().await;
+    let mut client = deck.client(Era::Modern).await;
+    let id = waiting(&mut client, 0).await;
+    let uri = format!("rutter://executions/{id}");
+    let guest = Guest::local(TenantId::new("default"), "operator", [Toolset::Default].into());
+    let closing = CancellationToken::new();
+    let surface = Surface::at_the_door(Arc::clone(&deck.desk));
+    let routes = router(surface, Arc::new(Door::open_for(guest)), &closing);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let link = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let server = tokio::spawn(serve(listener, routes, closing.clone()));
+    let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = alive();
+
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "tester", "version": "1" },
+    });
+    let params = json!({ "notifications": { "resourceSubscriptions": [uri] }, "_meta": meta });
+    let wish = json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params });
+    let program = reqwest::Client::builder().no_proxy().build().unwrap();
+    let request = program
+        .post(&link)
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "subscriptions/listen")
+        .body(wish.to_string());
+    let mut stream = request.send().await.unwrap();
+    let mut heard = String::new();
+    // The one at the beginning, and one for the approval.
+    for updates in 1..=2 {
+        while heard.matches(UPDATED).count() < updates {
+            let chunk = tokio::time::timeout(Duration::from_secs(60), stream.chunk()).await;
+            let chunk = chunk.expect("the server says something").unwrap().expect("the stream goes on");
+            heard.push_str(&String::from_utf8_lossy(&chunk));
+        }
+        if updates == 1 {
+            approve(&deck, &id).await;
+        }
+    }
+    assert!(heard.contains(ACKNOWLEDGED), "{heard}");
+    drop((stream, program));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while alive() > before {
+        assert!(Instant::now() < deadline, "{} are left of {before}", alive());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    closing.cancel();
+    server.await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
