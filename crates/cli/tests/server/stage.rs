@@ -17,6 +17,8 @@ dir = "data"
 [server.tokens.other]
 role = "agent"
 env = "OTHER_TOKEN"
+[servers.gone]
+command = "/no/such/program"
 [commands.gate.tools.pass]
 description = "Waits until the gate is open"
 argv = ["/bin/sh", "-c", "echo called >> calls; while [ ! -e open ]; do sleep 0.05; done; echo passed"]
