@@ -51,7 +51,7 @@ pub(crate) enum Colour {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// See what Rutter does, in six scenes and a few seconds; nothing outside is called
+    /// See what Rutter does, in six scenes and a few seconds: a real server in a temporary directory, nothing outside
     #[command(after_help = EXIT_CODES)]
     Demo(DemoArgs),
     /// Begin with a project: settings, a first plan, and the MCP servers other programs know
@@ -106,7 +106,7 @@ pub(crate) struct DemoArgs {
     /// Do not pause between lines
     #[arg(long)]
     pub(crate) fast: bool,
-    /// Keep the database with the journals, and say where it is
+    /// Leave the server up and the directory in place, and say how to connect to it and how to stop it
     #[arg(long)]
     pub(crate) keep: bool,
     /// Print one JSON object per scene

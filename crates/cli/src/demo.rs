@@ -1,12 +1,15 @@
-//! `rutter demo`: Rutter's main job in six scenes, in this process, with tools that the demo plays itself.
+//! `rutter demo`: Rutter's main work in six scenes. A real server in a temporary directory, tools in processes of their
+//! own, effects that are counted where they happen, and a kill with -9.
 
+mod crew;
 mod ending;
-mod journal;
 mod narrate;
+mod pipe;
+mod place;
 mod scenes;
-mod stage;
 mod teller;
-mod tools;
+pub(crate) mod tools;
+mod watch;
 
 use crate::Exit;
 use crate::args::DemoArgs;
@@ -15,64 +18,55 @@ use crate::table::Paint;
 use crate::terminal::Terminal;
 use anyhow::Context;
 use ending::Ending;
-use journal::Book;
-use scenes::{ALTERED_EXPORT, SCENES, Theatre};
-use std::fs;
-use std::path::PathBuf;
+use place::Place;
+use scenes::{SCENES, Theatre};
+use std::path::Path;
 use std::time::Duration;
 use teller::Teller;
 
 /// Long enough to follow a line, short enough for a few seconds in all.
 const PAUSE: Duration = Duration::from_millis(60);
-/// More counters than this are told as a sum.
-const COUNTERS_MAX: usize = 6;
 
 pub(crate) fn run(args: &DemoArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     let pause = if args.fast || !terminal.is_interactive { Duration::ZERO } else { PAUSE };
     let teller = Teller::new(*terminal, args.json, pause);
-    let folder = Folder::create(args.keep)?;
-    let book = Book::open(&folder.path)?;
-    let theatre = Theatre { terminal, teller: &teller, folder: &folder.path, book };
+    let place = Place::make(args.keep)?;
     teller.say(
-        "Rutter in six scenes. The compiler, the state machine, the store and the journal are the real ones; \
-         the tools are played by this demo: nothing outside is called and nobody is charged.",
+        "Rutter in six scenes. The server, its database and its journal are the real ones, in a temporary \
+         directory; the tools are processes of their own that write every effect into a book. Nothing outside \
+         is called and nobody is charged.",
     )?;
+    place.start()?;
+    let theatre = Theatre { teller: &teller, place: &place };
     let mut endings = Vec::new();
-    for ((title, shown, play), number) in SCENES.into_iter().zip(1..) {
-        teller.open(number, title, shown)?;
-        let ending = play(&theatre).with_context(|| format!("scene {number} broke off"))?;
+    for (scene, number) in SCENES.into_iter().zip(1..) {
+        teller.open(number, scene.title, scene.shown)?;
+        let ending = (scene.play)(&theatre).with_context(|| format!("scene {number} broke off"))?;
         tell_ending(&teller, &ending)?;
-        teller.close(ending.json(number, title))?;
+        teller.close(ending.json(number, scene.title))?;
         endings.push(ending);
     }
     sum_up(&teller, &endings)?;
-    if args.keep {
-        let place = folder.path.display();
-        terminal.remark(&format!(
-            "kept in {place}; try:\n  \
-             rutter journal verify --dir {place}\n  \
-             rutter journal tail --dir {place}\n  \
-             rutter journal verify --export {place}/{ALTERED_EXPORT}\n"
-        ));
+    match args.keep {
+        true => {
+            place.keep()?;
+            terminal.remark(&how_to_go_on(&place));
+        }
+        false => teller.text(&how_to_connect())?,
     }
     let is_as_told = endings.iter().all(Ending::is_as_told);
     Ok(if is_as_told { Exit::Done } else { Exit::Internal })
 }
 
 fn tell_ending(teller: &Teller, ending: &Ending) -> anyhow::Result<()> {
-    let effects: u64 = ending.effects.values().sum();
-    let counted = match ending.effects.len() {
-        0 => String::new(),
-        1..=COUNTERS_MAX => {
-            let counts = ending.effects.iter().map(|(tool, effects)| format!("{tool}={effects}"));
-            format!("Effects: {}", counts.collect::<Vec<_>>().join(", "))
+    let gap = match ending.effects.is_empty() {
+        true => "\n",
+        false => {
+            let counts = ending.effects.iter().map(|(tool, effects)| format!("{tool} {effects}"));
+            teller.say(&format!("\nIn the tools' book: {}", counts.collect::<Vec<_>>().join(", ")))?;
+            ""
         }
-        tools => format!("Effects: {effects}, of {tools} tools"),
     };
-    if !counted.is_empty() {
-        teller.say(&format!("\n{counted}"))?;
-    }
-    let gap = if counted.is_empty() { "\n" } else { "" };
     teller.text(&format!("{gap}{}\n", Paint::Green.on(&format!("End: {}", ending.words))))?;
     for promise in ending.broken() {
         teller.text(&format!("{}\n", Paint::Red.on(&format!("Not as told: {promise}"))))?;
@@ -81,42 +75,54 @@ fn tell_ending(teller: &Teller, ending: &Ending) -> anyhow::Result<()> {
 }
 
 fn sum_up(teller: &Teller, endings: &[Ending]) -> anyhow::Result<()> {
-    let calls: u64 = endings.iter().map(|ending| ending.calls).sum();
-    let effects: u64 = endings.iter().flat_map(|ending| ending.effects.values()).sum();
-    let twice: u64 = endings.iter().map(|ending| ending.done_twice).sum();
+    let calls: usize = endings.iter().map(|ending| ending.calls).sum();
+    let effects: usize = endings.iter().flat_map(|ending| ending.effects.values()).sum();
+    let twice: usize = endings.iter().map(|ending| ending.done_twice).sum();
     let scenes = plural(endings.len(), "scene");
     let sum = format!("{scenes}, {calls} calls, {effects} effects, {twice} done twice");
-    teller.text(&format!("\n{}\n", Paint::Bold.on(&sum)))?;
-    teller.text(
-        "\nTry next:\n  \
-         rutter plan check examples/order.yaml --tools examples/tools.json\n  \
-         rutter plan preview examples/order.yaml --tools examples/tools.json\n  \
-         rutter demo --keep    and `rutter journal` on the database it keeps\n",
-    )?;
-    Ok(())
+    Ok(teller.text(&format!("\n{}\n", Paint::Bold.on(&sum)))?)
 }
 
-/// A directory for the database that goes away with the demo unless it is to be kept.
-#[derive(Debug)]
-struct Folder {
-    path: PathBuf,
-    is_kept: bool,
+fn how_to_connect() -> String {
+    let program = program();
+    format!(
+        "\nConnect an agent:\n  \
+         claude mcp add rutter -- {program} mcp\n  \
+         codex mcp add rutter -- {program} mcp\n\
+         Look around in this demo's server: {program} demo --keep\n\
+         Read on: README.md, docs/concepts.md, docs/recipes\n"
+    )
 }
 
-impl Folder {
-    fn create(is_kept: bool) -> anyhow::Result<Folder> {
-        let name = u64::from_be_bytes(journal::random()?);
-        let path = std::env::temp_dir().join(format!("rutter-demo-{name:016x}"));
-        fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Folder { path, is_kept })
-    }
+fn how_to_go_on(place: &Place) -> String {
+    let (program, settings) = (program(), place.settings());
+    let (settings, data) = (settings.display(), place.data());
+    let (data, copy) = (data.display(), place.path().join(scenes::journal::COPY));
+    let said = place.said.borrow();
+    let mcp = match (said["mcp"].as_str(), said["token_file"].as_str()) {
+        (Some(address), Some(token)) => format!("  over HTTP: {address} with the token in {token}\n"),
+        _ => String::new(),
+    };
+    format!(
+        "\nThe server is up again: process {}.\n\
+         Connect an agent:\n  claude mcp add rutter-demo -- {program} mcp --config {settings}\n{mcp}\
+         Look around:\n  {program} exec list --dir {data}\n  {program} journal tail --dir {data}\n  \
+         {program} journal verify --dir {}\n\
+         Stop it, then remove its directory:\n  {program} stop --dir {data}\n  rm -r {}\n",
+        place.server.get(),
+        copy.display(),
+        place.path().display(),
+    )
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            // Nobody is left who could be told that this failed.
-            let _ = fs::remove_dir_all(&self.path);
-        }
+/// What to type for this program: its name where the shell finds it under that, otherwise where it is.
+fn program() -> String {
+    let name = env!("CARGO_BIN_NAME");
+    let Ok(own) = std::env::current_exe() else { return name.to_owned() };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_own = |folder: &Path| folder.join(name).canonicalize().is_ok_and(|found| found == own);
+    match std::env::split_paths(&path).any(|folder| is_own(&folder)) {
+        true => name.to_owned(),
+        false => own.display().to_string(),
     }
 }

@@ -60,10 +60,12 @@ impl From<Exit> for ExitCode {
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
-    // Two words that are not for people: how a command is started under its limits, and a tool to measure with.
+    // Words that are not for people: how a command is started under its limits, a tool to measure with, and the tools of
+    // the demo.
     match words.next() {
         Some(word) if word == tools::LAUNCH => return rutter_tools::child::launch::main(words),
         Some(word) if word == bench::engine::echo::WORD => return bench::engine::echo::main(),
+        Some(word) if word == demo::tools::WORD => return demo::tools::main(words),
         _ => {}
     }
     let args = match Args::try_parse() {

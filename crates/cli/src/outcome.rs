@@ -1,7 +1,6 @@
 //! How an execution stands: as one JSON object for programs, as lines with what to do next for people.
 
 use crate::Exit;
-use crate::clock::utc;
 use crate::journal::word;
 use crate::table::{Cell, Paint, columns, wrapped};
 use crate::terminal::{Terminal, printable};
@@ -9,6 +8,7 @@ use rutter_core::execution::Execution;
 use rutter_core::execution::view::{Ask, Status, StepView, View};
 use rutter_core::id::{ExecutionId, PartId};
 use rutter_core::journal::verify::Receipt;
+use rutter_core::time::calendar::utc;
 use serde_json::{Map, Value, json};
 
 /// What is told of an execution when a command ends.

@@ -1,5 +1,7 @@
 //! Points in time and spans between them, in whole milliseconds. Nobody here asks what time it is.
 
+pub mod calendar;
+
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -2,12 +2,13 @@
 //! passes the [`door`] first.
 
 pub mod door;
+mod legible;
 mod page;
 
 use crate::desk::Desk;
 use crate::limits::MESSAGE_BYTES_MAX;
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use door::Door;
 use rmcp::ServerHandler;
@@ -40,6 +41,7 @@ where
     let mcp = StreamableHttpService::new(move || Ok(surface.clone()), Arc::new(manager), config);
     Router::new()
         .route_service("/mcp", mcp)
+        .layer(from_fn(legible::look))
         .layer(from_fn_with_state(Arc::clone(&door), door::admit))
         .route("/healthz", get(|| async { "ok\n" }))
         .layer(from_fn_with_state(door, door::look))

@@ -19,3 +19,9 @@ pub const REQUESTS_MAX: usize = 512;
 pub const CONNECTIONS_MAX: usize = 128;
 /// Items on one page of a list.
 pub const PAGE_MAX: u32 = 100;
+/// Resources one connection may watch at the same time.
+pub const RESOURCES_WATCHED_MAX: usize = 100;
+/// Executions of one connection of which it is told that they need somebody; the oldest is forgotten first.
+pub const EXECUTIONS_KNOWN_MAX: usize = 100;
+/// How long a ticket is good at least, from the beginning of its execution on.
+pub const TICKET_TTL: Duration = Duration::from_secs(7 * 24 * 3600);

@@ -44,11 +44,6 @@ impl Teller {
         Teller { terminal, is_json, pause, names: Cell::new(0), progress: RefCell::default() }
     }
 
-    /// Tells nobody: for what has to happen beside the story.
-    pub(crate) fn silent(terminal: Terminal) -> Teller {
-        Teller::new(terminal, true, Duration::ZERO)
-    }
-
     pub(crate) fn open(&self, number: u32, title: &str, shown: &str) -> io::Result<()> {
         let rule = self.terminal.signs.rule;
         let rest = WIDTH.saturating_sub(title.chars().count() + 7);

@@ -1,142 +1,232 @@
-//! The tools of the demo, played in this process: they count what took effect, and fail when the story says so.
+//! The tools of the demo: this program again, as MCP servers in processes of their own. Every effect is one line in a
+//! book they share, on the disk before anybody hears of it, so that what really happened can be counted.
 
-use rutter_core::id::ToolName;
-use rutter_core::tool::{Failure, Outcome, Safety, Tool, ToolCatalog};
-use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+pub(crate) mod book;
 
-#[derive(Debug)]
-pub(crate) struct Tools {
-    catalog: ToolCatalog,
-    faults: BTreeMap<ToolName, VecDeque<Fault>>,
-    made: Vec<Made>,
-    calls: u64,
+use book::{Book, Line};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The word after which this program is one of the servers.
+pub(crate) const WORD: &str = "demo-tools";
+pub(crate) const SERVERS: [&str; 4] = ["carrier", "inventory", "mail", "payments"];
+
+/// A tool: its server and name, what it takes and gives, and whether it only looks.
+struct Offer {
+    server: &'static str,
+    name: &'static str,
+    about: &'static str,
+    takes: &'static [(&'static str, &'static str)],
+    gives: &'static [(&'static str, &'static str)],
+    only_looks: bool,
 }
 
-/// What goes wrong with the next call of a tool.
-#[derive(Debug)]
+const OFFERS: [Offer; 7] = [
+    Offer {
+        server: "inventory",
+        name: "reserve",
+        about: "Reserves one piece for an order",
+        takes: &[("order", "string"), ("sku", "string")],
+        gives: &[("reservation", "string")],
+        only_looks: false,
+    },
+    Offer {
+        server: "inventory",
+        name: "release",
+        about: "Gives a reserved piece back",
+        takes: &[("reservation", "string")],
+        gives: &[("freed", "boolean")],
+        only_looks: false,
+    },
+    Offer {
+        server: "payments",
+        name: "charge",
+        about: "Charges a card. A second call charges a second time",
+        takes: &[("amount", "number"), ("reference", "string")],
+        gives: &[("receipt", "string")],
+        only_looks: false,
+    },
+    Offer {
+        server: "payments",
+        name: "refund",
+        about: "Pays a charge back",
+        takes: &[("receipt", "string")],
+        gives: &[("refund", "string")],
+        only_looks: false,
+    },
+    Offer {
+        server: "payments",
+        name: "find",
+        about: "Finds a charge by its reference",
+        takes: &[("reference", "string")],
+        gives: &[("found", "boolean"), ("receipt", "string")],
+        only_looks: true,
+    },
+    Offer {
+        server: "carrier",
+        name: "ship",
+        about: "Has a parcel picked up",
+        takes: &[("order", "string")],
+        gives: &[("tracking", "string")],
+        only_looks: false,
+    },
+    Offer {
+        server: "mail",
+        name: "confirm",
+        about: "Sends the customer a mail",
+        takes: &[("order", "string"), ("text", "string")],
+        gives: &[("message", "string")],
+        only_looks: false,
+    },
+];
+
+/// What goes wrong with every call of a tool for as long as it is said.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
     /// It says no, and nothing happened.
-    Refuse(Failure),
-    /// It takes effect, and nobody hears of it.
-    LoseAnswer,
+    Refuses(&'static str),
+    /// It takes effect, and then says nothing more for as long as it lives.
+    FallsSilent,
 }
 
-/// One call with an effect. The same call once more is found here by its identity.
-#[derive(Debug)]
-struct Made {
-    tool: ToolName,
-    identity: Value,
-    result: Arc<Value>,
-    effects: u64,
+const SILENT: &str = "falls silent";
+
+impl Fault {
+    /// The text of the file that says so.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Fault::Refuses(why) => why,
+            Fault::FallsSilent => SILENT,
+        }
+    }
 }
 
-impl Tools {
-    pub(crate) fn new(catalog: ToolCatalog) -> Tools {
-        Tools { catalog, faults: BTreeMap::new(), made: Vec::new(), calls: 0 }
-    }
+/// The file that says what goes wrong with a tool.
+pub(crate) fn fault_file(tool: &str) -> String {
+    format!("{tool}.fault")
+}
 
-    pub(crate) fn fail_next(&mut self, tool: &str, fault: Fault) {
-        self.faults.entry(ToolName::new(tool)).or_default().push_back(fault);
+/// A server that speaks MCP on its standard input and output, until that ends.
+pub(crate) fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+    let (Some(server), Some(folder)) = (words.next(), words.next()) else { return ExitCode::from(2) };
+    let folder = PathBuf::from(folder);
+    let shop = Shop { server: server.to_string_lossy().into_owned(), book: Book::in_folder(&folder), folder };
+    match shop.serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(4),
     }
+}
 
-    /// Plays a call. There is no outcome when the answer got lost.
-    pub(crate) fn call(&mut self, tool: &ToolName, parameters: &Value) -> Option<Outcome> {
-        self.calls += 1;
-        let fault = self.faults.get_mut(tool).and_then(VecDeque::pop_front);
-        if let Some(Fault::Refuse(failure)) = fault {
-            return Some(Outcome::NotDone(failure));
+struct Shop {
+    server: String,
+    folder: PathBuf,
+    book: Book,
+}
+
+impl Shop {
+    fn serve(&self) -> io::Result<()> {
+        let mut lines = io::stdin().lock().lines();
+        let mut stdout = io::stdout().lock();
+        while let Some(line) = lines.next().transpose()? {
+            let message: Value = serde_json::from_str(&line).unwrap_or_default();
+            let Some(id) = message.get("id") else { continue };
+            let answer = match message["method"].as_str() {
+                Some("initialize") => json!({ "result": {
+                    "protocolVersion": message["params"]["protocolVersion"],
+                    "capabilities": { "tools": {} },
+                    "serverInfo": { "name": self.server, "version": "1" },
+                } }),
+                Some("ping") => json!({ "result": {} }),
+                Some("tools/list") => json!({ "result": { "tools": self.offered() } }),
+                Some("tools/call") => match self.call(&message["params"])? {
+                    Some(answer) => answer,
+                    // Whoever asked may die waiting; this process ends when that has happened.
+                    None => return lines.try_for_each(|line| line.map(drop)),
+                },
+                _ => json!({ "error": { "code": -32601, "message": "no such method" } }),
+            };
+            let mut answer = answer;
+            answer["jsonrpc"] = json!("2.0");
+            answer["id"] = id.clone();
+            writeln!(stdout, "{answer}")?;
+            stdout.flush()?;
         }
-        let result = self.take_effect(tool, parameters);
-        match fault {
-            Some(_) => None,
-            None => Some(Outcome::Done { result, cost_micros: 0 }),
-        }
+        Ok(())
     }
 
-    pub(crate) fn calls(&self) -> u64 {
-        self.calls
+    fn offered(&self) -> Vec<Value> {
+        let own = OFFERS.iter().filter(|offer| offer.server == self.server);
+        own.map(|offer| {
+            json!({
+                "name": offer.name,
+                "description": offer.about,
+                "inputSchema": schema(offer.takes, offer.takes.len()),
+                "outputSchema": schema(offer.gives, 1),
+                "annotations": { "readOnlyHint": offer.only_looks },
+            })
+        })
+        .collect()
     }
 
-    /// How often each tool took effect.
-    pub(crate) fn effects(&self) -> BTreeMap<String, u64> {
-        let mut effects = BTreeMap::new();
-        for made in &self.made {
-            *effects.entry(made.tool.to_string()).or_default() += made.effects;
-        }
-        effects
-    }
-
-    pub(crate) fn effects_of(&self, tool: &str) -> u64 {
-        self.effects().get(tool).copied().unwrap_or(0)
-    }
-
-    /// The calls that took effect, in their order, by what tells them from others.
-    pub(crate) fn made(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.made.iter().map(|made| (made.tool.as_str(), &made.identity))
-    }
-
-    /// Calls that took effect more than once.
-    pub(crate) fn done_twice(&self) -> u64 {
-        self.made.iter().filter(|made| made.effects > 1).count() as u64
-    }
-
-    fn take_effect(&mut self, name: &ToolName, parameters: &Value) -> Arc<Value> {
-        let Some(tool) = self.catalog.tools.get(name).cloned() else { return Arc::new(json!({})) };
-        if tool.safety == Safety::ReadOnly {
-            return Arc::new(self.look(&tool, parameters));
-        }
-        let key = tool.key_parameter.as_ref().and_then(|key| parameters.get(key));
-        let identity = key.unwrap_or(parameters).clone();
-        let is_deduplicated = key.is_some() || tool.safety == Safety::Idempotent;
-        let before = self.made.iter_mut().find(|made| made.tool == *name && made.identity == identity);
-        match before {
-            Some(made) => {
-                made.effects += u64::from(!is_deduplicated);
-                made.result.clone()
-            }
-            None => {
-                let result = Arc::new(answer(&tool));
-                self.made.push(Made { tool: name.clone(), identity, result: result.clone(), effects: 1 });
-                result
-            }
-        }
-    }
-
-    /// Finds a charge by the key it was made with; anything else only reads what its schema promises.
-    fn look(&self, tool: &Tool, parameters: &Value) -> Value {
-        if tool.name.as_str() != "payments.find" {
-            return answer(tool);
-        }
-        let key = parameters.get("key");
-        let was_made_with_key = |made: &&Made| {
-            let identity = made.identity.get("idempotency_key").unwrap_or(&made.identity);
-            made.tool.as_str() == "payments.charge" && Some(identity) == key
+    /// Takes effect and answers; says nothing where the story wants it so.
+    fn call(&self, params: &Value) -> io::Result<Option<Value>> {
+        let own = |offer: &&Offer| offer.server == self.server && params["name"] == offer.name;
+        let Some(offer) = OFFERS.iter().find(own) else {
+            return Ok(Some(json!({ "error": { "code": -32602, "message": "no such tool" } })));
         };
-        match self.made.iter().find(was_made_with_key) {
-            Some(made) => json!({ "found": true, "id": made.result["id"], "status": made.result["status"] }),
-            None => json!({ "found": false }),
+        let tool = format!("{}.{}", offer.server, offer.name);
+        let arguments = &params["arguments"];
+        self.book.write(&Line::call(&tool, arguments))?;
+        if offer.only_looks {
+            return Ok(Some(done(self.look(arguments)?)));
         }
+        let fault = fs::read_to_string(self.folder.join(fault_file(&tool))).ok();
+        if let Some(why) = fault.as_deref().filter(|text| *text != SILENT) {
+            let content = json!([{ "type": "text", "text": why }]);
+            return Ok(Some(json!({ "result": { "content": content, "isError": true } })));
+        }
+        let number = self.book.read()?.effects_of(&tool) + 1;
+        self.book.write(&Line::effect(&tool, arguments))?;
+        Ok(fault.is_none().then(|| done(given(offer, number))))
+    }
+
+    /// Finds a charge by its reference.
+    fn look(&self, arguments: &Value) -> io::Result<Value> {
+        let lines = self.book.read()?;
+        let mut charges = lines.effects().filter(|line| line.tool == "payments.charge");
+        let found = charges.position(|line| line.arguments["reference"] == arguments["reference"]);
+        Ok(match found {
+            Some(at) => json!({ "found": true, "receipt": format!("receipt-{}", at + 1) }),
+            None => json!({ "found": false }),
+        })
     }
 }
 
-/// An answer as the tool's schema promises it: every required field with a value of its type.
-fn answer(tool: &Tool) -> Value {
-    let schema = tool.output.as_deref().unwrap_or(&Value::Null);
-    let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let field = |name: &str| {
-        let verb = tool.name.as_str().rsplit('.').next().unwrap_or_default();
-        let property = &schema["properties"][name];
-        match (&property["enum"][0], property["type"].as_str()) {
-            (Value::String(first), _) => json!(first),
-            (_, Some("boolean")) => json!(true),
-            (_, Some("integer" | "number")) => json!(2),
-            (_, Some("array")) => json!([]),
-            _ if name == "id" => json!(format!("{verb}-1")),
-            _ => json!(format!("{}-1", name.trim_end_matches("_id"))),
-        }
-    };
-    let fields = required.iter().filter_map(Value::as_str).map(|name| (name.to_owned(), field(name)));
-    Value::Object(fields.collect::<Map<_, _>>())
+fn done(result: Value) -> Value {
+    json!({ "result": {
+        "content": [{ "type": "text", "text": result.to_string() }], "structuredContent": result, "isError": false,
+    } })
+}
+
+fn given(offer: &Offer, number: usize) -> Value {
+    let fields = offer.gives.iter().map(|(name, kind)| {
+        let value = match *kind {
+            "boolean" => json!(true),
+            _ => json!(format!("{name}-{number}")),
+        };
+        ((*name).to_owned(), value)
+    });
+    Value::Object(fields.collect())
+}
+
+/// The first so many fields are always there, and there are no others.
+fn schema(fields: &[(&str, &str)], required: usize) -> Value {
+    let names: Vec<&str> = fields.iter().map(|(name, _)| *name).take(required).collect();
+    let properties = fields.iter().map(|(name, kind)| ((*name).to_owned(), json!({ "type": kind })));
+    let properties = Value::Object(properties.collect());
+    json!({ "type": "object", "properties": properties, "required": names, "additionalProperties": false })
 }

@@ -11,6 +11,7 @@ use rutter_core::journal::verify::Trust;
 use rutter_core::port::Error;
 use rutter_core::port::query::{EntryFilter, Page};
 use rutter_core::time::Timestamp;
+use rutter_core::time::calendar::utc;
 use rutter_server::keys;
 use rutter_store::Archive;
 use serde_json::Value;
@@ -177,12 +178,12 @@ fn verified(archive: &mut Archive, tenant: &TenantId) -> Result<String, String> 
 fn clock(newest: Option<Timestamp>, checks: &mut Vec<Check>) {
     let now = clock::now();
     checks.push(match newest {
-        _ if now < PAST => Check::failed("clock", format!("it says {}", clock::utc(now)), "set the clock"),
+        _ if now < PAST => Check::failed("clock", format!("it says {}", utc(now)), "set the clock"),
         Some(newest) if newest.0 > now.0 + AHEAD_MS_MAX => Check::failed(
             "clock",
-            format!("it says {}, and the journal has an entry of {}", clock::utc(now), clock::utc(newest)),
+            format!("it says {}, and the journal has an entry of {}", utc(now), utc(newest)),
             "the clock was set back: set it right before anything goes on",
         ),
-        _ => Check::fine("clock", clock::utc(now)),
+        _ => Check::fine("clock", utc(now)),
     });
 }

@@ -2,12 +2,12 @@
 
 use crate::Exit;
 use crate::args::run::ListArgs;
-use crate::clock::utc;
 use crate::store;
 use crate::table::{Cell, Paint, columns};
 use crate::terminal::{Terminal, printable};
 use rutter_core::execution::view::Status;
 use rutter_core::port::query::{ExecutionFilter, ExecutionSummary, Page};
+use rutter_core::time::calendar::utc;
 use serde_json::json;
 
 pub(crate) fn run(args: &ListArgs, terminal: &Terminal) -> anyhow::Result<Exit> {

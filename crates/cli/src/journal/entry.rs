@@ -1,11 +1,11 @@
 //! One entry of a journal, as it is told: a line for people, an object for programs.
 
 use super::words::{happened, payloads};
-use crate::clock::utc;
 use crate::table::{Paint, wrapped};
 use crate::terminal::printable;
 use rutter_core::journal::payload::Payload;
 use rutter_core::port::query::EntrySummary;
+use rutter_core::time::calendar::utc;
 use serde_json::{Value, json};
 
 /// How entries are told.

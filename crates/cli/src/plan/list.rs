@@ -2,12 +2,12 @@
 
 use crate::Exit;
 use crate::args::plan::PlanListArgs;
-use crate::clock::utc;
 use crate::report::plural;
 use crate::store;
 use crate::table::{Cell, Paint, columns};
 use crate::terminal::{Terminal, printable};
 use rutter_core::port::query::{Page, PlanFilter, PlanSummary};
+use rutter_core::time::calendar::utc;
 use serde_json::{Value, json};
 
 pub(crate) fn run(args: &PlanListArgs, terminal: &Terminal) -> anyhow::Result<Exit> {

@@ -3,11 +3,11 @@
 use super::list;
 use crate::Exit;
 use crate::args::plan::PlanShowArgs;
-use crate::clock::utc;
 use crate::store;
 use crate::terminal::{Terminal, printable};
 use rutter_core::id::PlanId;
 use rutter_core::port::Error;
+use rutter_core::time::calendar::utc;
 use serde_json::json;
 
 pub(crate) fn run(args: &PlanShowArgs, terminal: &Terminal) -> anyhow::Result<Exit> {

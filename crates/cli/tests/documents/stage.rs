@@ -118,6 +118,8 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
+        // A server that a client started outlives the client; mostly there is none.
+        let _ = self.shell("rutter stop").output();
         if let Some(mut child) = self.behind.take() {
             // It may have ended by itself.
             let _ = child.kill();

@@ -14,7 +14,8 @@ use rmcp::model::{
 };
 use rutter_core::execution::Identity;
 use rutter_core::execution::view::{Ask, View};
-use rutter_core::id::ExecutionId;
+use rutter_core::id::{ExecutionId, PartId};
+use rutter_core::journal::event::Answer;
 use rutter_engine::control::Control;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -70,19 +71,43 @@ pub(crate) async fn hear(visit: &Visit) -> Result<Option<Heard>, Fault> {
     };
     let round: Round = visit.desk.seal.open_json_with(state, sealed_for(visit).as_bytes()).map_err(stale)?;
     let identity = visit.identity(round.execution.as_str());
-    let questions = visit.desk.engine.view(&identity).await?.questions;
+    let view = visit.desk.engine.view(&identity).await?;
+    let asked = replies.iter().filter(|(key, _)| round.asked.contains(*key));
+    let mut declined = take(visit, &identity, &view, asked).await?;
+    declined |= round.asked.iter().any(|key| !replies.contains_key(key));
+    Ok(Some(Heard { identity, declined }))
+}
+
+/// The open questions of an execution, for a client that holds a ticket for it. Nobody but the person hears of them
+/// there, so what an agent would decide is asked too.
+pub(crate) fn requests(view: &View) -> Result<InputRequests, Fault> {
+    view.questions.iter().filter_map(|ask| Form::for_ticket(view, ask)).map(Form::request).collect()
+}
+
+/// Whether nothing is asked that an agent may answer.
+pub(crate) fn only_people_may(view: &View) -> bool {
+    view.questions.iter().all(|ask| Form::of(ask).is_some())
+}
+
+/// Passes on what the person said to questions that are still open. Says whether some were left open.
+pub(crate) async fn take<'a>(
+    visit: &Visit,
+    identity: &Identity,
+    view: &View,
+    replies: impl Iterator<Item = (&'a String, &'a Value)>,
+) -> Result<bool, Fault> {
     let mut declined = false;
-    for (key, reply) in replies.iter().filter(|(key, _)| round.asked.contains(*key)) {
-        let Some(form) = questions.iter().filter_map(Form::of).find(|form| form.key == *key) else {
+    for (key, reply) in replies {
+        let mut open = view.questions.iter().filter_map(|ask| Form::for_ticket(view, ask));
+        let Some(form) = open.find(|form| form.key == *key) else {
             // Somebody else has answered it meanwhile.
             continue;
         };
         let reply: ElicitResult = serde_json::from_value(reply.clone())
             .map_err(|error| Fault::new("server.arguments", format!("inputResponses.{key}: {error}")))?;
-        declined |= !say(visit, &identity, &form, reply).await?;
+        declined |= !say(visit, identity, &form, reply).await?;
     }
-    declined |= round.asked.iter().any(|key| !replies.contains_key(key));
-    Ok(Some(Heard { identity, declined }))
+    Ok(declined)
 }
 
 /// What travels to the client and back, sealed.
@@ -103,12 +128,7 @@ fn required(visit: &Visit, identity: &Identity, asked: Vec<Form>) -> Result<Inpu
     let aad = sealed_for(visit);
     let options = SealOptions::new().associated_data(aad.as_bytes()).ttl(QUESTION_AGE_MAX);
     let state = visit.desk.seal.seal_json_with(&round, &options).map_err(|error| internal(&error))?;
-    let mut requests = InputRequests::new();
-    for form in asked {
-        let key = form.key.clone();
-        let params = form.params().map_err(|error| internal(&error))?;
-        requests.insert(key, InputRequest::Elicitation(ElicitRequest::new(params)));
-    }
+    let requests = asked.into_iter().map(Form::request).collect::<Result<InputRequests, Fault>>()?;
     Ok(InputRequiredResult::new(Some(requests), Some(state)))
 }
 
@@ -200,6 +220,29 @@ impl Form {
         Some(Form { key, message, schema, ask: ask.clone() })
     }
 
+    /// As [`Form::of`], and for a step that has failed for good the choice of what to do.
+    fn for_ticket(view: &View, ask: &Ask) -> Option<Form> {
+        let Ask::Failure { step, answers, .. } = ask else { return Form::of(ask) };
+        // A step that is tried again and fails again is another question.
+        let attempts = view.steps.iter().find(|other| other.id == *step)?.attempts;
+        // Doing it by hand and planning anew take more than a form.
+        let answers = answers.iter().filter(|answer| !matches!(answer, Answer::Resolve | Answer::Replan));
+        let answers: Vec<Value> = answers.map(|answer| json!(answer)).collect();
+        let answer = json!({ "type": "string", "title": "What now?", "enum": answers });
+        let reason = json!({ "type": "string", "title": "Why", "description": "Stands in the journal" });
+        Some(Form {
+            key: format!("decide {step} {attempts}"),
+            message: cut(&ask.to_string()),
+            schema: object(json!({ "answer": answer, "reason": reason }), &["answer"]),
+            ask: ask.clone(),
+        })
+    }
+
+    fn request(self) -> Result<(String, InputRequest), Fault> {
+        let params = self.params().map_err(|error| Fault::new("server.internal", error.to_string()))?;
+        Ok((self.key, InputRequest::Elicitation(ElicitRequest::new(params))))
+    }
+
     fn params(&self) -> serde_json::Result<ElicitRequestParams> {
         let requested_schema: ElicitationSchema = serde_json::from_value(self.schema.clone())?;
         Ok(ElicitRequestParams::FormElicitationParams {
@@ -239,7 +282,13 @@ impl Form {
             Ask::Tool { part, .. } => {
                 (Control::Reply { part: Some(part.clone()), answer: Some(Arc::new(content.clone())) }, reason)
             }
-            Ask::Failure { .. } | Ask::Compensation { .. } | Ask::Limit { .. } => {
+            Ask::Failure { step, .. } => {
+                let answer = serde_json::from_value(content["answer"].clone()).map_err(|error| {
+                    Fault::new("server.arguments", format!("the answer must be one of the choices: {error}"))
+                })?;
+                (Control::Answer { about: Some(PartId::whole(step.clone())), answer }, reason)
+            }
+            Ask::Compensation { .. } | Ask::Limit { .. } => {
                 return Err(Fault::new("server.internal", "no form is made of this"));
             }
         })

@@ -3,10 +3,13 @@
 
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::lines::{Line, Lines};
-use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ServerJsonRpcMessage};
+use crate::mcp::message::{Wrong, read};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, GetMeta, ProtocolVersion, ServerJsonRpcMessage,
+};
 use rmcp::service::RoleServer;
 use rmcp::transport::Transport;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io;
 use std::sync::Arc;
 use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt};
@@ -16,6 +19,8 @@ use tokio::sync::Mutex;
 pub struct Pipes<R, W> {
     lines: Lines<R>,
     writer: Arc<Mutex<Option<W>>>,
+    /// The client has said how it speaks.
+    has_begun: bool,
 }
 
 impl<R, W> Pipes<R, W>
@@ -24,7 +29,8 @@ where
     W: AsyncWrite + Unpin,
 {
     pub fn new(reader: R, writer: W) -> Pipes<R, W> {
-        Pipes { lines: Lines::new(reader, MESSAGE_BYTES_MAX), writer: Arc::new(Mutex::new(Some(writer))) }
+        let (lines, writer) = (Lines::new(reader, MESSAGE_BYTES_MAX), Arc::new(Mutex::new(Some(writer))));
+        Pipes { lines, writer, has_begun: false }
     }
 }
 
@@ -48,13 +54,20 @@ where
             let wrong = match self.lines.next().await {
                 Ok(Line::Text(line)) if line.iter().all(u8::is_ascii_whitespace) => continue,
                 Ok(Line::Text(line)) => match read(&line) {
-                    Ok(Some(message)) => return Some(message),
+                    Ok(Some(message)) => {
+                        self.has_begun |= begins(&message);
+                        // The library would hang up on one that begins with something that wants no answer.
+                        if !self.has_begun && !matches!(message, ClientJsonRpcMessage::Request(_)) {
+                            continue;
+                        }
+                        return Some(message);
+                    }
                     Ok(None) => continue,
                     Err(wrong) => wrong,
                 },
                 Ok(Line::TooLong) => {
                     let message = format!("a message may have {MESSAGE_BYTES_MAX} bytes, this one has more");
-                    Wrong { id: Value::Null, code: ErrorCode::INVALID_REQUEST, message }
+                    Wrong::of(Value::Null, ErrorCode::INVALID_REQUEST, message)
                 }
                 Ok(Line::End) | Err(_) => return None,
             };
@@ -84,93 +97,17 @@ async fn write<W: AsyncWrite + Unpin>(writer: &Mutex<Option<W>>, mut line: Vec<u
     }
 }
 
-/// Why a line is no message, and to which request that is the answer, if it has a name.
-#[derive(Debug)]
-struct Wrong {
-    id: Value,
-    code: ErrorCode,
-    message: String,
-}
-
-impl Wrong {
-    fn answer(&self) -> Value {
-        json!({ "jsonrpc": "2.0", "id": self.id, "error": { "code": self.code.0, "message": self.message } })
-    }
-}
-
-/// `None` for what wants no answer and means nothing.
-fn read(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Wrong> {
-    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-    let nobody = |code, message: String| Wrong { id: Value::Null, code, message };
-    let value: Value = serde_json::from_slice(line)
-        .map_err(|error| nobody(ErrorCode::PARSE_ERROR, format!("this line is not JSON: {error}")))?;
-    let invalid = |message: &str| nobody(ErrorCode::INVALID_REQUEST, message.to_owned());
-    let Value::Object(fields) = &value else {
-        return Err(invalid("a message is one JSON object; batches are not part of the protocol"));
-    };
-    let id = match fields.get("id") {
-        None => None,
-        Some(id) if id.is_string() || id.is_i64() => Some(id.clone()),
-        // The answer to something that could not be read has no id.
-        Some(Value::Null) if fields.contains_key("error") => return Ok(None),
-        Some(_) => return Err(invalid("id must be a text or an integer")),
-    };
-    let wrong = |code: ErrorCode, message: &str| {
-        let id = id.clone().unwrap_or_default();
-        Wrong { id, code, message: message.to_owned() }
-    };
-    if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return Err(wrong(ErrorCode::INVALID_REQUEST, "jsonrpc must be \"2.0\""));
-    }
-    match fields.get("method") {
-        Some(Value::String(method)) if !method.is_empty() => {}
-        Some(_) => return Err(wrong(ErrorCode::INVALID_REQUEST, "method must be the name of a method")),
-        None if fields.contains_key("result") || fields.contains_key("error") => {}
-        None => {
-            return Err(wrong(ErrorCode::INVALID_REQUEST, "a message has a method, a result or an error"));
+/// Whether a client begins with this: by introducing itself, or with a request that says all there is to know of it.
+fn begins(message: &ClientJsonRpcMessage) -> bool {
+    let ClientJsonRpcMessage::Request(request) = message else { return false };
+    match &request.request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
+        request => {
+            let meta = request.get_meta();
+            let is_known = |version| ProtocolVersion::KNOWN_VERSIONS.contains(&version);
+            meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty()
+                && meta.protocol_version().is_some_and(is_known)
         }
-    }
-    if fields.get("params").is_some_and(|params| !params.is_object() && !params.is_null()) {
-        return Err(wrong(ErrorCode::INVALID_PARAMS, "params must be an object"));
-    }
-    let is_request = id.is_some() && fields.contains_key("method");
-    match serde_json::from_value(value) {
-        Ok(message) => Ok(Some(message)),
-        Err(error) if is_request => Err(wrong(ErrorCode::INVALID_PARAMS, &error.to_string())),
-        // A notification or an answer that means nothing to us.
-        Err(error) => {
-            tracing::debug!("a message that wants no answer could not be read: {error}");
-            Ok(None)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_message_is_answered_with_the_id_it_has() {
-        let request = |rest: &str| format!("{{\"jsonrpc\":\"2.0\",{rest}}}");
-        let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
-        for (line, id, code) in [
-            ("{".to_owned(), json!(null), -32700),
-            ("\u{0}".to_owned(), json!(null), -32700),
-            (deep, json!(null), -32700),
-            ("[]".to_owned(), json!(null), -32600),
-            ("7".to_owned(), json!(null), -32600),
-            ("{\"id\":1,\"method\":\"ping\"}".to_owned(), json!(1), -32600),
-            (request("\"id\":1.5,\"method\":\"ping\""), json!(null), -32600),
-            (request("\"id\":null,\"method\":\"ping\""), json!(null), -32600),
-            (request("\"id\":{},\"method\":\"ping\""), json!(null), -32600),
-            (request("\"id\":1,\"method\":7"), json!(1), -32600),
-            (request("\"id\":\"a\""), json!("a"), -32600),
-            (request("\"id\":2,\"method\":\"ping\",\"params\":[]"), json!(2), -32602),
-        ] {
-            let wrong = read(line.as_bytes()).unwrap_err();
-            assert_eq!((wrong.id, wrong.code.0), (id, code), "{line}");
-        }
-        assert!(read(request("\"id\":1,\"method\":\"ping\"").as_bytes()).unwrap().is_some());
-        assert!(read(request("\"method\":\"notifications/initialized\"").as_bytes()).unwrap().is_some());
     }
 }

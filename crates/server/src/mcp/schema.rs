@@ -7,8 +7,18 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 use std::sync::Arc;
 
+/// Of what comes in.
 pub fn portable<T: JsonSchema>() -> Arc<JsonObject> {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
+    portable_with::<T>(SchemaSettings::draft2020_12())
+}
+
+/// Of what goes out: what may be left out is not required.
+pub fn portable_answer<T: JsonSchema>() -> Arc<JsonObject> {
+    portable_with::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+fn portable_with<T: JsonSchema>(settings: SchemaSettings) -> Arc<JsonObject> {
+    let settings = settings.with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
     });
@@ -32,8 +42,15 @@ fn simplify(schema: &mut Schema) {
     if object.get("format").and_then(Value::as_str).is_some_and(is_number) {
         object.remove("format");
     }
-    if object.get("default").is_some_and(Value::is_null) {
+    // Every prompt pays for what goes without saying.
+    if object.get("default").is_some_and(goes_without_saying) {
         object.remove("default");
+    }
+    if object.get("additionalProperties").is_some_and(goes_without_saying_of_others) {
+        object.remove("additionalProperties");
+    }
+    if object.get("minimum").is_some_and(|least| *least == 0) {
+        object.remove("minimum");
     }
     if let Some(Value::Array(types)) = object.get("type") {
         let types: Vec<Value> = types.iter().filter(|name| *name != "null").cloned().collect();
@@ -59,4 +76,20 @@ fn simplify(schema: &mut Schema) {
             object.entry(key).or_insert(value);
         }
     }
+}
+
+/// Left out means nothing, no, none.
+fn goes_without_saying(default: &Value) -> bool {
+    match default {
+        Value::Null | Value::Bool(false) => true,
+        Value::Number(number) => number.as_u64() == Some(0),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(true) | Value::String(_) => false,
+    }
+}
+
+/// Other fields may be anything.
+fn goes_without_saying_of_others(schema: &Value) -> bool {
+    *schema == Value::Bool(true) || schema.as_object().is_some_and(|fields| fields.is_empty())
 }

@@ -2,10 +2,10 @@
 
 use crate::fault::Fault;
 use crate::guest::Toolset;
-use crate::mcp::schema::portable;
+use crate::mcp::schema::{portable, portable_answer};
 use crate::mcp::visit::Visit;
 use futures::future::BoxFuture;
-use rmcp::model::{InputRequiredResult, JsonObject, Tool as Offer, ToolAnnotations};
+use rmcp::model::{CreateTaskResult, InputRequiredResult, JsonObject, Tool as Offer, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -56,6 +56,8 @@ pub(crate) enum Answer {
     Done(Value),
     /// The person at the client is asked first; the same call comes again with what they said.
     Ask(InputRequiredResult),
+    /// It goes on; the client asks for it by this ticket.
+    Ticket(Box<CreateTaskResult>),
 }
 
 impl Answer {
@@ -79,7 +81,7 @@ impl Tool {
                 Err(fault) => Box::pin(std::future::ready(Err(fault))),
             }
         };
-        let (input, output) = (portable::<I>(), portable::<O>());
+        let (input, output) = (portable::<I>(), portable_answer::<O>());
         Tool { name, title, description, nature, toolsets, input, output, run: Box::new(run) }
     }
 

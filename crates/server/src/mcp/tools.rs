@@ -1,10 +1,18 @@
 //! Every tool there is, in the order clients see them.
 
+mod call_tool;
 mod cleanup_history;
-mod execute_plan;
+mod control;
+mod create_execution_plan;
+pub(crate) mod execute_plan;
 mod execution;
+mod find_plans;
+mod find_tools;
 mod fit;
+mod forecast;
+mod options;
 mod plan;
+mod preview;
 mod query_history;
 mod query_ledger;
 mod record_action;
@@ -14,8 +22,11 @@ mod record_execution_start;
 mod record_plan;
 mod record_step;
 mod recording;
+mod replan;
 mod save_plan;
 mod status;
+mod summarize;
+mod terse;
 
 use crate::mcp::tool::Tool;
 use std::sync::LazyLock;
@@ -23,8 +34,14 @@ use std::sync::LazyLock;
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     vec![
         save_plan::tool(),
+        find_plans::tool(),
+        find_tools::tool(),
+        create_execution_plan::tool(),
         execute_plan::tool(),
         status::tool(),
+        control::tool(),
+        preview::tool(),
+        replan::tool(),
         record_plan::tool(),
         record_execution_start::tool(),
         record_step::tool(),
@@ -33,7 +50,9 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         record_compensation::tool(),
         query_ledger::tool(),
         query_history::tool(),
+        summarize::tool(),
         cleanup_history::tool(),
+        call_tool::tool(),
     ]
 });
 

@@ -3,7 +3,7 @@
 use super::connection::{Connection, Era};
 use super::life::Life;
 use super::listener::{self, Entered};
-use super::{http, outcome, ticket};
+use super::{http, list, outcome, ticket};
 use crate::connector::Request;
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -46,6 +46,14 @@ pub(super) async fn make(life: &Arc<Life>, request: Request) -> Outcome {
             Err(failure) => return Outcome::NotDone(failure),
         },
     };
+    if connection.must_list() {
+        tokio::select! {
+            biased;
+            early = end.comes() => return Outcome::NotDone(early.failure()),
+            // A server that cannot list its tools may still answer calls.
+            _ = list::all(&connection, life.patience().list) => {}
+        }
+    }
     let entered = connection.calls.enter(request.reporter.clone());
     for round in 0..=ROUNDS_MAX {
         let answer = exchange(&connection, params.clone(), &entered, &end, life.patience().cancel).await;

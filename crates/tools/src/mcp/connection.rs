@@ -11,6 +11,7 @@ use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::{ClientLifecycleMode, ClientServiceExt, Peer, RoleClient};
 use rutter_core::tool::{Category, Failure};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
@@ -41,6 +42,8 @@ pub(super) struct Connection {
     /// For a connection over HTTP it knows nothing.
     pub(super) wire: Arc<Wire>,
     pub(super) over_http: bool,
+    /// Over HTTP some arguments travel as headers too, and only the list of tools says which.
+    pub(super) has_listed: AtomicBool,
     pub(super) born: Instant,
     tail: Tail,
     stop: CancellationToken,
@@ -140,6 +143,7 @@ impl Connection {
             calls,
             wire: wire.clone(),
             over_http: process.is_none(),
+            has_listed: AtomicBool::new(false),
             born: Instant::now(),
             tail: process.as_ref().map(|process| process.tail.clone()).unwrap_or_default(),
             stop: stop.clone(),
@@ -170,6 +174,11 @@ impl Connection {
     /// Why it ended, if it did.
     pub(super) fn ended(&self) -> Option<Ended> {
         self.ended.borrow().clone()
+    }
+
+    /// Whether a call could lack headers that the server insists on.
+    pub(super) fn must_list(&self) -> bool {
+        self.over_http && self.era == Era::Modern && !self.has_listed.load(Ordering::Relaxed)
     }
 
     /// Nothing more can be sent, though it may not have ended yet.
@@ -239,8 +248,9 @@ fn next(error: &ClientInitializeError) -> Next {
         // Both ways were tried, or no way can help.
         ClientInitializeError::LegacyFallbackFailed { .. }
         | ClientInitializeError::NoCompatibleProtocolVersion { .. } => Next::Stop,
-        _ if error.is_authorization_required() => Next::Stop,
-        ClientInitializeError::TransportError { error, .. } if http::is_unreachable(&*error.error) => {
+        ClientInitializeError::TransportError { error, .. }
+            if http::is_unreachable(&*error.error) || http::is_unauthorized(&*error.error) =>
+        {
             Next::Stop
         }
         _ => Next::Try(Era::Legacy),

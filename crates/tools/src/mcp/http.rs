@@ -65,6 +65,11 @@ pub(super) fn is_unreachable(error: &(dyn Error + 'static)) -> bool {
     matches!(find(error), Some(StreamableHttpError::Client(client::Error::Request(error))) if error.is_connect())
 }
 
+/// The server wants other credentials, whichever way it is greeted.
+pub(super) fn is_unauthorized(error: &(dyn Error + 'static)) -> bool {
+    failure(error).is_some_and(|(_, failure)| failure.category == Category::Unauthorized)
+}
+
 /// The server does not know this session any more.
 pub(super) fn is_stale(error: &(dyn Error + 'static)) -> bool {
     matches!(find(error), Some(StreamableHttpError::SessionExpired))

@@ -8,6 +8,7 @@ use rmcp::service::{PeerRequestOptions, ServiceError};
 use rutter_core::tool::{Category, Failure, Outcome};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const TOOLS_MAX: usize = 10_000;
@@ -29,7 +30,10 @@ pub(super) struct Listing {
 
 pub(super) async fn all(connection: &Connection, patience: Duration) -> Result<Listing, Failure> {
     match tokio::time::timeout(patience, pages(connection)).await {
-        Ok(listing) => listing,
+        Ok(listing) => {
+            connection.has_listed.store(true, Ordering::Relaxed);
+            listing
+        }
         Err(_) => Err(Failure::new(Category::Timeout, "it did not list its tools in time")),
     }
 }

@@ -78,9 +78,16 @@ pub(super) async fn answer(params: &ElicitRequestParams, reporter: &dyn Reporter
     let Ok(schema) = serde_json::to_value(requested_schema) else {
         return declined();
     };
-    match reporter.ask(Elicitation { message: message.clone(), schema: Arc::new(schema) }).await {
-        Some(content @ Value::Object(_)) => {
-            ElicitResult::new(ElicitationAction::Accept).with_content(content)
+    let schema = Arc::new(schema);
+    match reporter.ask(Elicitation { message: message.clone(), schema: schema.clone() }).await {
+        Some(Value::Object(mut said)) => {
+            // What was left out is what the form says it is.
+            for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+                if let Some(default) = property.get("default") {
+                    said.entry(name).or_insert_with(|| default.clone());
+                }
+            }
+            ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(said))
         }
         Some(_) | None => declined(),
     }

@@ -53,7 +53,7 @@ impl Far {
 async fn servers_of_both_eras_are_called_with_the_configured_headers() {
     for mode in ["modern", "legacy"] {
         let far = far(mode).await;
-        assert_eq!(far.server.list().await.unwrap().len(), 1);
+        assert_eq!(far.server.list().await.unwrap().len(), 2);
         assert_eq!(text_of(&done(far.call("work", json!({})).await)), "worked");
         assert_eq!(far.traces("effects").len(), 1);
         assert_eq!(far.traces("authorization"), ["Bearer token"]);
@@ -88,6 +88,29 @@ async fn credentials_that_are_not_accepted_are_named() {
     let far = far("locked").await;
     let failure = not_done(far.call("work", json!({})).await, Category::Unauthorized);
     assert!(failure.message.contains("check `headers`"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_server_that_forbids_the_greeting_is_not_greeted_in_the_old_way() {
+    let far = far("forbidden").await;
+    not_done(far.call("work", json!({})).await, Category::Unauthorized);
+    assert_eq!(far.traces("methods"), ["server/discover"]);
+}
+
+#[tokio::test]
+async fn arguments_that_travel_as_headers_do_so_in_the_first_call() {
+    let far = far("modern").await;
+    assert_eq!(text_of(&done(far.call("route", json!({"region": "north"})).await)), "routed");
+}
+
+#[tokio::test]
+async fn what_an_answer_leaves_out_has_the_default_of_the_form() {
+    let far = far("legacy").await;
+    std::fs::write(far.folder.path().join("go"), "").unwrap();
+    let ear = Ear { answer: Some(json!({"who": "operator"})), ..Ear::default() };
+    let (asking, _, _) = request_with("ask", json!({"who": "who?"}), ear);
+    let said = done(far.server.call(asking).await);
+    assert_eq!(said["content"], json!({"who": "operator", "how": "well"}));
 }
 
 #[tokio::test]

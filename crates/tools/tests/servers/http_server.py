@@ -1,4 +1,4 @@
-"""An MCP server over HTTP for tests: http_server.py MODE FOLDER, with MODE modern, legacy or locked.
+"""An MCP server over HTTP for tests: http_server.py MODE FOLDER, with MODE modern, legacy, locked or forbidden.
 
 Writes its port to FOLDER/port, and what it does to other files there, as server.py does.
 Only the standard library is used.
@@ -64,8 +64,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         method, identity, params = message.get("method"), message.get("id"), message.get("params") or {}
-        if MODE == "locked":
-            return self.answer(401)
+        if MODE in ("locked", "forbidden"):
+            note("methods", method)
+            return self.answer(401 if MODE == "locked" else 403)
         if MODE == "modern" and method == "server/discover":
             return self.result(identity, {
                 "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
@@ -85,7 +86,9 @@ class Handler(BaseHTTPRequestHandler):
             note("notified", method)
             return self.answer(202)
         if method == "tools/list":
-            tools = [{"name": "work", "inputSchema": {"type": "object"}}]
+            region = {"type": "string", "x-mcp-header": "Region"}
+            tools = [{"name": "work", "inputSchema": {"type": "object"}},
+                     {"name": "route", "inputSchema": {"type": "object", "properties": {"region": region}}}]
             return self.result(identity, {"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"})
         self.call(identity, params["name"], params.get("arguments") or {})
 
@@ -94,6 +97,11 @@ class Handler(BaseHTTPRequestHandler):
             note("effects", "work")
             note("authorization", self.headers.get("Authorization", ""))
             self.result(identity, text("worked"))
+        elif name == "route" and self.headers.get("Mcp-Param-Region") != arguments["region"]:
+            error = {"code": -32020, "message": "Mcp-Param-Region is missing"}
+            self.answer(400, json.dumps({"jsonrpc": "2.0", "id": identity, "error": error}).encode())
+        elif name == "route":
+            self.result(identity, text("routed"))
         elif name == "status":
             self.answer(arguments["status"], b"not now", "text/plain", **arguments.get("headers", {}))
         elif name == "cut":
@@ -127,7 +135,8 @@ class Handler(BaseHTTPRequestHandler):
             note("asking", question)
             while not os.path.exists(os.path.join(FOLDER, "go")):
                 time.sleep(0.01)
-            schema = {"type": "object", "properties": {"who": {"type": "string"}}}
+            schema = {"type": "object", "properties": {
+                "who": {"type": "string"}, "how": {"type": "string", "default": "well"}}}
             self.event({"id": question, "method": "elicitation/create",
                         "params": {"message": arguments["who"], "requestedSchema": schema}})
             while question not in replies:

@@ -4,14 +4,17 @@ use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::limits::WAIT_DEFAULT;
 use crate::mcp::ask::{self, Settled, settle};
+use crate::mcp::tickets;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::execution::ExecutionAnswer;
-use crate::mcp::tools::plan::{Drives, SamePlanInput, keep};
+use crate::mcp::tools::options::ExecutionOptions;
+use crate::mcp::tools::plan::{Drives, SamePlanInput, keep, no_plan};
 use crate::mcp::visit::Visit;
 use crate::mcp::wait::settled;
 use rutter_core::execution::Identity;
 use rutter_core::id::PlanId;
-use rutter_engine::Start;
+use rutter_core::port;
+use rutter_engine::{Error, Start};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -22,10 +25,9 @@ pub(super) fn tool() -> Tool {
     let about = About {
         name: "execute_plan",
         title: "Execute a plan",
-        description: "Start carrying out a saved plan (or one given here). It is on record first and goes on without \
-                      you; this waits up to `wait_seconds` and returns a handle either way. Give a `request_id` so \
-                      that asking again after a lost answer starts nothing twice. driver=agent: you call the tools \
-                      and use record_step.",
+        description: "Carry out a saved plan, or one given here. It goes on without you; this waits up to \
+                      `wait_seconds` and returns a handle either way. A `request_id` makes asking again start \
+                      nothing twice. driver=agent: you call the tools and record_step.",
         nature: Nature::Acts,
         toolsets: &[Toolset::Default],
     };
@@ -36,17 +38,17 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 struct Input {
     plan_id: Option<String>,
-    /// The newest, if none is named.
+    /// Default: the newest.
     revision: Option<u32>,
-    /// A plan to save and execute at once, instead of `plan_id`.
+    /// Instead of plan_id.
     plan: Option<SamePlanInput>,
     #[serde(default)]
     inputs: Map<String, Value>,
     #[serde(default)]
     driver: Drives,
-    /// The same id means the same request.
     request_id: Option<String>,
-    /// 0 to 45, default 20.
+    execution_options: Option<ExecutionOptions>,
+    /// Default 20.
     #[schemars(range(max = 45))]
     wait_seconds: Option<u64>,
 }
@@ -67,24 +69,34 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
                 .hint("save_plan returns a plan_id; find_plans finds one"));
         }
     };
+    let revision = match &input.execution_options {
+        Some(options) => options.revision(&visit, &plan, input.revision, input.driver.into()).await?,
+        None => input.revision,
+    };
     let start = Start {
         tenant: visit.guest.tenant.clone(),
-        plan,
-        revision: input.revision,
+        plan: plan.clone(),
+        revision,
         inputs: Arc::new(Value::Object(input.inputs)),
         driver: input.driver.into(),
         actor: visit.agent(),
         request: input.request_id,
     };
-    let started = visit.desk.engine.start(start).await?;
+    let started = visit.desk.engine.start(start).await.map_err(|error| match error {
+        Error::Store(port::Error::NotFound { what: "plan", .. }) => no_plan(&plan),
+        error => error.into(),
+    })?;
     let identity = Identity { tenant: visit.guest.tenant.clone(), execution: started.execution };
+    if visit.takes_tickets && input.driver == Drives::Server {
+        return tickets::give(&visit, &identity, span).await;
+    }
     // Nothing happens by itself when the agent is the one to act.
     let span = if input.driver == Drives::Agent { Duration::ZERO } else { span };
     follow(&visit, &identity, span, false).await
 }
 
 /// Waits, asks where it must, and says how it stands.
-pub(super) async fn follow(
+pub(crate) async fn follow(
     visit: &Visit,
     identity: &Identity,
     span: Duration,
@@ -95,7 +107,7 @@ pub(super) async fn follow(
         false => settle(visit, identity, span).await?,
     };
     match settled {
-        Settled::View(view) => Answer::done(&ExecutionAnswer::of(visit, &view)),
+        Settled::View(view) => Answer::done(&ExecutionAnswer::with_results(visit, identity, &view).await?),
         Settled::Ask(required) => Ok(Answer::Ask(*required)),
     }
 }

@@ -4,21 +4,25 @@ use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::plan::{Drives, PlanInput, keep};
+use crate::mcp::tools::terse::{fitting, object, rows};
 use crate::mcp::visit::Visit;
 use rutter_core::id::PlanId;
-use rutter_core::plan::preview::preview;
+use rutter_core::plan::preview::{StepPreview, preview};
 use rutter_core::port::journal::Saved;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+/// Of an answer; `preview` says all of it.
+const WARNINGS_BYTES_MAX: usize = 4 << 10;
+const GUARANTEES_BYTES_MAX: usize = 2 << 10;
+
 pub(super) fn tool() -> Tool {
     let about = About {
         name: "save_plan",
         title: "Save a plan",
-        description: "Check a plan of tool calls and keep it. Use before execute_plan. All mistakes come at once, each \
-                      with a JSON pointer and often a fix. `dry_run` only checks. With `plan_id` it becomes the next \
-                      revision; nothing is ever overwritten.",
+        description: "Check a plan of tool calls and keep it. Use before execute_plan. All mistakes come at once, \
+                      with pointers and fixes. `dry_run` only checks. `plan_id`: save as its next revision.",
         nature: Nature::Keeps,
         toolsets: &[Toolset::Default],
     };
@@ -29,16 +33,13 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 struct Input {
     plan: PlanInput,
-    /// Make it the next revision of this plan.
     plan_id: Option<String>,
-    /// The newest revision you have seen; refused if there is a newer one.
+    /// Refused if there is a newer one.
     expected_revision: Option<u32>,
-    /// Who will call the tools.
     #[serde(default)]
     driver: Drives,
-    /// The same id means the same request.
+    /// Makes asking twice safe.
     request_id: Option<String>,
-    /// Only check.
     #[serde(default)]
     dry_run: bool,
 }
@@ -47,18 +48,19 @@ struct Input {
 struct Output {
     summary: String,
     next: String,
-    /// Absent after a dry run.
+    // Absent after a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<u32>,
+    #[schemars(skip)]
     steps_count: usize,
-    /// What is doubtful.
+    // What is doubtful.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
+    #[schemars(schema_with = "rows")]
     warnings: Vec<Value>,
-    /// What can be undone, and from where on it cannot.
-    #[schemars(with = "serde_json::Map<String, Value>")]
+    // What can be undone, and from where on it cannot.
+    #[schemars(schema_with = "object")]
     undo: Value,
 }
 
@@ -74,7 +76,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
             (submitted.accepted, Some(submitted.id), Some(submitted.saved))
         }
     };
-    let warnings: Vec<Value> = accepted.found.iter().take(20).map(|found| json!(found)).collect();
+    let warnings = fitting(accepted.found.iter().map(|found| json!(found)), WARNINGS_BYTES_MAX);
     let preview = preview(&accepted.plan);
     let name = &accepted.plan.name;
     let summary = match saved {
@@ -97,7 +99,11 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         warnings,
         undo: json!({
             "point_of_no_return": preview.point_of_no_return,
-            "guarantees": preview.steps.iter().take(20).map(|step| json!({ "step": step.step, "undo": step.undo.coverage, "guarantee": step.guarantee.kind })).collect::<Vec<_>>(),
+            "guarantees": fitting(preview.steps.iter().map(card), GUARANTEES_BYTES_MAX),
         }),
     })
+}
+
+fn card(step: &StepPreview) -> Value {
+    json!({ "step": step.step, "undo": step.undo.coverage, "guarantee": step.guarantee.kind })
 }

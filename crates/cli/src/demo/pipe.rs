@@ -1,0 +1,79 @@
+//! A client that speaks MCP with a child process: one message per line, one answer at a time.
+
+use super::crew::Crew;
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+const ERA: &str = "2025-11-25";
+
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    crew: Crew,
+    pid: u32,
+    stdin: ChildStdin,
+    heard: Receiver<String>,
+    number: u64,
+}
+
+impl Pipe {
+    /// Starts the child and introduces itself.
+    pub(crate) fn open(mut command: Command, crew: &Crew, name: &str) -> anyhow::Result<Pipe> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (stdin, stdout) = child.stdin.take().zip(child.stdout.take()).context("no pipes")?;
+        let (sender, heard) = channel();
+        // Ends with the child, whose last line it reads.
+        thread::spawn(move || {
+            let lines = BufReader::new(stdout).lines().map_while(Result::ok);
+            for line in lines {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut pipe = Pipe { crew: crew.clone(), pid: crew.add(child), stdin, heard, number: 0 };
+        let client = json!({ "name": name, "version": env!("CARGO_PKG_VERSION") });
+        pipe.ask("initialize", json!({ "protocolVersion": ERA, "capabilities": {}, "clientInfo": client }))?;
+        pipe.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
+        Ok(pipe)
+    }
+
+    /// Calls a tool. What it refuses is an answer too, with `error` in it.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
+        let result = self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))?;
+        let text = result["content"][0]["text"].as_str().unwrap_or_default();
+        serde_json::from_str(text).with_context(|| format!("{tool} answered {result}"))
+    }
+
+    /// The other end loses us as it would lose a client that crashed.
+    pub(crate) fn die(self) -> anyhow::Result<()> {
+        Ok(self.crew.kill(self.pid)?)
+    }
+
+    fn ask(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
+        self.number += 1;
+        let number = self.number;
+        self.say(&json!({ "jsonrpc": "2.0", "id": number, "method": method, "params": params }))?;
+        loop {
+            let line = self.heard.recv_timeout(ANSWER_MAX);
+            let line = line.with_context(|| format!("{method} was not answered"))?;
+            let mut message: Value = serde_json::from_str(&line)?;
+            if message["id"] != number {
+                continue;
+            }
+            if let Some(error) = message.get("error") {
+                bail!("{method} was answered with {error}");
+            }
+            return Ok(message["result"].take());
+        }
+    }
+
+    fn say(&mut self, message: &Value) -> anyhow::Result<()> {
+        Ok(self.stdin.write_all(format!("{message}\n").as_bytes())?)
+    }
+}

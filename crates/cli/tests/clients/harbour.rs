@@ -1,0 +1,150 @@
+//! A directory with a Rutter of its own: its settings, a tool server that counts, and the process that serves.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long anything may take that has to happen.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+pub struct Harbour {
+    folder: Option<TempDir>,
+    served: Option<Served>,
+}
+
+/// A server that was started to listen for HTTP.
+pub struct Served {
+    process: Child,
+    pub url: String,
+    pub token_file: String,
+}
+
+impl Harbour {
+    /// With `dock.load`, which counts, and `dock.wait`, which takes until it is told to stop.
+    pub fn new() -> Harbour {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let crates = json!({ "type": "object", "properties": { "crate": { "type": "string" } } });
+        let world = json!({
+            "tools": {
+                "dock.load": { "kind": "once", "input": crates },
+                "dock.wait": { "kind": "read", "input": crates },
+            },
+            "faults": { "dock.wait": ["hang_until_cancelled"] },
+        });
+        fs::write(at("world.json"), world.to_string()).unwrap();
+        let arguments = [effects(), "stdio".into(), "--server".into(), "dock".into()];
+        let files = ["--world".into(), at("world.json"), "--log".into(), at("log")];
+        let arguments: Vec<String> = arguments.into_iter().chain(files).collect();
+        // Any port: the servers of several directories run side by side.
+        let settings = format!(
+            "dir = \"data\"\n[server]\nlisten = \"127.0.0.1:0\"\n[servers.dock]\ncommand = \"python3\"\nargs = {}\ntrust = true\n",
+            json!(arguments)
+        );
+        fs::write(at("rutter.toml"), settings).unwrap();
+        Harbour { folder: Some(folder), served: None }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.as_ref().expect("it is taken away only at the end").path().join(name)
+    }
+
+    /// The program with arguments that a client starts over pipes.
+    pub fn front(&self) -> Vec<String> {
+        let (data, settings) = (self.path("data"), self.path("rutter.toml"));
+        let words = ["mcp", "--dir", data.to_str().unwrap(), "--config", settings.to_str().unwrap()];
+        std::iter::once(env!("CARGO_BIN_EXE_rutter")).chain(words).map(str::to_owned).collect()
+    }
+
+    /// Starts to listen for HTTP, if it does not yet.
+    pub fn serve(&mut self) -> &Served {
+        let started = || {
+            let mut command = self.rutter(&["serve", "--listen", "127.0.0.1:0", "--json"]);
+            let log = fs::File::create(self.path("served.log")).unwrap();
+            let mut process = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+            let mut line = String::new();
+            BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            let told: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("it says {line:?}"));
+            let text = |name: &str| told[name].as_str().unwrap().to_owned();
+            Served {
+                process,
+                url: text("mcp"),
+                token_file: self.path(&text("token_file")).display().to_string(),
+            }
+        };
+        if self.served.is_none() {
+            self.served = Some(started());
+        }
+        self.served.as_ref().expect("it was just started")
+    }
+
+    pub fn rutter(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rutter"));
+        command.args(words).current_dir(self.path("")).env_clear().stdin(Stdio::null());
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("USER", "operator");
+        command
+    }
+
+    /// How often a tool did something of this kind: `call`, `effect`, `cancelled`.
+    pub fn count(&self, what: &str, tool: &str) -> usize {
+        let log = fs::read_to_string(self.path("log")).unwrap_or_default();
+        let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line[what] == tool).count()
+    }
+
+    /// The server ends, whoever started it, has never panicked, and the journal is whole.
+    pub fn close(mut self) {
+        self.end();
+        for name in ["data/server.log", "served.log"] {
+            let log = fs::read_to_string(self.path(name)).unwrap_or_default();
+            assert!(!log.contains("panicked"), "{log}");
+        }
+        let verified = self.rutter(&["journal", "verify", "--projections"]).output().unwrap();
+        let told = String::from_utf8_lossy(&verified.stdout);
+        assert_eq!(verified.status.code(), Some(0), "{told}{}", String::from_utf8_lossy(&verified.stderr));
+    }
+
+    fn end(&mut self) {
+        let pid = fs::read_to_string(self.path("data/rutter.lock")).unwrap_or_default();
+        if self.rutter(&["stop"]).output().is_ok_and(|output| output.status.success()) {
+            let process = Path::new("/proc").join(pid.trim());
+            let deadline = Instant::now() + PATIENCE;
+            while process.exists() && !self.has_ended() && Instant::now() < deadline {
+                thread::sleep(Duration::from_millis(10));
+            }
+        }
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.served.as_mut().is_some_and(|served| served.process.try_wait().unwrap().is_some())
+    }
+}
+
+impl Drop for Harbour {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.end();
+        }
+        if let Some(served) = &mut self.served {
+            // One that has ended is what is wanted.
+            let _ = served.process.kill();
+            let _ = served.process.wait();
+        }
+        if thread::panicking()
+            && let Some(folder) = self.folder.take()
+        {
+            eprintln!("everything of this test is in {}", folder.keep().display());
+        }
+    }
+}
+
+/// The program that plays the tool server.
+fn effects() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/servers/effects.py");
+    path.canonicalize().unwrap().display().to_string()
+}

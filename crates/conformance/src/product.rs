@@ -1,0 +1,35 @@
+//! The real surface over a real database in a temporary directory, with the built-in tools.
+
+use anyhow::Context;
+use rutter_core::id::WorkerId;
+use rutter_engine::{Clock, Engine, Options};
+use rutter_server::desk::{Desk, Settings};
+use rutter_server::mcp::Surface;
+use rutter_store::Store;
+use rutter_tools::assemble::{World, assemble};
+use rutter_tools::child::Launcher;
+use std::path::Path;
+use std::sync::Arc;
+
+pub async fn surface(folder: &Path) -> anyhow::Result<Surface> {
+    let clock = Clock::system();
+    let options = rutter_store::Options {
+        reserve_bytes: 0,
+        ..rutter_store::Options::new(folder, Arc::new(move || clock.now()))
+    };
+    let store = Arc::new(Store::open(options).context("the database could not be opened")?);
+    let world = World {
+        folder: folder.to_owned(),
+        launcher: Launcher { program: "/bin/false".into(), arguments: Vec::new() },
+        environment: std::env::vars().collect(),
+        query: store.clone(),
+        clock: Arc::new(move || clock.now()),
+    };
+    let registry = assemble(&Default::default(), world).context("the tools could not be assembled")?.registry;
+    let options = Options::new(WorkerId::new("conformance"));
+    let engine = Engine::run(store.clone(), store.clone(), registry.clone(), clock, options)
+        .await
+        .context("the engine did not start")?;
+    let settings = Settings { ask_at_client: true };
+    Ok(Surface::at_the_door(Desk::new(engine, store.clone(), store, registry, settings, [7; 32])))
+}

@@ -1,0 +1,180 @@
+//! Finding plans and tools, looking ahead, and changing a plan under way.
+
+use crate::deck::{Client, Deck, Era};
+use crate::shop::{Shop, execute, order, steer};
+use serde_json::{Value, json};
+
+fn note(name: &str, goal: &str, tag: &str) -> Value {
+    json!({ "name": name, "goal": goal, "tags": [tag], "steps": [
+        { "id": "keep", "tool": "memory.store", "parameters": { "text": "x" }, "cancellable": "irreversible" } ] })
+}
+
+async fn names(client: &mut Client, filter: Value) -> Vec<String> {
+    let found = client.call("find_plans", filter).await;
+    let plans = found["plans"].as_array().cloned().unwrap_or_default();
+    plans.iter().map(|plan| plan["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_are_found_by_words_name_and_tag_and_page_by_page() {
+    let deck = Deck::new().await;
+    let mut client = deck.client(Era::Legacy).await;
+    client.call("save_plan", json!({ "plan": note("alpha", "Ship tea to Bremen", "tea") })).await;
+    let kept = client.call("save_plan", json!({ "plan": note("beta", "Ship coffee", "coffee") })).await;
+    let next = json!({ "plan": note("beta", "Ship more coffee", "coffee"), "plan_id": kept["plan_id"] });
+    client.call("save_plan", next).await;
+    assert_eq!(names(&mut client, json!({ "text": "bremen" })).await, ["alpha"]);
+    assert_eq!(names(&mut client, json!({ "name": "beta" })).await, ["beta"], "the newest revision only");
+    assert_eq!(names(&mut client, json!({ "tag": "tea" })).await, ["alpha"]);
+    assert!(names(&mut client, json!({ "text": "rum" })).await.is_empty());
+    let first = client.call("find_plans", json!({ "limit": 1 })).await;
+    assert_eq!(first["plans"][0]["name"], "beta", "{first}");
+    let rest = json!({ "limit": 1, "cursor": first["cursor"] });
+    assert_eq!(names(&mut client, rest).await, ["alpha"]);
+    let one = client.call("find_plans", json!({ "plan_id": kept["plan_id"] })).await;
+    assert_eq!(one["plan"]["revision"], 2, "{one}");
+    assert!(one["plan"]["source"].as_str().unwrap().contains("Ship more coffee"));
+    let none = client.call("find_plans", json!({ "plan_id": "plan_none" })).await;
+    assert_eq!(none["error"]["code"], "store.not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_are_found_by_words_and_servers_that_are_away_are_named() {
+    let gone = "[servers.gone]\ncommand = \"/nonexistent/program\"\n";
+    let shop = Shop::beside(json!({}), gone).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let found = client.call("find_tools", json!({ "query": "reserve goods", "limit": 3 })).await;
+    assert_eq!(found["tools"][0]["name"], "shop.reserve", "{found}");
+    assert_eq!(found["tools"][0]["safety"], "once");
+    assert!(found["servers_not_reached"]["gone"].is_string(), "{found}");
+    let mine = client.call("find_tools", json!({ "server": "shop", "limit": 2 })).await;
+    assert_eq!((mine["tools"].as_array().unwrap().len(), &mine["more"]), (2, &json!(6)), "{mine}");
+    let one = client.call("find_tools", json!({ "name": "memory.store" })).await;
+    assert!(one["tools"][0]["input"]["properties"]["text"].is_object(), "{one}");
+    let listed = client.call("find_tools", json!({ "query": "store text", "server": "memory" })).await;
+    let tools = listed["tools"].as_array().unwrap();
+    let store = tools.iter().find(|tool| tool["name"] == "memory.store").expect("it is listed");
+    assert_eq!(store["required"]["text"], "string", "{listed}");
+    let typo = client.call("find_tools", json!({ "name": "shop.reserv" })).await;
+    assert_eq!(typo["error"]["hint"], "did you mean shop.reserve?", "{typo}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_preview_says_what_can_be_undone_and_what_a_failure_leads_to() {
+    let shop = Shop::with(json!({})).await;
+    let mut client = shop.deck.client(Era::Legacy).await;
+    let shown = client.call("preview", json!({ "plan": order("shop.charge") })).await;
+    assert_eq!(shown["point_of_no_return"]["step"], "charge", "{shown}");
+    assert_eq!(shown["steps"][0]["undo"], "undoable");
+    assert_eq!(shown["steps"][1]["guarantee"], "at_most_once");
+    assert_eq!(shown["steps"][1]["if_it_fails"], "waits_for_decision");
+    assert!(shown["forecast"].as_str().unwrap().starts_with("no history"), "{shown}");
+    let one = client.call("preview", json!({ "plan": order("shop.charge"), "step": "charge" })).await;
+    assert_eq!(one["what_if"]["completed"], json!(["reserve"]), "{one}");
+    assert_eq!(one["what_if"]["held"], json!(["mail"]));
+    let both = json!({ "plan": order("shop.charge"), "plan_id": "plan_x" });
+    assert_eq!(client.call("preview", both).await["error"]["code"], "server.arguments");
+    assert!(shop.history().is_empty(), "looking ahead calls nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_forecast_counts_what_the_journal_has() {
+    let shop = Shop::with(json!({ "shop.charge": [null, "fail", "fail", null] })).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let saved = client.call("save_plan", json!({ "plan": order("shop.charge") })).await;
+    let id = &saved["plan_id"];
+    for _ in 0..3 {
+        let begun = client.call("execute_plan", json!({ "plan_id": id, "wait_seconds": 45 })).await;
+        if begun["status"] == "waiting" {
+            steer(&mut client, &begun, json!({ "action": "stop" })).await;
+        }
+    }
+    let shown = client.call("preview", json!({ "plan_id": id })).await;
+    let forecast = &shown["forecast"];
+    assert_eq!((&forecast["looked_at"], &forecast["completed"]), (&json!(3), &json!(1)), "{shown}");
+    assert_eq!(forecast["failed_most"], json!({ "step": "charge", "times": 2 }));
+    assert!(forecast["median_ms_when_completed"].is_number());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replan_keeps_what_is_done_and_its_undo() {
+    for era in [Era::Legacy, Era::Modern] {
+        let shop = Shop::with(json!({ "shop.charge": ["fail"] })).await;
+        let mut client = shop.deck.client(era).await;
+        let waiting = execute(&mut client, &order("shop.charge")).await;
+        let id = &waiting["execution_id"];
+
+        let brief = client.call("replan", json!({ "execution_id": id, "reason": "card refused" })).await;
+        assert_eq!(brief["is_applied"], false, "{brief}");
+        assert_eq!(brief["brief"]["keep_as_they_are"], json!(["reserve"]), "{brief}");
+        assert_eq!(brief["brief"]["failed"][0]["step"], "charge");
+        let instead = brief["brief"]["failed"][0]["instead"].as_array().unwrap();
+        assert!(instead.contains(&json!("shop.invoice")), "{brief}");
+
+        let mut plan = order("shop.charge");
+        plan["steps"][1]["id"] = json!("bill");
+        plan["steps"][1]["tool"] = json!("shop.invoice");
+        plan["steps"][2]["depends_on"] = json!(["bill"]);
+        let asked = json!({ "execution_id": id, "plan": plan, "reason": "card refused", "dry_run": true,
+            "completed_steps": ["reserve", "mail"], "failed_steps": ["charge"] });
+        let shown = client.call("replan", asked).await;
+        assert_eq!(shown["is_applied"], false, "{shown}");
+        let diff: Vec<&str> =
+            shown["diff"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+        assert!(diff.contains(&"- charge") && diff.contains(&"+ bill"), "{shown}");
+        assert_eq!(shown["contradictions"].as_array().unwrap().len(), 1, "{shown}");
+
+        let mut changed = plan.clone();
+        changed["steps"][0]["tool"] = json!("shop.look");
+        changed["steps"][0].as_object_mut().unwrap().remove("compensation");
+        changed["steps"][0]["cancellable"] = json!("irreversible");
+        let wrong = json!({ "execution_id": id, "plan": changed, "reason": "rewrite the past" });
+        let refused = client.call("replan", wrong).await;
+        assert_eq!(refused["error"]["code"], "replan.completed_changed", "{refused}");
+
+        let asked = json!({ "execution_id": id, "plan": plan, "reason": "card refused", "request_id": "again-1",
+            "new_information": { "card": "expired" } });
+        let applied = client.call("replan", asked.clone()).await;
+        assert_eq!((&applied["is_applied"], &applied["revision"]), (&json!(true), &json!(2)), "{applied}");
+        let same = client.call("replan", asked).await;
+        assert_eq!(same["revision"], 2, "asked twice, done once: {same}");
+        let done = client.call("status", json!({ "execution_id": id, "wait_seconds": 45 })).await;
+        assert_eq!(done["status"], "completed", "{done}");
+        assert_eq!(shop.history(), ["reserve", "invoice", "mail"]);
+        let told = client.call("status", json!({ "execution_id": id, "brief": true })).await;
+        assert!(told["brief"].as_str().unwrap().contains("expired"), "{told}");
+        steer(&mut client, &waiting, json!({ "action": "compensate", "reason": "sold elsewhere" })).await;
+        assert_eq!(shop.history()[3..], ["release"], "the undo of what was kept is kept");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replan_by_plan_id_needs_one_execution_and_lists_that_do_not_overlap() {
+    let shop = Shop::with(json!({ "shop.charge": ["fail"] })).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let saved = client.call("save_plan", json!({ "plan": order("shop.charge") })).await;
+    let id = &saved["plan_id"];
+    let none = client.call("replan", json!({ "plan_id": id, "reason": "none yet" })).await;
+    assert_eq!(none["error"]["code"], "store.not_found", "{none}");
+    let first = client.call("execute_plan", json!({ "plan_id": id, "wait_seconds": 45 })).await;
+    let one = client.call("replan", json!({ "plan_id": id, "reason": "card refused" })).await;
+    assert_eq!(one["execution_id"], first["execution_id"], "{one}");
+    let both =
+        json!({ "plan_id": id, "reason": "x", "completed_steps": ["charge"], "failed_steps": ["charge"] });
+    let overlap = client.call("replan", both).await;
+    assert_eq!(overlap["error"]["code"], "server.arguments", "{overlap}");
+    client.call("execute_plan", json!({ "plan_id": id, "wait_seconds": 45 })).await;
+    let several = client.call("replan", json!({ "plan_id": id, "reason": "which?" })).await;
+    assert_eq!(several["error"]["code"], "server.arguments", "{several}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_never_answers_does_not_keep_the_others_from_being_found() {
+    // It reads everything, and ends when nobody talks to it any more.
+    let silent = "[servers.silent]\ncommand = \"sh\"\nargs = [\"-c\", \"cat > /dev/null\"]\n";
+    let shop = Shop::beside(json!({}), silent).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let found = client.call("find_tools", json!({ "query": "reserve goods" })).await;
+    assert_eq!(found["tools"][0]["name"], "shop.reserve", "{found}");
+    assert!(!found["servers_not_reached"].as_object().unwrap().is_empty(), "{found}");
+}
