@@ -8,6 +8,7 @@ use crate::mcp::tools::recording::full_name;
 use crate::mcp::visit::Visit;
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Document;
+use rutter_core::time::calendar::utc;
 use rutter_engine::submit::PlanText;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
@@ -75,7 +76,7 @@ struct Output {
     plan_id: String,
     name: String,
     steps_count: usize,
-    created_at: i64,
+    created_at: String,
     failure_policies_defined: usize,
 }
 
@@ -97,7 +98,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     let submitted = keep(&visit, text, None, None, request_id.as_deref()).await?;
     let (id, revision) = (&submitted.id, submitted.saved.revision());
     let saved = visit.desk.query.plan(&visit.guest.tenant, id, Some(revision)).await?;
-    let created_at = saved.ok_or_else(|| Fault::missing("plan", id.as_str()))?.summary.saved_at.0;
+    let created_at = saved.ok_or_else(|| Fault::missing("plan", id.as_str()))?.summary.saved_at;
     let plan = &submitted.accepted.plan;
     let warnings = submitted.accepted.found.iter().map(|found| format!("; {}", found.message)).take(3);
     Answer::done(&Output {
@@ -111,7 +112,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         plan_id: id.to_string(),
         name: plan.name.clone(),
         steps_count: plan.steps.len(),
-        created_at,
+        created_at: utc(created_at),
         failure_policies_defined,
     })
 }

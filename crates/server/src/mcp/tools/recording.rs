@@ -27,6 +27,7 @@ pub(crate) struct Recorded {
     execution_id: String,
     status: String,
     /// Where deed and plan differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     deviations: Vec<String>,
 }
 
