@@ -65,7 +65,6 @@ async fn every_format_and_length_tells_the_facts_within_its_bounds() {
                     "{format} {length}: {text}"
                 );
                 assert_eq!((&answer["format"], &answer["length"]), (&json!(format), &json!(length)));
-                assert!(text.matches("## Outcome").count() <= 2, "{text}");
                 let forged = text.lines().filter(|line| line.starts_with("## Outcome")).count();
                 assert!(forged <= 1, "a tool made a heading of its own: {text}");
                 assert!(!text.contains(&"z".repeat(300)), "a tool's words are cut: {text}");
