@@ -71,7 +71,11 @@ impl Harbour {
             BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
             let told: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("it says {line:?}"));
             let text = |name: &str| told[name].as_str().unwrap().to_owned();
-            Served { process, url: text("mcp"), token_file: self.path(&text("token_file")).display().to_string() }
+            Served {
+                process,
+                url: text("mcp"),
+                token_file: self.path(&text("token_file")).display().to_string(),
+            }
         };
         if self.served.is_none() {
             self.served = Some(started());
@@ -141,18 +145,6 @@ impl Drop for Harbour {
 
 /// The program that plays the tool server.
 fn effects() -> String {
-    testkit("servers/effects.py")
-}
-
-pub fn testkit(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/servers/effects.py");
     path.canonicalize().unwrap().display().to_string()
-}
-
-/// Where the clients are; installed if they are not.
-pub fn clients() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
-    let installed = Command::new(root.join("scripts/install-mcp-clients")).output().unwrap();
-    assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
-    root.join("target/mcp-clients")
 }

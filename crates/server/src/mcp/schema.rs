@@ -42,8 +42,15 @@ fn simplify(schema: &mut Schema) {
     if object.get("format").and_then(Value::as_str).is_some_and(is_number) {
         object.remove("format");
     }
-    if object.get("default").is_some_and(Value::is_null) {
+    // Every prompt pays for what goes without saying.
+    if object.get("default").is_some_and(goes_without_saying) {
         object.remove("default");
+    }
+    if object.get("additionalProperties").is_some_and(goes_without_saying_of_others) {
+        object.remove("additionalProperties");
+    }
+    if object.get("minimum").is_some_and(|least| *least == 0) {
+        object.remove("minimum");
     }
     if let Some(Value::Array(types)) = object.get("type") {
         let types: Vec<Value> = types.iter().filter(|name| *name != "null").cloned().collect();
@@ -69,4 +76,20 @@ fn simplify(schema: &mut Schema) {
             object.entry(key).or_insert(value);
         }
     }
+}
+
+/// Left out means nothing, no, none.
+fn goes_without_saying(default: &Value) -> bool {
+    match default {
+        Value::Null | Value::Bool(false) => true,
+        Value::Number(number) => number.as_u64() == Some(0),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(true) | Value::String(_) => false,
+    }
+}
+
+/// Other fields may be anything.
+fn goes_without_saying_of_others(schema: &Value) -> bool {
+    *schema == Value::Bool(true) || schema.as_object().is_some_and(|fields| fields.is_empty())
 }

@@ -1,11 +1,29 @@
 //! Keeping answers small: how much of a list fits, and what stands where a value was too long.
 
+use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::{Map, Value, json};
 
 /// What one item of a list may take.
 const ITEM_BYTES_MAX: usize = 2_000;
 /// A field of an item that is too large keeps its value up to this.
 const FIELD_BYTES_MAX: usize = 300;
+
+/// How an item of a list stands in schemas: what it has is seen at once, and would cost every prompt.
+pub(crate) struct Item;
+
+impl JsonSchema for Item {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Item".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object" })
+    }
+}
 
 pub(crate) fn bytes_of(value: &Value) -> usize {
     value.to_string().len()

@@ -12,15 +12,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How this time differs from what the plan says; kept as a new revision of it.
+/// Makes a new revision if the plan says otherwise.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExecutionOptions {
-    /// Steps at once.
+    // Steps at once.
     concurrency: Option<u32>,
-    /// Milliseconds for all of it.
+    /// Milliseconds in all.
     timeout: Option<u64>,
-    /// On failure wait for a decision; false: end as failed.
+    /// false: end as failed instead of waiting.
     pause_on_error: Option<bool>,
 }
 

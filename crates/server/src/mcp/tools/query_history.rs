@@ -4,7 +4,7 @@ use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::limits::ANSWER_BYTES;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
-use crate::mcp::tools::fit::{bytes_of, compact, cut, fitting};
+use crate::mcp::tools::fit::{Item, bytes_of, compact, cut, fitting};
 use crate::mcp::tools::query_ledger::limit;
 use crate::mcp::visit::Visit;
 use rutter_core::execution::Identity;
@@ -45,7 +45,7 @@ struct Input {
     /// Default 20.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
-    /// How many to skip; better go on by cursor.
+    /// Or cursor.
     offset: Option<u32>,
     cursor: Option<String>,
     #[serde(default)]
@@ -72,11 +72,10 @@ struct Output {
     query_type: String,
     /// All that fit, on whatever page.
     total: u64,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     total_is_lower_bound: bool,
     limit: u32,
     offset: u32,
-    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
+    #[schemars(with = "Vec<Item>")]
     executions: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,

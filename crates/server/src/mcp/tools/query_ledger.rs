@@ -4,7 +4,7 @@ use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::limits::{ANSWER_BYTES, PAGE_MAX};
 use crate::mcp::tool::{About, Answer, Nature, Tool};
-use crate::mcp::tools::fit::{bytes_of, compact, cut, fitting};
+use crate::mcp::tools::fit::{Item, bytes_of, compact, cut, fitting};
 use crate::mcp::visit::Visit;
 use crate::words;
 use rutter_core::execution::Identity;
@@ -45,7 +45,6 @@ struct Input {
     include_step_details: bool,
     #[serde(default)]
     include_events: bool,
-    /// Events after this one.
     after_seq: Option<u64>,
     /// Instead of after_seq.
     cursor: Option<String>,
@@ -71,15 +70,14 @@ struct Output {
     ended_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
-    steps: Vec<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
-    events: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<Item>>")]
+    steps: Option<Vec<Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<Item>>")]
+    events: Option<Vec<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
-    /// Has the rest.
     resource_uri: String,
 }
 
@@ -88,6 +86,8 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     if input.after_seq.is_some() && input.cursor.is_some() {
         return Err(Fault::new("server.arguments", "give either after_seq or cursor"));
     }
+    // Whoever says where to go on wants to read on.
+    let include_events = input.include_events || input.after_seq.is_some() || input.cursor.is_some();
     let identity = visit.identity(&input.execution_id);
     let summary = visit.desk.query.execution(&identity).await?;
     let summary = summary.ok_or_else(|| Fault::missing("execution", &input.execution_id))?;
@@ -106,8 +106,8 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         started_at: view.started_at.map(|at| at.0),
         ended_at: view.status.has_ended().then_some(view.last_at.0),
         error: error(&view),
-        steps: Vec::new(),
-        events: Vec::new(),
+        steps: None,
+        events: None,
         next_cursor: None,
         resource_uri: format!("rutter://executions/{}", view.execution),
     };
@@ -115,15 +115,15 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     if input.include_step_details {
         let mut steps = steps(&view, &plan);
         // Steps leave room for what happened.
-        steps.truncate(fitting(&steps, if input.include_events { room / 2 } else { room }));
+        steps.truncate(fitting(&steps, if include_events { room / 2 } else { room }));
         let left_out = view.total - steps.len();
         if left_out > 0 {
             output.summary.push_str(&format!("; {left_out} steps are only in the resource"));
         }
         room = room.saturating_sub(steps.iter().map(bytes_of).sum::<usize>() + steps.len());
-        output.steps = steps;
+        output.steps = Some(steps);
     }
-    if input.include_events {
+    if include_events {
         let after = match input.after_seq {
             Some(seq) => After::Seq(seq),
             None => After::Cursor(input.cursor.map(Cursor)),
@@ -136,7 +136,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
             output.next = format!("for the events after {last}: query_ledger with cursor {cursor:?}");
             output.next_cursor = Some(cursor);
         }
-        output.events = found.items;
+        output.events = Some(found.items);
     }
     Answer::done(&output)
 }

@@ -4,6 +4,7 @@ use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::plan::{PlanInput, SamePlanInput, keep};
+use crate::mcp::tools::recording::full_name;
 use crate::mcp::visit::Visit;
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Document;
@@ -32,7 +33,6 @@ struct Input {
     steps: Option<Steps>,
     /// Instead of name, description and steps: all of it as one object.
     plan: Option<SamePlanInput>,
-    /// The same id means the same request.
     request_id: Option<String>,
 }
 
@@ -92,7 +92,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         }
         _ => return Err(Fault::new("server.arguments", "give either plan, or name, description and steps")),
     };
-    let text = plan.text(&visit, Driver::Agent)?;
+    let text = with_full_names(plan).text(&visit, Driver::Agent)?;
     let failure_policies_defined = policies(&text);
     let submitted = keep(&visit, text, None, None, request_id.as_deref()).await?;
     let (id, revision) = (&submitted.id, submitted.saved.revision());
@@ -114,6 +114,26 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         created_at,
         failure_policies_defined,
     })
+}
+
+/// Agents call their tools by short names; in plans a tool is of a server.
+fn with_full_names(plan: PlanInput) -> PlanInput {
+    let PlanInput::Object(mut plan) = plan else { return plan };
+    let steps = plan.get_mut("steps").and_then(Value::as_array_mut);
+    steps.into_iter().flatten().for_each(name_call);
+    PlanInput::Object(plan)
+}
+
+fn name_call(call: &mut Value) {
+    let Value::Object(fields) = call else { return };
+    if let Some(Value::String(tool)) = fields.get_mut("tool") {
+        *tool = full_name(tool);
+    }
+    for key in ["compensation", "fallback", "probe"] {
+        if let Some(call) = fields.get_mut(key) {
+            name_call(call);
+        }
+    }
 }
 
 /// Steps that say themselves what their failure means.
