@@ -74,13 +74,12 @@ fn text(bytes: Vec<u8>) -> String {
 fn without_chance(story: &str) -> String {
     let story = story.replace(PROGRAM, "rutter");
     let mut told = String::new();
-    for word in story.split_inclusive([' ', '\n', '(', ')', ':', ',']) {
+    for word in story.split_inclusive([' ', '\n', '(', ')', ':', ',', '"']) {
         let (bare, end) = word.split_at(word.len() - 1);
-        let digits = bare.trim_end_matches('…').trim_end_matches('.');
+        let digits = bare.trim_end_matches('.');
         let is_hash = digits.len() >= 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let is_number_of_process =
-            end == ")" && !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_digit());
-        match (bare.strip_prefix("exec_"), is_hash || is_number_of_process) {
+        let is_process = told.ends_with("process ");
+        match (bare.strip_prefix("exec_"), is_hash || is_process) {
             (Some(_), _) => told += "exec_…",
             (None, true) => told += "…",
             (None, false) => told += bare,
