@@ -1,5 +1,5 @@
-//! `preview`: what a plan would do, what can be undone, what each failure leads to; of an execution also what undoing it
-//! now would do.
+//! `preview`: what a plan would do, what can be undone, what each failure leads to; of an execution also what
+//! undoing it now would do.
 
 use crate::fault::Fault;
 use crate::guest::Toolset;
