@@ -34,9 +34,7 @@ pub fn tools() -> String {
         text.push_str(&format!("{}\n\n", offer.description.as_deref().unwrap_or_default()));
         text.push_str(&format!("Toolsets: {}. Hints: {}.\n", toolsets.join(", "), hints(&offer)));
         text.push_str(&fields("argument", &offer.input_schema));
-        if let Some(output) = &offer.output_schema {
-            text.push_str(&fields("answer", output));
-        }
+        text.push_str(&fields("answer", &tool.output));
     }
     text
 }
