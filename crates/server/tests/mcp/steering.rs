@@ -90,8 +90,14 @@ async fn retry_makes_only_the_failed_call_again() {
     let wrong = json!({ "execution_id": waiting["execution_id"], "action": "retry", "step_id": "reserve" });
     let refused = client.call("control", wrong).await;
     assert_eq!(refused["error"]["code"], "execution.no_question", "{refused}");
-    let done = steer(&mut client, &waiting, json!({ "action": "retry", "step_id": "charge" })).await;
+    let retry = json!({ "action": "retry", "step_id": "charge", "request_id": "again-1" });
+    let done = steer(&mut client, &waiting, retry.clone()).await;
     assert_eq!(done["status"], "completed", "{done}");
+    let again = steer(&mut client, &waiting, retry).await;
+    assert_eq!(again["status"], "completed", "the same request is answered, not refused: {again}");
+    let other = json!({ "action": "skip", "step_id": "charge", "reason": "no", "request_id": "again-1" });
+    let reused = steer(&mut client, &waiting, other).await;
+    assert_eq!(reused["error"]["code"], "store.key_reused", "{reused}");
     assert_eq!(shop.history(), ["reserve", "charge", "mail"]);
 }
 
