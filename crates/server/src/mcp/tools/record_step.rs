@@ -103,9 +103,7 @@ impl JsonSchema for Trouble {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> Schema {
-        let categories: Vec<&str> = Category::ALL.into_iter().map(Category::as_str).collect();
-        let what = format!("Text, or {{category, message}}; categories: {}", categories.join(" "));
-        json_schema!({ "description": what })
+        json_schema!({ "description": "Text, or {category, message}" })
     }
 }
 
