@@ -90,6 +90,11 @@ impl Harbour {
         command
     }
 
+    /// The process that has the database.
+    pub fn pid(&self) -> String {
+        fs::read_to_string(self.path("data/rutter.lock")).unwrap_or_default().trim().to_owned()
+    }
+
     /// How often a tool did something of this kind: `call`, `effect`, `cancelled`.
     pub fn count(&self, what: &str, tool: &str) -> usize {
         let log = fs::read_to_string(self.path("log")).unwrap_or_default();
@@ -110,9 +115,9 @@ impl Harbour {
     }
 
     fn end(&mut self) {
-        let pid = fs::read_to_string(self.path("data/rutter.lock")).unwrap_or_default();
+        let pid = self.pid();
         if self.rutter(&["stop"]).output().is_ok_and(|output| output.status.success()) {
-            let process = Path::new("/proc").join(pid.trim());
+            let process = Path::new("/proc").join(pid);
             let deadline = Instant::now() + PATIENCE;
             while process.exists() && !self.has_ended() && Instant::now() < deadline {
                 thread::sleep(Duration::from_millis(10));

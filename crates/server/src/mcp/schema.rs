@@ -4,7 +4,7 @@ use rmcp::model::JsonObject;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Of what comes in.
@@ -15,6 +15,19 @@ pub fn portable<T: JsonSchema>() -> Arc<JsonObject> {
 /// Of what goes out: what may be left out is not required.
 pub fn portable_answer<T: JsonSchema>() -> Arc<JsonObject> {
     portable_with::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+/// The schema of an answer without its remarks, for every prompt that carries it; the reference has all of it. What is
+/// always there follows from `summary` and `next`, which every answer has.
+pub fn terse(schema: &JsonObject) -> Arc<JsonObject> {
+    let mut schema = Schema::from(schema.clone());
+    let remark = |schema: &mut Schema| {
+        schema.remove("description");
+    };
+    RecursiveTransform(remark).transform(&mut schema);
+    let mut object = schema.as_object().cloned().unwrap_or_default();
+    object.insert("required".to_owned(), json!(["summary", "next"]));
+    Arc::new(object)
 }
 
 fn portable_with<T: JsonSchema>(settings: SchemaSettings) -> Arc<JsonObject> {

@@ -54,6 +54,8 @@ fn portable(schema: &Value, place: &str) {
         Value::Object(fields) => {
             for (key, value) in fields {
                 let is_odd = match key.as_str() {
+                    // The name of an argument, not a keyword.
+                    _ if place.ends_with("/properties") => false,
                     "$ref" | "$defs" | "format" => true,
                     "type" => value.is_array() || value == "null",
                     "default" => value.is_null(),

@@ -71,8 +71,9 @@ fn said(answer: Value) -> anyhow::Result<Value> {
 /// Keys are as long as hashes, and nobody reads them to their end.
 fn with_short_hashes(line: &str) -> String {
     let is_hash = |word: &str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let shortened =
-        line.split('"').map(|word| if is_hash(word) { format!("{}…", &word[..12]) } else { word.to_owned() });
+    let shortened = line
+        .split('"')
+        .map(|word| if is_hash(word) { format!("{}...", &word[..12]) } else { word.to_owned() });
     shortened.collect::<Vec<_>>().join("\"")
 }
 

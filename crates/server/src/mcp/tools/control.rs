@@ -28,8 +28,8 @@ pub(super) fn tool() -> Tool {
         name: "control",
         title: "Steer an execution",
         description: "Pause, resume, cancel or kill an execution; answer a failed step (retry, skip, resolve, stop, \
-                      continue, compensate); undo after the end (compensate); take_over to call the tools yourself, \
-                      hand_back to let Rutter.",
+                      continue, compensate); undo after the end (compensate); take_over to call tools yourself, \
+                      hand_back.",
         nature: Nature::Steers,
         toolsets: &[Toolset::Default],
     };
@@ -45,7 +45,7 @@ struct Input {
     step_id: Option<String>,
     /// compensate: only these and their dependents.
     steps: Option<Vec<String>>,
-    /// Required for kill, skip, resolve, compensate.
+    /// Needed for kill, skip, resolve, compensate.
     reason: Option<String>,
     /// cancel: default as the plan says.
     undo: Option<bool>,

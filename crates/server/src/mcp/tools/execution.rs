@@ -34,13 +34,14 @@ pub(crate) struct ExecutionAnswer {
     #[schemars(schema_with = "rows")]
     pub(crate) questions: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "rows")]
+    #[schemars(skip)]
     pub(crate) steps: Vec<Value>,
     // Steps after those listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub(crate) more: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     pub(crate) brief: Option<String>,
     // What the last steps brought, by step, once it has ended.
     #[serde(skip_serializing_if = "Map::is_empty")]

@@ -1,4 +1,5 @@
-//! Options of one execution that a plan has fields for: they become a revision, so that what is carried out is what is kept.
+//! Options of one execution that a plan has fields for: they become a revision, so that what is carried out
+//! is what is kept.
 
 use crate::fault::Fault;
 use crate::mcp::tools::plan::no_plan;

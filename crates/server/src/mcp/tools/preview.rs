@@ -1,5 +1,5 @@
-//! `preview`: what a plan would do, what can be undone, what each failure leads to; of an execution also what undoing it
-//! now would do.
+//! `preview`: what a plan would do, what can be undone, what each failure leads to; of an execution also what
+//! undoing it now would do.
 
 use crate::fault::Fault;
 use crate::guest::Toolset;
@@ -64,9 +64,10 @@ struct Output {
     steps: Vec<Value>,
     // Steps that are not listed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     more: Option<usize>,
     #[serde(skip_serializing_if = "Value::is_null")]
-    #[schemars(schema_with = "object")]
+    #[schemars(skip)]
     what_if: Value,
     // What undoing the execution now would do.
     #[serde(skip_serializing_if = "Value::is_null")]

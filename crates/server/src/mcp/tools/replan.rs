@@ -7,7 +7,6 @@ use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::execution::looked;
 use crate::mcp::tools::plan::SamePlanInput;
-use crate::mcp::tools::terse::object;
 use crate::mcp::visit::Visit;
 use crate::words::{self, cut};
 use rutter_core::execution::view::View;
@@ -42,18 +41,18 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 struct Input {
     execution_id: Option<String>,
-    /// Instead: its one execution under way.
+    /// Instead of execution_id.
     plan_id: Option<String>,
     plan: Option<SamePlanInput>,
     reason: String,
     #[serde(default)]
     dry_run: bool,
-    /// Compared with the journal, like failed_steps.
+    /// Checked against the journal.
     #[serde(default)]
     completed_steps: Vec<Named>,
     #[serde(default)]
     failed_steps: Vec<Named>,
-    /// Kept in the execution's context.
+    /// Kept as context.
     #[serde(default)]
     execution_state: Map<String, Value>,
     #[serde(default)]
@@ -101,6 +100,7 @@ struct Output {
     status: String,
     is_applied: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     revision: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     diff: Vec<String>,
@@ -109,7 +109,7 @@ struct Output {
     contradictions: Vec<String>,
     // What is done, what failed and why, what could replace it, and the plan as it is.
     #[serde(skip_serializing_if = "Value::is_null")]
-    #[schemars(schema_with = "object")]
+    #[schemars(skip)]
     brief: Value,
 }
 

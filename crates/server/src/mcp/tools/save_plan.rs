@@ -21,9 +21,8 @@ pub(super) fn tool() -> Tool {
     let about = About {
         name: "save_plan",
         title: "Save a plan",
-        description: "Check a plan of tool calls and keep it. Use before execute_plan. All mistakes come at once, each \
-                      with a JSON pointer and often a fix. `dry_run` only checks. With `plan_id` it becomes the next \
-                      revision; nothing is ever overwritten.",
+        description: "Check a plan of tool calls and keep it. Use before execute_plan. All mistakes come at once, \
+                      with pointers and fixes. `dry_run` only checks. `plan_id`: save as its next revision.",
         nature: Nature::Keeps,
         toolsets: &[Toolset::Default],
     };
@@ -54,6 +53,7 @@ struct Output {
     plan_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<u32>,
+    #[schemars(skip)]
     steps_count: usize,
     // What is doubtful.
     #[serde(skip_serializing_if = "Vec::is_empty")]
