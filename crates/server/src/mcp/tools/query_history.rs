@@ -72,16 +72,12 @@ enum QueryType {
 struct Output {
     summary: String,
     next: String,
-    // The schema leaves out what was said by whoever asked.
-    #[schemars(skip)]
     query_type: String,
     /// All that fit, on whatever page.
     total: u64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     total_is_lower_bound: bool,
-    #[schemars(skip)]
     limit: u32,
-    #[schemars(skip)]
     offset: u32,
     #[schemars(schema_with = "rows")]
     executions: Vec<Value>,

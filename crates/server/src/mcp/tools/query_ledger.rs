@@ -64,16 +64,11 @@ struct Output {
     status: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     current_step: Option<String>,
-    // The schema leaves out what explains itself.
-    #[schemars(skip)]
     progress: String,
-    #[schemars(skip)]
     opened_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(skip)]
     started_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(skip)]
     ended_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,

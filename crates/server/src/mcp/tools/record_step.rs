@@ -103,7 +103,9 @@ impl JsonSchema for Trouble {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> Schema {
-        json_schema!({ "description": "Text, or {category, message}" })
+        let categories: Vec<&str> = Category::ALL.into_iter().map(Category::as_str).collect();
+        let what = format!("Text, or {{category, message}}; categories: {}", categories.join(" "));
+        json_schema!({ "description": what })
     }
 }
 
