@@ -11,7 +11,7 @@ use crate::fleet::{Fleet, Mail};
 use crate::logbook::{self, Logbook};
 use crate::name;
 use crate::options::{DECISION_MAX, HAPPENINGS_MAX, Options, RETRY_AFTER};
-use crate::signal::{Said, Signal};
+use crate::signal::{Said, Sheet, Signal};
 use crate::worker;
 use rutter_core::actor::Actor;
 use rutter_core::execution::admit::opening;
@@ -252,10 +252,12 @@ impl Engine {
         request: Option<String>,
     ) -> Result<(), Error> {
         let shared = &self.shared;
-        let bytes = serde_json::to_vec(&said).map_err(|error| port::Error::Invalid(error.to_string()))?;
+        let invalid = |error: serde_json::Error| port::Error::Invalid(error.to_string());
+        let words = serde_json::to_vec(&said).map_err(invalid)?;
+        let bytes = serde_json::to_vec(&Sheet { key: request.clone(), said }).map_err(invalid)?;
         let request = request.map(|key| {
             let execution = identity.execution.as_str().as_bytes();
-            Request { key, digest: Hash::of_fields("rutter/signal/v1", &[execution, &bytes]) }
+            Request { key, digest: Hash::of_fields("rutter/signal/v1", &[execution, &words]) }
         });
         let at = shared.clock.now();
         let new = NewLetter { identity: identity.clone(), request, actor, at, bytes };

@@ -12,7 +12,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// What a letter holds: something exact, or a person's words, which are understood when they are decided. Until then
+/// What a letter is written on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sheet {
+    /// Of the request, to be forgotten if it is refused.
+    pub(crate) key: Option<String>,
+    pub(crate) said: Said,
+}
+
+/// What a letter says: something exact, or a person's words, which are understood when they are decided. Until then
 /// what is asked may change, and whoever says the same twice with one key is heard once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
