@@ -4,7 +4,7 @@ use rmcp::model::JsonObject;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Of what comes in.
@@ -67,6 +67,40 @@ fn simplify(schema: &mut Schema) {
         object.remove("anyOf");
         for (key, value) in only {
             object.entry(key).or_insert(value);
+        }
+    }
+    // What accepts anything says so: some clients leave out, or refuse, what has no type at all.
+    if object.keys().all(|key| matches!(key.as_str(), "title" | "description" | "default")) {
+        let any = ["string", "number", "boolean", "object", "array"].map(|name| json!({ "type": name }));
+        object.insert("anyOf".to_owned(), json!(any));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schemars::JsonSchema;
+
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Anything {
+        /// Whatever it is.
+        value: Value,
+        values: Vec<Value>,
+    }
+
+    #[test]
+    fn what_accepts_anything_names_every_type() {
+        let schema = Value::Object(portable::<Anything>().as_ref().clone());
+        for place in ["/properties/value/anyOf", "/properties/values/items/anyOf"] {
+            let types: Vec<&Value> = schema
+                .pointer(place)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .map(|option| &option["type"])
+                .collect();
+            assert_eq!(types, ["string", "number", "boolean", "object", "array"], "{place} of {schema}");
         }
     }
 }
