@@ -71,7 +71,11 @@ impl Harbour {
             BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
             let told: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("it says {line:?}"));
             let text = |name: &str| told[name].as_str().unwrap().to_owned();
-            Served { process, url: text("mcp"), token_file: self.path(&text("token_file")).display().to_string() }
+            Served {
+                process,
+                url: text("mcp"),
+                token_file: self.path(&text("token_file")).display().to_string(),
+            }
         };
         if self.served.is_none() {
             self.served = Some(started());
@@ -84,6 +88,11 @@ impl Harbour {
         command.args(words).current_dir(self.path("")).env_clear().stdin(Stdio::null());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("USER", "operator");
         command
+    }
+
+    /// The process that has the database.
+    pub fn pid(&self) -> String {
+        fs::read_to_string(self.path("data/rutter.lock")).unwrap_or_default().trim().to_owned()
     }
 
     /// How often a tool did something of this kind: `call`, `effect`, `cancelled`.
@@ -106,9 +115,9 @@ impl Harbour {
     }
 
     fn end(&mut self) {
-        let pid = fs::read_to_string(self.path("data/rutter.lock")).unwrap_or_default();
+        let pid = self.pid();
         if self.rutter(&["stop"]).output().is_ok_and(|output| output.status.success()) {
-            let process = Path::new("/proc").join(pid.trim());
+            let process = Path::new("/proc").join(pid);
             let deadline = Instant::now() + PATIENCE;
             while process.exists() && !self.has_ended() && Instant::now() < deadline {
                 thread::sleep(Duration::from_millis(10));
@@ -141,18 +150,6 @@ impl Drop for Harbour {
 
 /// The program that plays the tool server.
 fn effects() -> String {
-    testkit("servers/effects.py")
-}
-
-pub fn testkit(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/servers/effects.py");
     path.canonicalize().unwrap().display().to_string()
-}
-
-/// Where the clients are; installed if they are not.
-pub fn clients() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
-    let installed = Command::new(root.join("scripts/install-mcp-clients")).output().unwrap();
-    assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
-    root.join("target/mcp-clients")
 }

@@ -2,5 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 #![cfg(target_os = "linux")]
 
+mod agents;
 mod harbour;
+mod installed;
 mod story;

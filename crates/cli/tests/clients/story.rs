@@ -1,8 +1,8 @@
 //! The story, and what must be true of it whoever tells it.
 
-use crate::harbour::{Harbour, PATIENCE, clients, testkit};
+use crate::harbour::{Harbour, PATIENCE};
+use crate::installed::{clients, node, program};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -85,12 +85,12 @@ fn story(library: &str, mode: &str, era: Era, way: Way) {
     let mut command = match library {
         "mcp" | "fastmcp" => {
             let mut command = Command::new(folder.join("venv/bin/python"));
-            command.arg(testkit("clients/story.py"));
+            command.arg(program("story.py"));
             command
         }
         _ => {
-            let mut command = Command::new(node(&folder));
-            command.arg(testkit("clients/story.mjs")).arg(&folder);
+            let mut command = Command::new(node());
+            command.arg(program("story.mjs")).arg(&folder);
             command
         }
     };
@@ -110,15 +110,10 @@ fn story(library: &str, mode: &str, era: Era, way: Way) {
     harbour.close();
 }
 
-/// The Node that was installed where the system's is too old.
-fn node(folder: &Path) -> PathBuf {
-    let own = folder.join("node/node_modules/node/bin/node");
-    if own.exists() { own } else { "node".into() }
-}
-
 /// What a client says until it ends.
 fn told(mut command: Command) -> Vec<Value> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + PATIENCE;
     while child.try_wait().unwrap().is_none() {
         if Instant::now() > deadline {
@@ -128,7 +123,8 @@ fn told(mut command: Command) -> Vec<Value> {
         thread::sleep(Duration::from_millis(20));
     }
     let output = child.wait_with_output().unwrap();
-    let (said, complained) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
+    let (said, complained) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{:?}\n{said}\n{complained}", output.status);
     said.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -162,7 +158,7 @@ fn check(facts: &Facts, era: Era) {
 
 fn check_plan(facts: &Facts) {
     let refused = &facts.of("refused")["error"];
-    assert_eq!(refused["code"], "plan.invalid", "{refused}");
+    assert_eq!(refused["code"], "engine.plan", "{refused}");
     let found = &refused["details"]["diagnostics"][0];
     assert_eq!((&found["pointer"], &found["code"]), (&json!("/steps/0/tool"), &json!("plan.unknown_tool")));
     assert!(refused.to_string().contains("dock.load"), "the right name is suggested: {refused}");
@@ -173,7 +169,10 @@ fn check_plan(facts: &Facts) {
     let far: Vec<f64> = reports.iter().map(|report| report[0].as_f64().unwrap()).collect();
     assert!(far.is_sorted_by(|before, after| before < after), "{far:?}");
     let status = facts.of("status");
-    assert_eq!((&status["status"], &status["steps"][0]["status"]), (&json!("completed"), &json!("completed")));
+    assert_eq!(
+        (&status["status"], &status["steps"][0]["status"]),
+        (&json!("completed"), &json!("completed"))
+    );
 }
 
 fn check_questions(facts: &Facts) {

@@ -3,7 +3,7 @@
 use super::{Drive, Stop};
 use crate::fleet::{Report, Said};
 use crate::flight::Landed;
-use crate::signal::Signal;
+use crate::signal::{self as letter, Signal};
 use rutter_core::actor::Actor;
 use rutter_core::execution::input::{Input, Refusal};
 use rutter_core::id::PartId;
@@ -106,7 +106,12 @@ impl Drive {
 
     async fn input_of(&self, bytes: &[u8]) -> Result<Input, Refusal> {
         let unreadable = |why: String| Refusal::new("engine.unreadable", why);
-        let signal: Signal = serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
+        let said: letter::Said =
+            serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
+        let signal = match said {
+            letter::Said::Signal(signal) => signal,
+            letter::Said::Control { control, reason } => control.signal(&self.execution, reason)?,
+        };
         let plan = match &signal {
             Signal::Replan { plan, revision, .. } => {
                 let tenant = &self.execution.identity().tenant;
