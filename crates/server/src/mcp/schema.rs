@@ -96,6 +96,22 @@ fn simplify(schema: &mut Schema) {
     }
 }
 
+/// Left out means nothing, no, none.
+fn goes_without_saying(default: &Value) -> bool {
+    match default {
+        Value::Null | Value::Bool(false) => true,
+        Value::Number(number) => number.as_u64() == Some(0),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(true) | Value::String(_) => false,
+    }
+}
+
+/// Other fields may be anything.
+fn goes_without_saying_of_others(schema: &Value) -> bool {
+    *schema == Value::Bool(true) || schema.as_object().is_some_and(|fields| fields.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,20 +139,4 @@ mod tests {
             assert_eq!(types, ["string", "number", "boolean", "object", "array"], "{place} of {schema}");
         }
     }
-}
-
-/// Left out means nothing, no, none.
-fn goes_without_saying(default: &Value) -> bool {
-    match default {
-        Value::Null | Value::Bool(false) => true,
-        Value::Number(number) => number.as_u64() == Some(0),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        Value::Bool(true) | Value::String(_) => false,
-    }
-}
-
-/// Other fields may be anything.
-fn goes_without_saying_of_others(schema: &Value) -> bool {
-    *schema == Value::Bool(true) || schema.as_object().is_some_and(|fields| fields.is_empty())
 }
