@@ -91,9 +91,13 @@ fn simplify(schema: &mut Schema) {
     }
     // What accepts anything says so: some clients leave out, or refuse, what has no type at all.
     if object.keys().all(|key| matches!(key.as_str(), "title" | "description" | "default")) {
-        let any = ["string", "number", "boolean", "object", "array"].map(|name| json!({ "type": name }));
-        object.insert("anyOf".to_owned(), json!(any));
+        object.insert("anyOf".to_owned(), anything());
     }
+}
+
+/// Every type there is but null.
+pub(crate) fn anything() -> Value {
+    json!(["string", "number", "boolean", "object", "array"].map(|name| json!({ "type": name })))
 }
 
 /// Left out means nothing, no, none.
