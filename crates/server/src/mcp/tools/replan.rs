@@ -79,7 +79,7 @@ impl JsonSchema for Named {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({})
+        schemars::json_schema!({ "anyOf": [{ "type": "integer" }, { "type": "string" }] })
     }
 }
 
