@@ -34,7 +34,10 @@ fn opencode_says_that_it_is_connected() {
 fn connects(program: &str, harbour: Harbour) {
     let program = clients().join("agents/node_modules").join(program);
     if !program.exists() {
-        println!("skipped: {} is not there; scripts/install-mcp-clients --agents installs it", program.display());
+        println!(
+            "skipped: {} is not there; scripts/install-mcp-clients --agents installs it",
+            program.display()
+        );
         return;
     }
     let Some(mut command) = offline(&program) else {
