@@ -35,3 +35,12 @@ coverage:
 # Write golden files and snapshots anew; look at the difference before committing it
 goldens:
     UPDATE_GOLDENS=1 INSTA_UPDATE=always cargo test --workspace
+
+# Type the README's commands in a fresh clone with an empty home; `--debug` takes less time
+fresh-clone *flags:
+    ./scripts/fresh-clone {{ flags }}
+
+# Draw the README's picture from what the demo prints
+picture:
+    cargo build -p rutter
+    ./scripts/picture target/debug/rutter > docs/demo.svg

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &DemoArgs, terminal: &Terminal) -> anyhow::Result<Exit> 
     sum_up(&teller, &endings)?;
     match args.keep {
         true => {
-            place.keep();
+            place.keep()?;
             terminal.remark(&how_to_go_on(&place));
         }
         false => teller.text(&how_to_connect())?,
@@ -104,7 +104,7 @@ fn how_to_go_on(place: &Place) -> String {
         _ => String::new(),
     };
     format!(
-        "\nThe server is still up: process {}.\n\
+        "\nThe server is up again: process {}.\n\
          Connect an agent:\n  claude mcp add rutter-demo -- {program} mcp --config {settings}\n{mcp}\
          Look around:\n  {program} exec list --dir {data}\n  {program} journal tail --dir {data}\n  \
          {program} journal verify --dir {}\n\

@@ -241,7 +241,7 @@ mod tests {
 
     fn imported(text: &str) -> Imported {
         let lookup = |name: &str| match name {
-            "HOME" => Some("/home/operator".to_owned()),
+            "HOME" => Some("/people/operator".to_owned()),
             "LEVEL" => Some("info".to_owned()),
             "GITHUB_TOKEN" => Some("ghp_verysecret".to_owned()),
             _ => None,
@@ -257,7 +257,7 @@ mod tests {
         let found = imported(text);
         let toml = found.to_string();
         assert!(!toml.contains("verysecret"), "{toml}");
-        assert!(toml.contains("[servers.git-hub]") && toml.contains("/home/operator/x"), "{toml}");
+        assert!(toml.contains("[servers.git-hub]") && toml.contains("/people/operator/x"), "{toml}");
         assert!(toml.contains("GITHUB_TOKEN = \"${secret:github_token}\""), "{toml}");
         assert!(toml.contains("https://${secret:unset_token}@example.org"), "{toml}");
         assert!(toml.contains("LOG = \"info\"") && toml.contains("HOST = \"localhost\""), "{toml}");

@@ -75,9 +75,16 @@ fn full_name(command: &Command) -> String {
     command.get_bin_name().unwrap_or(command.get_name()).to_owned()
 }
 
+/// What commands that need a database share is told once.
+const SHARED: &str = "### Options of commands with a database";
+
 fn markdown(rutter: &Command) -> String {
-    let commands = all(rutter);
-    commands.into_iter().filter(|command| !command.has_subcommands()).map(section).collect()
+    let commands = all(rutter).into_iter().filter(|command| !command.has_subcommands());
+    let shared: String = rutter
+        .find_subcommand("run")
+        .map(|run| run.get_arguments().filter(|arg| is_shared(arg)).map(line).collect())
+        .unwrap_or_default();
+    format!("{}{SHARED}\n\n{shared}", commands.map(section).collect::<String>())
 }
 
 fn section(command: &Command) -> String {
@@ -85,9 +92,16 @@ fn section(command: &Command) -> String {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).trim().to_owned();
     let mut text = format!("### {}\n\n{about}.\n\n```text\n{usage}\n```\n\n", full_name(command));
-    let arguments: Vec<String> = command.get_arguments().filter(|arg| is_told(arg)).map(line).collect();
-    if !arguments.is_empty() {
-        text += &format!("{}\n", arguments.concat());
+    let (shared, own): (Vec<&Arg>, Vec<&Arg>) =
+        command.get_arguments().filter(|arg| is_told(arg)).partition(|arg| is_shared(arg));
+    let mut lines: Vec<String> = own.into_iter().map(line).collect();
+    if !shared.is_empty() {
+        let names = shared.iter().filter_map(|arg| Some(format!("`--{}`", arg.get_long()?)));
+        let names: Vec<String> = names.collect();
+        lines.push(format!("- {}: [below](#options-of-commands-with-a-database)\n", names.join(", ")));
+    }
+    if !lines.is_empty() {
+        text += &format!("{}\n", lines.concat());
     }
     text
 }
@@ -95,6 +109,17 @@ fn section(command: &Command) -> String {
 /// What every command has is told once, elsewhere.
 fn is_told(arg: &Arg) -> bool {
     !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version" | "color")
+}
+
+/// Those of [`crate::args::StoreArgs`] and what goes with them; other commands have a `--dir` and `--json` of their own.
+fn is_shared(arg: &Arg) -> bool {
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    match arg.get_id().as_str() {
+        "config" | "mcp_config" | "tenant" => true,
+        "dir" => arg.get_visible_aliases().is_some_and(|aliases| aliases.contains(&"data")),
+        "json" => help == "Print JSON",
+        _ => false,
+    }
 }
 
 fn line(arg: &Arg) -> String {
@@ -114,7 +139,7 @@ fn line(arg: &Arg) -> String {
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     let defaults: Vec<String> =
         arg.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
-    let default = match defaults.is_empty() || !arg.get_action().takes_values() {
+    let default = match defaults.iter().all(String::is_empty) || !arg.get_action().takes_values() {
         true => String::new(),
         false => format!(" [default: {}]", defaults.join(", ")),
     };

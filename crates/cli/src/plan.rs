@@ -50,6 +50,23 @@ pub(crate) struct PlanFile {
     diagnostics: Vec<Diagnostic>,
 }
 
+/// A server that could not be asked for its tools.
+#[derive(Debug)]
+pub(crate) struct Absent {
+    server: String,
+    why: String,
+}
+
+impl Absent {
+    pub(crate) fn all(absent: &[(String, Failure)]) -> Vec<Absent> {
+        let one = |(server, failure): &(String, Failure)| Absent {
+            server: server.clone(),
+            why: failure.to_string(),
+        };
+        absent.iter().map(one).collect()
+    }
+}
+
 impl Checker {
     /// Reads the catalogue; what is wrong with it has been said when there is none.
     fn new(args: &CommonArgs, terminal: &Terminal) -> Option<Checker> {
@@ -105,21 +122,26 @@ impl PlanFile {
     }
 
     /// The same as another process told it; none when that is not what it told.
-    pub(crate) fn told(path: &Path, bytes: &[u8], answer: &Value) -> Option<PlanFile> {
-        let found = answer["error"]["details"]["diagnostics"].as_array()?;
-        Some(PlanFile::found(path, bytes, found.iter().map(diagnostic).collect()))
+    pub(crate) fn told(path: &Path, bytes: &[u8], answer: &Value) -> Option<(PlanFile, Vec<Absent>)> {
+        let details = &answer["error"]["details"];
+        let found = details["diagnostics"].as_array()?.iter().map(diagnostic).collect();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let absent = details["servers_not_reached"].as_array().into_iter().flatten();
+        let absent =
+            absent.map(|absent| Absent { server: text(&absent["server"]), why: text(&absent["why"]) });
+        Some((PlanFile::found(path, bytes, found), absent.collect()))
     }
 
     /// Says what is wrong with it, and which servers could not be asked for their tools.
     pub(crate) fn refuse(
         &self,
-        absent: &[(String, Failure)],
+        absent: &[Absent],
         is_json: bool,
         terminal: &Terminal,
     ) -> anyhow::Result<Exit> {
         let servers: Vec<String> = absent
             .iter()
-            .map(|(server, failure)| format!("server {server} could not be asked: {failure}"))
+            .map(|absent| format!("server {} could not be asked: {}", absent.server, absent.why))
             .collect();
         if is_json {
             let mut told = self.json();

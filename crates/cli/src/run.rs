@@ -53,8 +53,8 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
 
 /// The process that has the database has started it, or not; what follows is in the journal.
 fn begun(args: &RunArgs, source: &[u8], answer: &Value, terminal: &Terminal) -> anyhow::Result<Exit> {
-    if let Some(file) = plan::PlanFile::told(&args.file, source, answer) {
-        return file.refuse(&[], args.store.json, terminal);
+    if let Some((file, absent)) = plan::PlanFile::told(&args.file, source, answer) {
+        return file.refuse(&absent, args.store.json, terminal);
     }
     let Some(execution) = answer["execution"].as_str().filter(|_| answer["ok"] == true) else {
         return Err(Refusal::told(answer).into());
@@ -78,7 +78,7 @@ async fn begin(
         Ok(submitted) => submitted,
         Err(Error::Plan { found, absent }) => {
             let file = plan::PlanFile::found(&args.file, &source, found);
-            return file.refuse(&absent, args.store.json, terminal);
+            return file.refuse(&plan::Absent::all(&absent), args.store.json, terminal);
         }
         Err(error) => return Err(helm::told(error)),
     };

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -73,13 +74,12 @@ fn text(bytes: Vec<u8>) -> String {
 fn without_chance(story: &str) -> String {
     let story = story.replace(PROGRAM, "rutter");
     let mut told = String::new();
-    for word in story.split_inclusive([' ', '\n', '(', ')', ':', ',']) {
+    for word in story.split_inclusive([' ', '\n', '(', ')', ':', ',', '"']) {
         let (bare, end) = word.split_at(word.len() - 1);
-        let digits = bare.trim_end_matches('…').trim_end_matches('.');
+        let digits = bare.trim_end_matches('.');
         let is_hash = digits.len() >= 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let is_number_of_process =
-            end == ")" && !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_digit());
-        match (bare.strip_prefix("exec_"), is_hash || is_number_of_process) {
+        let is_process = told.ends_with("process ");
+        match (bare.strip_prefix("exec_"), is_hash || is_process) {
             (Some(_), _) => told += "exec_…",
             (None, true) => told += "…",
             (None, false) => told += bare,
@@ -101,7 +101,39 @@ fn the_story_is_told_in_eighty_columns_and_leaves_nothing_behind() {
     assert!(too_wide.is_empty(), "{too_wide:#?}");
     assert!(temporary.left_behind().is_empty());
     temporary.until_nothing_runs();
+    let told = without_chance(&stdout);
+    let told: BTreeSet<String> = told.lines().map(in_one_space).collect();
+    for line in pictured() {
+        assert!(
+            told.contains(&line),
+            "docs/demo.svg shows {line:?}, and the demo does not say it: scripts/picture"
+        );
+    }
     insta::assert_snapshot!("demo", without_chance(&stdout));
+}
+
+/// The lines of the picture in the README, without the command that is typed.
+fn pictured() -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/demo.svg");
+    let picture = fs::read_to_string(path).unwrap();
+    assert!(picture.len() <= 60 * 1024, "the picture has {} bytes", picture.len());
+    let line = |line: &str| {
+        let spaced = line.replace("</tspan>", " ");
+        let text: String =
+            spaced.split('<').map(|piece| piece.split_once('>').map_or("", |(_, text)| text)).collect();
+        in_one_space(&without_chance(&format!("{} ", unescaped(&text))))
+    };
+    let lines: Vec<String> = picture.lines().filter(|line| line.starts_with("<text")).map(line).collect();
+    assert!(lines.len() > 20, "{lines:?}");
+    lines[1..].to_vec()
+}
+
+fn unescaped(text: &str) -> String {
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+}
+
+fn in_one_space(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]

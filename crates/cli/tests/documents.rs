@@ -57,7 +57,7 @@ fn every_setting_is_documented_and_every_documented_setting_is_known() {
 #[test]
 fn every_table_of_settings_has_a_section() {
     let text = read("docs/tools.md");
-    let beside: BTreeSet<String> = ["dir", "retention"].map(str::to_owned).into();
+    let beside: BTreeSet<String> = ["dir", "retention", "server"].map(str::to_owned).into();
     let tables = &known("no_such_key = 1") - &beside;
     assert!(tables.len() >= 6, "{tables:?}");
     for table in tables {
@@ -67,6 +67,30 @@ fn every_table_of_settings_has_a_section() {
             "docs/tools.md has no section for {table}"
         );
     }
+}
+
+#[test]
+fn every_setting_of_the_server_is_documented() {
+    let text = read("docs/server.md");
+    for key in known("[server]\nno_such_key = 1") {
+        assert!(text.contains(&format!("{key} = ")) || text.contains(&format!("[server.{key}.")), "{key}");
+    }
+}
+
+/// The part below the mark is what `rutter man --markdown` prints.
+#[test]
+fn the_reference_of_the_command_line_is_that_of_the_program() {
+    let mark = "<!-- Below: rutter man --markdown -->\n\n";
+    let text = read("docs/cli.md");
+    let (_, written) = text.split_once(mark).expect("docs/cli.md has its mark");
+    let output =
+        std::process::Command::new(env!("CARGO_BIN_EXE_rutter")).args(["man", "--markdown"]).output();
+    let printed = String::from_utf8(output.unwrap().stdout).unwrap();
+    let differs = written.lines().zip(printed.lines()).find(|(written, printed)| written != printed);
+    assert!(
+        written == printed,
+        "docs/cli.md, below its mark, is not what `rutter man --markdown` prints: {differs:?}"
+    );
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub struct Desk {
     /// Seals questions that travel to a client and back.
     pub(crate) seal: RequestStateCodec,
     pub(crate) places: Arc<Semaphore>,
+    /// For requests that stay, which must not take the place of those that end.
+    pub(crate) listeners: Semaphore,
 }
 
 #[derive(Clone, Debug)]
@@ -37,8 +39,19 @@ impl Desk {
         seal: [u8; 32],
     ) -> Arc<Desk> {
         let places = Arc::new(Semaphore::new(crate::limits::REQUESTS_MAX));
+        let listeners = Semaphore::new(crate::limits::LISTENERS_MAX);
         let seal = RequestStateCodec::try_new(seal.to_vec()).expect("a key of 32 bytes is long enough");
-        Arc::new(Desk { engine, query, upkeep, tools, settings, link: OnceLock::new(), seal, places })
+        Arc::new(Desk {
+            engine,
+            query,
+            upkeep,
+            tools,
+            settings,
+            link: OnceLock::new(),
+            seal,
+            places,
+            listeners,
+        })
     }
 }
 

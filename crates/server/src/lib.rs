@@ -4,6 +4,7 @@
 //! engine and the ports behind it; what cannot be done is told as a [`fault::Fault`].
 
 pub mod desk;
+pub mod draft;
 pub mod fault;
 pub mod guest;
 pub mod http;
@@ -11,5 +12,7 @@ pub mod keys;
 pub mod limits;
 pub mod lines;
 pub mod mcp;
+pub mod reference;
 pub mod socket;
+pub mod summary;
 pub mod words;

@@ -19,6 +19,8 @@ pub const REQUESTS_MAX: usize = 512;
 pub const CONNECTIONS_MAX: usize = 128;
 /// Items on one page of a list.
 pub const PAGE_MAX: u32 = 100;
+/// Subscriptions that are listened to at the same time, all guests together.
+pub const LISTENERS_MAX: usize = 1_024;
 /// Resources one connection may watch at the same time.
 pub const RESOURCES_WATCHED_MAX: usize = 100;
 /// Executions of one connection of which it is told that they need somebody; the oldest is forgotten first.

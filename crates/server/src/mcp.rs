@@ -21,6 +21,8 @@ mod prompts;
 mod resources;
 pub mod schema;
 mod subscribe;
+#[cfg(test)]
+mod tests;
 mod texts;
 mod tickets;
 mod tool;
@@ -286,6 +288,10 @@ impl ServerHandler for Surface {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let guest = self.guest(&context.request_context().extensions)?;
+        let Ok(_place) = self.desk.listeners.try_acquire() else {
+            let message = "server.busy: too many subscriptions at once; try again";
+            return Err(ErrorData::internal_error(message, None));
+        };
         unpanicked(subscribe::listen(&self.desk, &guest, &self.connection, &context)).await
     }
 

@@ -1,9 +1,14 @@
 //! How an execution stands, in one sentence, and what to do next in another.
 
 use rutter_core::execution::view::{Ask, Status, View};
-use rutter_core::id::ExecutionId;
+use rutter_core::id::{ExecutionId, PartId};
 use rutter_core::plan::Driver;
+use rutter_core::tool::Failure;
 use serde_json::{Value, json};
+
+/// Of each text in a question, and of what failed in a step with many parts.
+const TEXT_CHARS_MAX: usize = 300;
+const FAILURES_MAX: usize = 3;
 
 /// The whole story in one line: "waiting, 1 of 3 steps done; a person must approve charge (payments.charge)".
 pub fn summary(view: &View) -> String {
@@ -25,13 +30,13 @@ pub fn summary(view: &View) -> String {
 /// The call to make next, and why.
 pub fn next(view: &View) -> String {
     let execution = &view.execution;
-    if view.status.has_ended() {
+    if view.status.has_ended() && view.questions.is_empty() {
         return match view.status {
             Status::Completed => "nothing; it is done".to_owned(),
             _ if view.remains.is_empty() => "tell the user how it ended".to_owned(),
             _ => format!(
-                "tell the user what remains; control {} undoes it",
-                json!({ "execution_id": execution, "action": "compensate" })
+                "tell the user what remains; control {} undoes it where that is possible",
+                json!({ "execution_id": execution, "action": "compensate", "reason": "…" })
             ),
         };
     }
@@ -105,7 +110,24 @@ pub fn how(execution: &ExecutionId, ask: &Ask) -> String {
 pub fn question(execution: &ExecutionId, ask: &Ask, link: Option<&str>) -> Value {
     let mut value = serde_json::to_value(ask).unwrap_or_default();
     if let Value::Object(fields) = &mut value {
-        // What a tool says of itself, and what a call carries, can be long; the resource has all of it.
+        // What a tool says, and what a call carries, can be long; the resource has all of it.
+        for name in ["reason", "message"] {
+            if let Some(Value::String(text)) = fields.get_mut(name) {
+                *text = cut(text, TEXT_CHARS_MAX);
+            }
+        }
+        if let Ask::Failure { failures, .. } = ask {
+            let said = |(part, failure): &(PartId, Failure)| {
+                json!(format!("{part}: {}", cut(&failure.to_string(), TEXT_CHARS_MAX)))
+            };
+            fields.insert("failures".to_owned(), failures.iter().take(FAILURES_MAX).map(said).collect());
+            if failures.len() > FAILURES_MAX {
+                fields.insert("failures_count".to_owned(), json!(failures.len()));
+            }
+        }
+        if let Ask::Compensation { failure, .. } = ask {
+            fields.insert("failure".to_owned(), json!(cut(&failure.to_string(), TEXT_CHARS_MAX)));
+        }
         for name in ["schema", "parameters"] {
             if fields.get(name).is_some_and(|value| value.to_string().len() > 600) {
                 fields.insert(name.to_owned(), json!("too long; read the execution's resource"));

@@ -41,6 +41,9 @@ impl Default for ServerConfig {
     }
 }
 
+/// The names of those who come in over the socket, and with the token beside the database. By its name it is known which
+/// session is whose, and who may do what.
+const RESERVED: &[&str] = &["local", "agent"];
 /// Shorter ones can be guessed.
 const TOKEN_BYTES_MIN: usize = 24;
 
@@ -49,6 +52,9 @@ impl ServerConfig {
         let token = |(name, config): (&String, &TokenConfig)| {
             let wrong =
                 |what: String| Refusal::new("config.invalid", format!("server.tokens.{name}: {what}"));
+            if RESERVED.contains(&name.as_str()) {
+                return Err(wrong(format!("{name:?} is what others are called here; choose another name")));
+            }
             let secret = match (&config.env, &config.file) {
                 (Some(variable), None) => std::env::var(variable)
                     .map_err(|_| wrong(format!("the environment has no {variable}")))?,

@@ -103,9 +103,19 @@ impl Place {
         Ok(pid)
     }
 
-    /// Leaves the server up and the directory in place.
-    pub(crate) fn keep(&self) {
+    /// Ends the server in good order: what it wrote is signed then.
+    pub(crate) fn stop(&self) -> anyhow::Result<()> {
+        self.ask(&Greeting::Stop)?;
+        let ended = self.crew.wait(self.server.get(), END_MAX)?;
+        ended.with_context(|| format!("the server did not end{}", self.log()))?;
+        Ok(())
+    }
+
+    /// Leaves a server up and the directory in place.
+    pub(crate) fn keep(&self) -> anyhow::Result<()> {
+        self.start()?;
         self.is_kept.set(true);
+        Ok(())
     }
 
     /// Says something to the server; a refusal is an answer too.
@@ -212,10 +222,7 @@ impl Drop for Place {
         if self.is_kept.get() {
             return self.crew.let_go();
         }
-        // What cannot be ended in good order is ended otherwise.
-        if let Ok(Some(_)) = daemon::ask(&self.data(), &Greeting::Stop) {
-            let _ = self.crew.wait(self.server.get(), END_MAX);
-        }
+        // A story that was told to its end has ended its server; where it broke off there is nothing to wait for.
         self.crew.end();
         remove(&self.path);
     }

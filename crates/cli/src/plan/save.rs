@@ -1,6 +1,6 @@
 //! `rutter plan save`: checks a plan against the tools there are and keeps it, here or by whoever has the database.
 
-use super::{PlanFile, bytes_of};
+use super::{Absent, PlanFile, bytes_of};
 use crate::Exit;
 use crate::args::plan::SaveArgs;
 use crate::config::Config;
@@ -48,11 +48,11 @@ pub(crate) fn run(args: &SaveArgs, terminal: &Terminal) -> anyhow::Result<Exit> 
         Done::Here(Ok(submitted)) => kept(&submitted),
         Done::Here(Err(Error::Plan { found, absent })) => {
             let file = PlanFile::found(&args.file, &source, found);
-            return file.refuse(&absent, args.store.json, terminal);
+            return file.refuse(&Absent::all(&absent), args.store.json, terminal);
         }
         Done::Here(Err(error)) => return Err(helm::told(error)),
         Done::There(answer) => match PlanFile::told(&args.file, &source, &answer) {
-            Some(file) => return file.refuse(&[], args.store.json, terminal),
+            Some((file, absent)) => return file.refuse(&absent, args.store.json, terminal),
             None if answer["ok"] != true => return Err(Refusal::told(&answer).into()),
             None => answer,
         },

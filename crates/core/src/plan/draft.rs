@@ -1,5 +1,6 @@
 //! A plan as its author typed it: fields have types, nothing has been checked against anything else.
 
+mod form;
 mod ids;
 mod native;
 mod numbered;
@@ -12,6 +13,7 @@ use super::findings::Findings;
 use super::{Backoff, Cancellable, PolicyAction};
 use crate::time::{Millis, Timestamp};
 use crate::tool::{Category, Safety};
+pub use form::schema;
 use reader::Reader;
 use serde_json::{Map, Value};
 use std::sync::Arc;

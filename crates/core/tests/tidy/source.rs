@@ -116,10 +116,12 @@ pub fn is_code(text: &str) -> bool {
         "journal",
         "server",
     ];
-    const FILES: &[&str] = &["log", "json", "yaml", "yml", "toml", "md", "rs"];
+    // Names of files and of settings look like codes.
+    const OTHERS: &[&str] =
+        &["log", "json", "yaml", "yml", "toml", "md", "rs", "listen", "hosts", "ask_at_client"];
     text.split_once('.').is_some_and(|(area, name)| {
         let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-        AREAS.contains(&area) && plain && !FILES.contains(&name)
+        AREAS.contains(&area) && plain && !OTHERS.contains(&name)
     })
 }
 

@@ -7,12 +7,16 @@ use crate::guest::Guest;
 use crate::mcp::address::{self, Address};
 use crate::mcp::error_of;
 use crate::mcp::texts::{self, EXAMPLES};
+use crate::reference;
 use rmcp::ErrorData;
 use rmcp::model::{
     CacheScope, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
     ResourceContents, ResourceTemplate,
 };
 use rutter_core::port::query::{ExecutionFilter, Page, PlanFilter};
+use std::sync::LazyLock;
+
+static PLAN_REFERENCE: LazyLock<String> = LazyLock::new(reference::plan);
 
 /// So many of the newest executions, and plans, are listed; others are found by their id.
 const LISTED_MAX: u32 = 50;
@@ -57,7 +61,7 @@ fn texts() -> Vec<Resource> {
     };
     let guide = text(Address::Guide, "Guide for agents", MARKDOWN, texts::GUIDE.len())
         .with_description("What Rutter is for, in which order to call, and what it will not do");
-    let reference = text(Address::PlanReference, "Plan reference", MARKDOWN, texts::PLAN.len())
+    let reference = text(Address::PlanReference, "Plan reference", MARKDOWN, PLAN_REFERENCE.len())
         .with_description("Every field of a plan");
     let mut list = vec![guide, reference];
     for example in EXAMPLES {
@@ -141,7 +145,7 @@ pub(crate) async fn read(desk: &Desk, guest: &Guest, uri: &str) -> Result<ReadRe
     };
     let contents = match &address {
         Address::Guide => return fixed(texts::GUIDE, MARKDOWN),
-        Address::PlanReference => return fixed(texts::PLAN, MARKDOWN),
+        Address::PlanReference => return fixed(&PLAN_REFERENCE, MARKDOWN),
         Address::Example(name) => {
             let example = texts::example(name).ok_or_else(|| missing(uri))?;
             return fixed(example.source, YAML);

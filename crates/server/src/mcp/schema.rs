@@ -4,7 +4,7 @@ use rmcp::model::JsonObject;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Of what comes in.
@@ -15,6 +15,19 @@ pub fn portable<T: JsonSchema>() -> Arc<JsonObject> {
 /// Of what goes out: what may be left out is not required.
 pub fn portable_answer<T: JsonSchema>() -> Arc<JsonObject> {
     portable_with::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+/// The schema of an answer without its remarks, for every prompt that carries it; the reference has all of it. What is
+/// always there follows from `summary` and `next`, which every answer has.
+pub fn terse(schema: &JsonObject) -> Arc<JsonObject> {
+    let mut schema = Schema::from(schema.clone());
+    let remark = |schema: &mut Schema| {
+        schema.remove("description");
+    };
+    RecursiveTransform(remark).transform(&mut schema);
+    let mut object = schema.as_object().cloned().unwrap_or_default();
+    object.insert("required".to_owned(), json!(["summary", "next"]));
+    Arc::new(object)
 }
 
 fn portable_with<T: JsonSchema>(settings: SchemaSettings) -> Arc<JsonObject> {
@@ -42,8 +55,15 @@ fn simplify(schema: &mut Schema) {
     if object.get("format").and_then(Value::as_str).is_some_and(is_number) {
         object.remove("format");
     }
-    if object.get("default").is_some_and(Value::is_null) {
+    // Every prompt pays for what goes without saying.
+    if object.get("default").is_some_and(goes_without_saying) {
         object.remove("default");
+    }
+    if object.get("additionalProperties").is_some_and(goes_without_saying_of_others) {
+        object.remove("additionalProperties");
+    }
+    if object.get("minimum").is_some_and(|least| *least == 0) {
+        object.remove("minimum");
     }
     if let Some(Value::Array(types)) = object.get("type") {
         let types: Vec<Value> = types.iter().filter(|name| *name != "null").cloned().collect();
@@ -69,4 +89,20 @@ fn simplify(schema: &mut Schema) {
             object.entry(key).or_insert(value);
         }
     }
+}
+
+/// Left out means nothing, no, none.
+fn goes_without_saying(default: &Value) -> bool {
+    match default {
+        Value::Null | Value::Bool(false) => true,
+        Value::Number(number) => number.as_u64() == Some(0),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(true) | Value::String(_) => false,
+    }
+}
+
+/// Other fields may be anything.
+fn goes_without_saying_of_others(schema: &Value) -> bool {
+    *schema == Value::Bool(true) || schema.as_object().is_some_and(|fields| fields.is_empty())
 }

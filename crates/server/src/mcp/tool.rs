@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use crate::guest::Toolset;
-use crate::mcp::schema::{portable, portable_answer};
+use crate::mcp::schema::{portable, portable_answer, terse};
 use crate::mcp::visit::Visit;
 use futures::future::BoxFuture;
 use rmcp::model::{CreateTaskResult, InputRequiredResult, JsonObject, Tool as Offer, ToolAnnotations};
@@ -19,7 +19,8 @@ pub(crate) struct Tool {
     nature: Nature,
     pub(crate) toolsets: &'static [Toolset],
     input: Arc<JsonObject>,
-    output: Arc<JsonObject>,
+    /// With remarks, which prompts go without.
+    pub(crate) output: Arc<JsonObject>,
     pub(crate) run: Run,
 }
 
@@ -103,7 +104,7 @@ impl Tool {
             .open_world(reaches);
         Offer::new(self.name, self.description, Arc::clone(&self.input))
             .with_title(self.title)
-            .with_raw_output_schema(Arc::clone(&self.output))
+            .with_raw_output_schema(terse(&self.output))
             .with_annotations(annotations)
     }
 }

@@ -3,6 +3,7 @@
 mod call_tool;
 mod cleanup_history;
 mod control;
+mod create_execution_plan;
 pub(crate) mod execute_plan;
 mod execution;
 mod find_plans;
@@ -24,6 +25,7 @@ mod recording;
 mod replan;
 mod save_plan;
 mod status;
+mod summarize;
 mod terse;
 
 use crate::mcp::tool::Tool;
@@ -34,19 +36,21 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         save_plan::tool(),
         find_plans::tool(),
         find_tools::tool(),
+        create_execution_plan::tool(),
         execute_plan::tool(),
         status::tool(),
         control::tool(),
         preview::tool(),
         replan::tool(),
+        record_plan::tool(),
+        record_execution_start::tool(),
         record_step::tool(),
         record_decision::tool(),
         record_action::tool(),
         record_compensation::tool(),
         query_ledger::tool(),
         query_history::tool(),
-        record_plan::tool(),
-        record_execution_start::tool(),
+        summarize::tool(),
         cleanup_history::tool(),
         call_tool::tool(),
     ]

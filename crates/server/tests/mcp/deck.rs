@@ -19,7 +19,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHal
 
 pub struct Deck {
     pub desk: Arc<Desk>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// How a client speaks.
@@ -37,7 +37,25 @@ impl Deck {
 
     /// With the tools that some lines of rutter.toml name.
     pub async fn with(config: &str) -> Deck {
-        let folder = tempfile::tempdir().unwrap();
+        Deck::open(tempfile::tempdir().unwrap(), config).await
+    }
+
+    /// Ends this process's part and begins again with what is on disk.
+    pub async fn restarted(self) -> Deck {
+        let Deck { desk, folder } = self;
+        desk.engine.close().await;
+        // Connections let go of the database a little after their clients.
+        for _ in 0..2_000 {
+            if Arc::strong_count(&desk) == 1 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        drop(desk);
+        Deck::open(folder, "").await
+    }
+
+    async fn open(folder: TempDir, config: &str) -> Deck {
         let clock = Clock::system();
         let options = rutter_store::Options {
             reserve_bytes: 0,
@@ -59,7 +77,7 @@ impl Deck {
         let settings = Settings { ask_at_client: true };
         let desk =
             Desk::new(engine.clone(), store.clone(), store.clone(), registry.clone(), settings, [7; 32]);
-        Deck { desk, _folder: folder }
+        Deck { desk, folder }
     }
 
     /// A client of the default toolset that has introduced itself, and cannot ask its user anything.
@@ -68,8 +86,13 @@ impl Deck {
     }
 
     pub async fn client_with(&self, era: Era, toolsets: &[Toolset], capabilities: Value) -> Client {
+        let tenant = TenantId::new("default");
+        let guest = Guest::local(tenant, "operator", toolsets.iter().copied().collect());
+        self.client_of(era, guest, capabilities).await
+    }
+
+    pub async fn client_of(&self, era: Era, guest: Guest, capabilities: Value) -> Client {
         let (near, far) = tokio::io::duplex(1 << 20);
-        let guest = Guest::local(TenantId::new("default"), "operator", toolsets.iter().copied().collect());
         let surface = Surface::of(Arc::clone(&self.desk), guest);
         tokio::spawn(async move {
             let (reader, writer) = tokio::io::split(far);
@@ -165,6 +188,20 @@ impl Client {
                     None => Ok(message["result"].clone()),
                 };
             }
+            match message.get("id") {
+                Some(_) => self.early.push_back(message),
+                None => self.notices.push(message),
+            }
+        }
+    }
+
+    /// The first notification of a kind that was not taken yet.
+    pub async fn notice(&mut self, method: &str) -> Value {
+        loop {
+            if let Some(at) = self.notices.iter().position(|notice| notice["method"] == method) {
+                return self.notices.remove(at);
+            }
+            let message = self.hear().await;
             match message.get("id") {
                 Some(_) => self.early.push_back(message),
                 None => self.notices.push(message),

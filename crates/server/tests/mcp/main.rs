@@ -2,9 +2,17 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
 mod deck;
+mod drafting;
 mod finding;
+mod ledger;
 mod pages;
 mod plans;
+mod prompts;
+mod recording;
+mod resources;
 mod shop;
 mod sizes;
 mod steering;
+mod subscriptions;
+mod summaries;
+mod tickets;

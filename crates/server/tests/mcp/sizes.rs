@@ -54,6 +54,8 @@ fn portable(schema: &Value, place: &str) {
         Value::Object(fields) => {
             for (key, value) in fields {
                 let is_odd = match key.as_str() {
+                    // The name of an argument, not a keyword.
+                    _ if place.ends_with("/properties") => false,
                     "$ref" | "$defs" | "format" => true,
                     "type" => value.is_array() || value == "null",
                     "default" => value.is_null(),
@@ -154,7 +156,8 @@ async fn a_brief_of_a_hundred_steps_is_short() {
         client.call("status", json!({ "execution_id": waiting["execution_id"], "brief": true })).await;
     println!("{} bytes: {brief}", brief.to_string().len());
     assert!(brief.to_string().len() <= BRIEF_BYTES_MAX);
-    assert!(brief["brief"].as_str().unwrap().contains("step_number_99") || brief["total"] == 100);
+    let story = brief["brief"].as_str().unwrap();
+    assert!(story.contains("Failed: step_number_0\n") && story.contains("and 76 more"), "{story}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,4 +188,40 @@ async fn a_thousand_steps_are_listed_page_by_page() {
     }
     println!("1,000 steps on {pages} pages");
     assert_eq!(seen, (0..1_000).map(|number| format!("step_number_{number}")).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_failures_and_long_plans_still_fit_into_an_answer() {
+    let shop = Shop::with(json!({ "shop.charge": ["fail"] })).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let all = json!({ "name": "many",
+        "inputs": { "type": "object", "required": ["list"], "properties": { "list": { "type": "array" } } },
+        "steps": [ { "id": "each", "tool": "shop.charge", "for_each": "inputs.list", "cancellable": "irreversible" } ] });
+    let inputs = json!({ "list": (0..60).collect::<Vec<_>>() });
+    let waiting =
+        client.call("execute_plan", json!({ "plan": all, "inputs": inputs, "wait_seconds": 45 })).await;
+    assert_eq!(waiting["status"], "waiting", "{waiting}");
+    assert!(waiting.to_string().len() <= ANSWER_BYTES_MAX / 2, "{waiting}");
+    let id = &waiting["execution_id"];
+    let brief = client.call("replan", json!({ "execution_id": id, "reason": "refused" })).await;
+    assert!(brief.to_string().len() <= ANSWER_BYTES_MAX, "{brief}");
+    for number in 0..20 {
+        let tags: Vec<String> = (0..20).map(|tag| format!("{tag}{}", "t".repeat(60))).collect();
+        let plan = json!({ "name": format!("{number} {}", "n".repeat(100)), "goal": "g".repeat(2_000), "tags": tags,
+            "steps": [ { "id": "a", "tool": "shop.look" } ] });
+        let saved = client.call("save_plan", json!({ "plan": plan })).await;
+        assert!(saved.get("error").is_none(), "{saved}");
+    }
+    let mut found = 0;
+    let mut asked = json!({ "limit": 20 });
+    loop {
+        let page = client.call("find_plans", asked.clone()).await;
+        assert!(page.to_string().len() <= ANSWER_BYTES_MAX, "{}", page.to_string().len());
+        found += page["plans"].as_array().unwrap().len();
+        match page.get("cursor") {
+            Some(cursor) => asked["cursor"] = cursor.clone(),
+            None => break,
+        }
+    }
+    assert_eq!(found, 21, "none is lost between the pages");
 }

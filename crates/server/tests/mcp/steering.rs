@@ -37,13 +37,18 @@ async fn pause_holds_what_has_not_begun_and_resume_lets_it_go_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_ends_what_is_under_way_and_undoes_what_was_done_if_told_to() {
-    for (undo, status, released) in [(true, "compensated", 1), (false, "cancelled", 0)] {
+    let cases = [
+        (json!({ "action": "cancel", "undo": true }), "compensated", 1),
+        (json!({ "action": "cancel", "undo": false }), "cancelled", 0),
+        (json!({ "action": "compensate", "reason": "not wanted any more" }), "compensated", 1),
+    ];
+    for (say, status, released) in cases {
         let shop = Shop::with(json!({ "shop.look": ["hang_until_cancelled"] })).await;
         let mut client = shop.deck.client(Era::Modern).await;
         let plan = order("shop.look");
         let begun = client.call("execute_plan", json!({ "plan": plan, "wait_seconds": 0 })).await;
         shop.called("look", 1).await;
-        let ended = steer(&mut client, &begun, json!({ "action": "cancel", "undo": undo })).await;
+        let ended = steer(&mut client, &begun, say).await;
         assert_eq!(ended["status"], status, "{ended}");
         assert_eq!((shop.effects("release"), shop.effects("mail")), (released, 0));
     }
@@ -254,8 +259,20 @@ async fn unknown_ids_are_refused_with_what_to_do() {
     let refused = client.call("execute_plan", json!({ "plan_id": "plan_none" })).await;
     assert_eq!(refused["error"]["code"], "store.not_found");
     assert!(refused["error"]["hint"].as_str().unwrap().contains("find_plans"), "{refused}");
-    let refused = client.call("control", json!({ "execution_id": "exec_none", "action": "pause" })).await;
-    assert_eq!(refused["error"]["code"], "store.not_found", "{refused}");
+    let key = json!({ "plan": order("memory.recent"), "request_id": "with a space" });
+    let refused = client.call("execute_plan", key).await;
+    assert_eq!(refused["error"]["code"], "server.arguments", "{refused}");
+    let none = json!("exec_none");
+    for (tool, arguments) in [
+        ("control", json!({ "execution_id": none, "action": "pause" })),
+        ("status", json!({ "execution_id": none })),
+        ("preview", json!({ "execution_id": none })),
+        ("replan", json!({ "execution_id": none, "reason": "x" })),
+    ] {
+        let refused = client.call(tool, arguments).await;
+        assert_eq!(refused["error"]["code"], "store.not_found", "{tool}: {refused}");
+        assert!(refused["error"]["hint"].as_str().unwrap().contains("query_history"), "{tool}: {refused}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

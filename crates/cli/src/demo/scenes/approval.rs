@@ -49,7 +49,7 @@ pub(super) fn play(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     ending.check("nothing was charged meanwhile", place.book()?.since(before).effects_of(CHARGE) == 0);
 
     theatre.teller.text(&format!("\n  $ rutter exec approve {id} --step charge \\\n"))?;
-    theatre.teller.text(&format!("        --call {}…\n\n", call.short()))?;
+    theatre.teller.text(&format!("        --call {}...\n\n", call.short()))?;
     let (code, _) = approve(&call)?;
     ending.check("the right one is taken", code == Some(0));
     let execution = watch.to_its_end()?;

@@ -42,7 +42,7 @@ pub(super) fn play(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     teller.say("\nThe agent is gone. All that another one has to read to take over:\n")?;
     let mut other = Pipe::open(place.mcp(), &place.crew, "second mate")?;
     let told = said(other.call("status", &json!({ "execution_id": id, "brief": true }))?)?;
-    for line in told["brief"].as_str().unwrap_or_default().lines() {
+    for line in told["brief"].as_str().unwrap_or_default().lines().map(with_short_hashes) {
         let line = wrapped_to(&format!("  | {line}"), 6, WIDTH).replace("\n    ", "\n  | ");
         teller.text(&format!("{}\n", Paint::Dim.on(&line)))?;
     }
@@ -66,6 +66,15 @@ pub(super) fn play(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
 fn said(answer: Value) -> anyhow::Result<Value> {
     ensure!(answer.get("error").is_none(), "refused: {}", answer["error"]);
     Ok(answer)
+}
+
+/// Keys are as long as hashes, and nobody reads them to their end.
+fn with_short_hashes(line: &str) -> String {
+    let is_hash = |word: &str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let shortened = line
+        .split('"')
+        .map(|word| if is_hash(word) { format!("{}...", &word[..12]) } else { word.to_owned() });
+    shortened.collect::<Vec<_>>().join("\"")
 }
 
 impl Theatre<'_> {

@@ -18,23 +18,23 @@ use std::sync::Arc;
 
 const MILLISECOND: Millis = Millis(1);
 /// Costs are kept in millionths, as integers that every JSON reader can hold.
-const COST_MAX: f64 = (INTEGER_MAX / 1_000_000) as f64;
+pub(super) const COST_MAX: f64 = (INTEGER_MAX / 1_000_000) as f64;
 
-const ACTIONS: &[(&str, PolicyAction)] = &[
+pub(super) const ACTIONS: &[(&str, PolicyAction)] = &[
     ("manual_decision", PolicyAction::ManualDecision),
     ("cancel_all", PolicyAction::CancelAll),
     ("cancel_dependent", PolicyAction::CancelDependent),
     ("continue_others", PolicyAction::ContinueOthers),
     ("compensate", PolicyAction::Compensate),
 ];
-const CANCELLABLE: &[(&str, Cancellable)] = &[
+pub(super) const CANCELLABLE: &[(&str, Cancellable)] = &[
     ("reversible", Cancellable::Reversible),
     ("partially-reversible", Cancellable::PartiallyReversible),
     ("irreversible", Cancellable::Irreversible),
 ];
-const SAFETY: &[(&str, Safety)] =
+pub(super) const SAFETY: &[(&str, Safety)] =
     &[("read_only", Safety::ReadOnly), ("idempotent", Safety::Idempotent), ("once", Safety::Once)];
-const BACKOFF: &[(&str, Backoff)] =
+pub(super) const BACKOFF: &[(&str, Backoff)] =
     &[("fixed", Backoff::Fixed), ("linear", Backoff::Linear), ("exponential", Backoff::Exponential)];
 
 pub(super) fn read(mut reader: Reader<'_, '_>, document: &Document, now: Option<Timestamp>) -> PlanDraft {

@@ -293,6 +293,8 @@ impl<'d, 'f> Reader<'d, 'f> {
 
     /// Reports the fields nobody asked for, and those that had to be there and are not.
     pub(super) fn finish(mut self) {
+        #[cfg(test)]
+        ASKED.with_borrow_mut(|asked| asked.push((self.pointer.clone(), self.known.clone())));
         for (name, value) in self.fields {
             if self.known.contains(&name.as_str()) {
                 continue;
@@ -411,4 +413,10 @@ fn without_braces(text: &str) -> &str {
         Some(inside) if !inside.contains("{{") && !inside.contains("}}") => inside.trim(),
         _ => trimmed,
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The fields that were asked for, by pointer, for the test that compares them with the schema of plans.
+    pub(super) static ASKED: std::cell::RefCell<Vec<(String, Vec<&'static str>)>> = const { std::cell::RefCell::new(Vec::new()) };
 }

@@ -42,7 +42,7 @@ struct Input {
     #[serde(default)]
     parameters: Map<String, Value>,
     reason: String,
-    /// The same id means the same request.
+    /// Makes asking twice safe.
     request_id: Option<String>,
 }
 

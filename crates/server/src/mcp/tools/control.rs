@@ -5,11 +5,11 @@ use crate::guest::Toolset;
 use crate::mcp::ask::{self, Settled, settle};
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::execute_plan::follow;
-use crate::mcp::tools::execution::ExecutionAnswer;
+use crate::mcp::tools::execution::{ExecutionAnswer, looked};
 use crate::mcp::visit::Visit;
 use crate::words;
-use rutter_core::execution::Identity;
 use rutter_core::execution::view::{Ask, View};
+use rutter_core::execution::{Execution, Identity};
 use rutter_core::id::{PartId, StepId};
 use rutter_core::journal::event;
 use rutter_core::plan::Driver;
@@ -28,8 +28,8 @@ pub(super) fn tool() -> Tool {
         name: "control",
         title: "Steer an execution",
         description: "Pause, resume, cancel or kill an execution; answer a failed step (retry, skip, resolve, stop, \
-                      continue, compensate); undo after the end (compensate); take_over to call the tools yourself, \
-                      hand_back to let Rutter.",
+                      continue, compensate); undo after the end (compensate); take_over to call tools yourself, \
+                      hand_back.",
         nature: Nature::Steers,
         toolsets: &[Toolset::Default],
     };
@@ -41,20 +41,20 @@ pub(super) fn tool() -> Tool {
 struct Input {
     execution_id: String,
     action: Action,
-    /// step or step[item]; needed if more than one thing is asked.
+    /// step or step[item].
     step_id: Option<String>,
-    /// compensate after the end: only these, with what depends on them.
+    /// compensate: only these and their dependents.
     steps: Option<Vec<String>>,
-    /// Required for kill, skip, resolve, compensate.
+    /// Needed for kill, skip, resolve, compensate.
     reason: Option<String>,
-    /// cancel: undo what was done; default as the plan says.
+    /// cancel: default as the plan says.
     undo: Option<bool>,
     /// resolve: how you know.
     evidence: Option<Value>,
     /// resolve: what later steps read.
     result: Option<Value>,
     happened: Option<bool>,
-    /// The same id means the same request.
+    /// Makes asking twice safe.
     request_id: Option<String>,
     /// Default 10.
     #[schemars(range(max = 45))]
@@ -93,7 +93,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         };
     }
     let engine = &visit.desk.engine;
-    let view = engine.view(&identity).await?;
+    let view = looked(&visit, &identity, Execution::view).await?;
     if input.action == Action::Resolve && doubt(&view, part.as_ref()).is_some() {
         return by_a_person(&visit, &identity, &view, part.as_ref(), span).await;
     }

@@ -40,13 +40,12 @@ struct Input {
     plan_id: Option<String>,
     /// Default: the newest.
     revision: Option<u32>,
-    /// Instead of `plan_id`: save and execute at once.
+    /// Instead of plan_id.
     plan: Option<SamePlanInput>,
     #[serde(default)]
     inputs: Map<String, Value>,
     #[serde(default)]
     driver: Drives,
-    /// The same id means the same request.
     request_id: Option<String>,
     execution_options: Option<ExecutionOptions>,
     /// Default 20.

@@ -6,6 +6,8 @@ use crate::mcp::visit::Visit;
 use crate::words;
 use rutter_core::execution::view::{Status, View};
 use rutter_core::execution::{Execution, Identity};
+use rutter_core::port;
+use rutter_engine::Error;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -22,25 +24,30 @@ pub(crate) struct ExecutionAnswer {
     next: String,
     execution_id: String,
     status: String,
-    // Steps that are settled, and all.
+    // Steps that are settled, and all. The schema leaves out what explains itself: several tools answer with this.
+    #[schemars(skip)]
     done: usize,
+    #[schemars(skip)]
     total: usize,
     // What waits for somebody.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "rows")]
     pub(crate) questions: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "rows")]
+    #[schemars(skip)]
     pub(crate) steps: Vec<Value>,
     // Steps after those listed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     pub(crate) more: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     pub(crate) brief: Option<String>,
     // What the last steps brought, by step, once it has ended.
     #[serde(skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "object")]
     results: Map<String, Value>,
+    #[schemars(skip)]
     resource_uri: String,
 }
 
@@ -90,4 +97,21 @@ fn results(execution: &Execution) -> Map<String, Value> {
         results.insert(step.id.to_string(), result);
     }
     results
+}
+
+pub(crate) fn no_execution(identity: &Identity) -> Fault {
+    let fault = Fault::missing("execution", identity.execution.as_str());
+    fault.hint("query_history lists executions; execute_plan starts one")
+}
+
+/// Looks at an execution, and says where there are others if there is none of this name.
+pub(crate) async fn looked<T: Send + 'static>(
+    visit: &Visit,
+    identity: &Identity,
+    look: impl FnOnce(&Execution) -> T + Send + 'static,
+) -> Result<T, Fault> {
+    visit.desk.engine.look(identity, look).await.map_err(|error| match error {
+        Error::Store(port::Error::NotFound { .. }) => no_execution(identity),
+        error => error.into(),
+    })
 }

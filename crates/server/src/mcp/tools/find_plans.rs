@@ -4,7 +4,7 @@ use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::plan::no_plan;
-use crate::mcp::tools::terse::{object, rows};
+use crate::mcp::tools::terse::{fitting, object, rows, shortened};
 use crate::mcp::visit::Visit;
 use crate::words::cut;
 use rutter_core::id::PlanId;
@@ -17,6 +17,7 @@ const PLANS_DEFAULT: u32 = 10;
 const PLANS_MAX: u32 = 20;
 const GOAL_CHARS_MAX: usize = 120;
 const TAGS_MAX: usize = 5;
+const PLANS_BYTES_MAX: usize = 7_000;
 /// A longer source is left to the resource.
 const SOURCE_BYTES_MAX: usize = 6 << 10;
 
@@ -72,9 +73,16 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
 async fn search(visit: &Visit, input: Input) -> Result<Answer, Fault> {
     let filter = PlanFilter { name: input.name, tag: input.tag, text: input.text };
     let limit = input.limit.unwrap_or(PLANS_DEFAULT).clamp(1, PLANS_MAX);
-    let page = Page { limit, after: input.cursor.map(Cursor) };
-    let listing = visit.desk.query.plans(&visit.guest.tenant, filter, page).await?;
-    let plans: Vec<Value> = listing.items.iter().map(row).collect();
+    let (query, tenant) = (&visit.desk.query, &visit.guest.tenant);
+    let mut page = Page { limit, after: input.cursor.map(Cursor) };
+    let mut listing = query.plans(tenant, filter.clone(), page.clone()).await?;
+    let mut plans = fitting(listing.items.iter().map(row), PLANS_BYTES_MAX);
+    if plans.len() < listing.items.len() {
+        // The cursor must stand where the answer ends.
+        page.limit = u32::try_from(plans.len()).unwrap_or(limit).max(1);
+        listing = query.plans(tenant, filter, page).await?;
+        plans = listing.items.iter().map(row).collect();
+    }
     let next = match (listing.items.first(), &listing.next) {
         (None, _) => "save_plan, or find_plans with fewer or other words".to_owned(),
         (Some(first), more) => {
@@ -103,7 +111,7 @@ async fn one(visit: &Visit, id: &PlanId) -> Result<Answer, Fault> {
     if let Some(inputs) = &saved.plan.inputs
         && source.len() > SOURCE_BYTES_MAX
     {
-        plan["inputs"] = crate::mcp::tools::terse::shortened(inputs, SOURCE_BYTES_MAX / 4);
+        plan["inputs"] = shortened(inputs, SOURCE_BYTES_MAX / 4);
     }
     Answer::done(&Output {
         summary: format!("{:?}, newest revision {}", saved.summary.name, saved.summary.revision),

@@ -58,6 +58,7 @@ struct Output {
     tools: Vec<Value>,
     // Tools that fit and are not listed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     more: Option<usize>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "object")]

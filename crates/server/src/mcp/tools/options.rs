@@ -1,4 +1,5 @@
-//! Options of one execution that a plan has fields for: they become a revision, so that what is carried out is what is kept.
+//! Options of one execution that a plan has fields for: they become a revision, so that what is carried out
+//! is what is kept.
 
 use crate::fault::Fault;
 use crate::mcp::tools::plan::no_plan;
@@ -12,15 +13,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How this time differs from what the plan says; kept as a new revision of it.
+/// Makes a new revision if the plan says otherwise.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExecutionOptions {
-    /// Steps at once.
+    // Steps at once.
     concurrency: Option<u32>,
-    /// Milliseconds for all of it.
+    /// Milliseconds in all.
     timeout: Option<u64>,
-    /// On failure wait for a decision; false: end as failed.
+    /// false: end as failed instead of waiting.
     pause_on_error: Option<bool>,
 }
 

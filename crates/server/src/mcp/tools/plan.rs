@@ -4,6 +4,7 @@ use crate::fault::Fault;
 use crate::mcp::visit::Visit;
 use rutter_core::hash::Hash;
 use rutter_core::id::PlanId;
+use rutter_core::limits::REQUEST_KEY_BYTES_MAX;
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Format;
 use rutter_core::port;
@@ -53,7 +54,7 @@ impl JsonSchema for PlanInput {
         };
         json_schema!({
             "type": "object",
-            "description": "Full reference: resource rutter://plan-reference",
+            "description": "All fields: rutter://plan-reference",
             "properties": {
                 "name": { "type": "string" },
                 "goal": { "type": "string" },
@@ -65,12 +66,12 @@ impl JsonSchema for PlanInput {
                     "id": { "type": "string" },
                     "tool": { "type": "string", "description": "server.tool, from find_tools" },
                     "parameters": { "type": "object", "description":
-                        "Values, or \"{{ inputs.x }}\", \"{{ steps.id.result.y }}\", \"{{ key }}\" (idempotency key)" },
+                        "Values, {{ inputs.x }}, {{ steps.id.result.y }}, {{ key }} (idempotency key)" },
                     "depends_on": { "type": "array", "items": { "type": "string" } },
                     "cancellable": { "type": "string", "enum": ["reversible", "partially-reversible", "irreversible"] },
-                    "compensation": call("Undoes the step; may use {{ result.… }} and {{ parameters.… }}"),
-                    "probe": call("Reads whether the step happened; `happened` is the expression that says so"),
-                    "approval": { "type": "object", "description": "{\"required\": true}: a person must say yes" },
+                    "compensation": call("Undoes it; may use {{ result.x }}, {{ parameters.x }}"),
+                    "probe": call("Reads whether it happened; `happened`: expression that says so"),
+                    "approval": { "type": "object", "description": "{required: true}: a person must say yes" },
                 } } },
             },
             "required": ["name", "steps"],
@@ -90,6 +91,13 @@ pub(crate) async fn keep(
     let Some(key) = request.filter(|_| plan.is_none()) else {
         return Ok(engine.submit(text, plan, expected, visit.agent()).await?);
     };
+    // A key that starts nothing must not keep a plan either.
+    if key.is_empty() || key.len() > REQUEST_KEY_BYTES_MAX || !key.bytes().all(|byte| byte.is_ascii_graphic())
+    {
+        let message =
+            format!("a request_id has 1 to {REQUEST_KEY_BYTES_MAX} visible ASCII characters, without spaces");
+        return Err(Fault::new("server.arguments", message));
+    }
     let hash = Hash::of_fields("rutter/plan-of-request/v1", &[key.as_bytes()]).to_string();
     let plan = PlanId::new(&format!("plan_{}", &hash[..26]));
     let kept = engine.submit(text, Some(plan), Some(0), visit.agent()).await;
@@ -119,7 +127,7 @@ impl JsonSchema for SamePlanInput {
     }
 }
 
-/// Who calls the tools: Rutter, or the agent that records what happened.
+// Who calls the tools: Rutter, or the agent, which then records what happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Drives {

@@ -1,10 +1,11 @@
-//! `preview`: what a plan would do, what can be undone, what each failure leads to; of an execution also what undoing it
-//! now would do.
+//! `preview`: what a plan would do, what can be undone, what each failure leads to; of an execution also what
+//! undoing it now would do.
 
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::limits::ANSWER_BYTES;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
+use crate::mcp::tools::execution::looked;
 use crate::mcp::tools::forecast::forecast;
 use crate::mcp::tools::plan::{Drives, SamePlanInput, no_plan};
 use crate::mcp::tools::terse::{bytes, fitting, object, rows, shortened};
@@ -63,9 +64,10 @@ struct Output {
     steps: Vec<Value>,
     // Steps that are not listed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     more: Option<usize>,
     #[serde(skip_serializing_if = "Value::is_null")]
-    #[schemars(schema_with = "object")]
+    #[schemars(skip)]
     what_if: Value,
     // What undoing the execution now would do.
     #[serde(skip_serializing_if = "Value::is_null")]
@@ -138,7 +140,7 @@ async fn subject(visit: &Visit, input: &Input) -> Result<Subject, Fault> {
         (None, None, Some(id)) => {
             let identity = visit.identity(id);
             let look = |execution: &Execution| (Arc::clone(execution.plan()), Rollback::of(execution));
-            let (plan, rollback) = engine.look(&identity, look).await?;
+            let (plan, rollback) = looked(visit, &identity, look).await?;
             let kept = visit.desk.query.execution(&identity).await?;
             let next = match rollback.parts.is_empty() {
                 true => format!("status {}", json!({ "execution_id": id })),

@@ -4,13 +4,16 @@ use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::limits::ANSWER_BYTES;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
-use crate::mcp::tools::fit::{bytes_of, compact, cut, fitting};
+use crate::mcp::tools::fit::{compact, fitting};
 use crate::mcp::tools::query_ledger::limit;
+use crate::mcp::tools::terse::{bytes, rows};
 use crate::mcp::visit::Visit;
+use crate::words::cut;
 use rutter_core::execution::Identity;
 use rutter_core::execution::view::Status;
 use rutter_core::limits;
 use rutter_core::port::query::{Cursor, ExecutionFilter, ExecutionSummary, History, Listing, Page};
+use rutter_core::time::calendar::utc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -45,7 +48,7 @@ struct Input {
     /// Default 20.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
-    /// How many to skip; better go on by cursor.
+    /// Or cursor.
     offset: Option<u32>,
     cursor: Option<String>,
     #[serde(default)]
@@ -76,7 +79,7 @@ struct Output {
     total_is_lower_bound: bool,
     limit: u32,
     offset: u32,
-    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
+    #[schemars(schema_with = "rows")]
     executions: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
@@ -224,7 +227,7 @@ async fn list(
         let (mut items, mut used) = (Vec::new(), 0);
         for summary in &found.items {
             let item = item(visit, input, summary).await?;
-            used += bytes_of(&item) + 1;
+            used += bytes(&item) + 1;
             items.push(item);
             if used > room {
                 break;
@@ -249,8 +252,8 @@ async fn item(visit: &Visit, input: &Input, summary: &ExecutionSummary) -> Resul
         "progress": format!("{}/{} steps", row.settled, row.total),
         "questions": Some(row.questions).filter(|count| *count > 0),
         "events": summary.entries,
-        "opened_at": row.opened_at,
-        "ended_at": row.status.has_ended().then_some(row.last_at),
+        "opened_at": utc(row.opened_at),
+        "ended_at": row.status.has_ended().then(|| utc(row.last_at)),
     });
     if input.include_plans
         && let Some(saved) = visit.desk.query.plan(&visit.guest.tenant, &summary.plan, None).await?

@@ -4,15 +4,17 @@ use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::limits::{ANSWER_BYTES, PAGE_MAX};
 use crate::mcp::tool::{About, Answer, Nature, Tool};
-use crate::mcp::tools::fit::{bytes_of, compact, cut, fitting};
+use crate::mcp::tools::fit::{compact, fitting};
+use crate::mcp::tools::terse::{bytes, rows};
 use crate::mcp::visit::Visit;
-use crate::words;
+use crate::words::{self, cut};
 use rutter_core::execution::Identity;
 use rutter_core::execution::view::View;
 use rutter_core::journal::event::Record;
 use rutter_core::limits;
 use rutter_core::plan::Plan;
 use rutter_core::port::query::{Cursor, EntryFilter, EntrySummary, Listing, Page};
+use rutter_core::time::calendar::utc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -20,7 +22,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 const LIMIT_DEFAULT: u32 = 50;
-const ERROR_BYTES_MAX: usize = 600;
+const ERROR_CHARS_MAX: usize = 300;
 /// What the page's own fields may still grow by.
 const SLACK_BYTES: usize = 300;
 
@@ -30,7 +32,7 @@ pub(super) fn tool() -> Tool {
         title: "Query the ledger",
         description: "One execution as its journal tells it: status, progress, error; with include_step_details the steps \
                       and their failure policies, with include_events what happened, in order, page by page \
-                      (next_cursor). Times are milliseconds since 1970.",
+                      (next_cursor).",
         nature: Nature::Reads,
         toolsets: &[Toolset::Default, Toolset::Journal],
     };
@@ -45,7 +47,6 @@ struct Input {
     include_step_details: bool,
     #[serde(default)]
     include_events: bool,
-    /// Events after this one.
     after_seq: Option<u64>,
     /// Instead of after_seq.
     cursor: Option<String>,
@@ -64,22 +65,21 @@ struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     current_step: Option<String>,
     progress: String,
-    opened_at: i64,
+    opened_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    started_at: Option<i64>,
+    started_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended_at: Option<i64>,
+    ended_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
-    steps: Vec<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
-    events: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "rows")]
+    steps: Option<Vec<Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "rows")]
+    events: Option<Vec<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
-    /// Has the rest.
     resource_uri: String,
 }
 
@@ -88,6 +88,8 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     if input.after_seq.is_some() && input.cursor.is_some() {
         return Err(Fault::new("server.arguments", "give either after_seq or cursor"));
     }
+    // Whoever says where to go on wants to read on.
+    let include_events = input.include_events || input.after_seq.is_some() || input.cursor.is_some();
     let identity = visit.identity(&input.execution_id);
     let summary = visit.desk.query.execution(&identity).await?;
     let summary = summary.ok_or_else(|| Fault::missing("execution", &input.execution_id))?;
@@ -102,28 +104,28 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         status: view.status.as_str().to_owned(),
         current_step: current_step(&view),
         progress: format!("{}/{} steps", view.settled, view.total),
-        opened_at: view.opened_at.0,
-        started_at: view.started_at.map(|at| at.0),
-        ended_at: view.status.has_ended().then_some(view.last_at.0),
+        opened_at: utc(view.opened_at),
+        started_at: view.started_at.map(utc),
+        ended_at: view.status.has_ended().then(|| utc(view.last_at)),
         error: error(&view),
-        steps: Vec::new(),
-        events: Vec::new(),
+        steps: None,
+        events: None,
         next_cursor: None,
         resource_uri: format!("rutter://executions/{}", view.execution),
     };
-    let mut room = ANSWER_BYTES.saturating_sub(bytes_of(&json!(output)) + SLACK_BYTES);
+    let mut room = ANSWER_BYTES.saturating_sub(bytes(&output) + SLACK_BYTES);
     if input.include_step_details {
         let mut steps = steps(&view, &plan);
         // Steps leave room for what happened.
-        steps.truncate(fitting(&steps, if input.include_events { room / 2 } else { room }));
+        steps.truncate(fitting(&steps, if include_events { room / 2 } else { room }));
         let left_out = view.total - steps.len();
         if left_out > 0 {
             output.summary.push_str(&format!("; {left_out} steps are only in the resource"));
         }
-        room = room.saturating_sub(steps.iter().map(bytes_of).sum::<usize>() + steps.len());
-        output.steps = steps;
+        room = room.saturating_sub(steps.iter().map(bytes).sum::<usize>() + steps.len());
+        output.steps = Some(steps);
     }
-    if input.include_events {
+    if include_events {
         let after = match input.after_seq {
             Some(seq) => After::Seq(seq),
             None => After::Cursor(input.cursor.map(Cursor)),
@@ -136,7 +138,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
             output.next = format!("for the events after {last}: query_ledger with cursor {cursor:?}");
             output.next_cursor = Some(cursor);
         }
-        output.events = found.items;
+        output.events = Some(found.items);
     }
     Answer::done(&output)
 }
@@ -161,13 +163,15 @@ fn current_step(view: &View) -> Option<String> {
 
 fn error(view: &View) -> Option<String> {
     let failed = view.steps.iter().find_map(|step| Some((&step.id, step.failure.as_ref()?)));
-    failed.map(|(step, failure)| cut(&format!("{step}: {failure}"), ERROR_BYTES_MAX))
+    failed.map(|(step, failure)| cut(&format!("{step}: {failure}"), ERROR_CHARS_MAX))
 }
 
 /// Every step, with what its failure means.
 fn steps(view: &View, plan: &Plan) -> Vec<Value> {
     let told = view.steps.iter().zip(&plan.steps).map(|(step, planned)| {
         let mut told = json!(step);
+        told["began_at"] = json!(step.began_at.map(utc));
+        told["ended_at"] = json!(step.ended_at.map(utc));
         let spread = planned.policy.propagate_to.iter().map(|step| plan.steps[*step].id.as_str());
         if !planned.name.is_empty() {
             told["name"] = json!(planned.name);
@@ -249,7 +253,7 @@ fn event(entry: EntrySummary) -> Value {
     let fields = shown.map(|event| json!(event)).unwrap_or_default();
     compact(json!({
         "seq": entry.seq,
-        "at": at,
+        "at": utc(at),
         "actor": actor.to_string(),
         "kind": kind,
         "words": words,

@@ -31,7 +31,6 @@ struct Input {
     action_type: ActionType,
     description: String,
     details: Option<Details>,
-    /// The same id means the same request.
     request_id: Option<String>,
 }
 

@@ -33,7 +33,6 @@ struct Input {
     reason: String,
     action_taken: String,
     details: Option<Details>,
-    /// The same id means the same request.
     request_id: Option<String>,
 }
 

@@ -34,7 +34,6 @@ struct Input {
     reason: String,
     details: Option<Details>,
     step_id: Option<String>,
-    /// The same id means the same request.
     request_id: Option<String>,
 }
 

@@ -36,7 +36,6 @@ struct Input {
     notes: Option<String>,
     #[serde(default)]
     inputs: Map<String, Value>,
-    /// The same id means the same request.
     request_id: Option<String>,
 }
 

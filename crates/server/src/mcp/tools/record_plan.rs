@@ -4,9 +4,11 @@ use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::plan::{PlanInput, SamePlanInput, keep};
+use crate::mcp::tools::recording::full_name;
 use crate::mcp::visit::Visit;
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Document;
+use rutter_core::time::calendar::utc;
 use rutter_engine::submit::PlanText;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
@@ -32,7 +34,6 @@ struct Input {
     steps: Option<Steps>,
     /// Instead of name, description and steps: all of it as one object.
     plan: Option<SamePlanInput>,
-    /// The same id means the same request.
     request_id: Option<String>,
 }
 
@@ -75,7 +76,7 @@ struct Output {
     plan_id: String,
     name: String,
     steps_count: usize,
-    created_at: i64,
+    created_at: String,
     failure_policies_defined: usize,
 }
 
@@ -92,12 +93,12 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         }
         _ => return Err(Fault::new("server.arguments", "give either plan, or name, description and steps")),
     };
-    let text = plan.text(&visit, Driver::Agent)?;
+    let text = with_full_names(plan).text(&visit, Driver::Agent)?;
     let failure_policies_defined = policies(&text);
     let submitted = keep(&visit, text, None, None, request_id.as_deref()).await?;
     let (id, revision) = (&submitted.id, submitted.saved.revision());
     let saved = visit.desk.query.plan(&visit.guest.tenant, id, Some(revision)).await?;
-    let created_at = saved.ok_or_else(|| Fault::missing("plan", id.as_str()))?.summary.saved_at.0;
+    let created_at = saved.ok_or_else(|| Fault::missing("plan", id.as_str()))?.summary.saved_at;
     let plan = &submitted.accepted.plan;
     let warnings = submitted.accepted.found.iter().map(|found| format!("; {}", found.message)).take(3);
     Answer::done(&Output {
@@ -111,9 +112,29 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         plan_id: id.to_string(),
         name: plan.name.clone(),
         steps_count: plan.steps.len(),
-        created_at,
+        created_at: utc(created_at),
         failure_policies_defined,
     })
+}
+
+/// Agents call their tools by short names; in plans a tool is of a server.
+fn with_full_names(plan: PlanInput) -> PlanInput {
+    let PlanInput::Object(mut plan) = plan else { return plan };
+    let steps = plan.get_mut("steps").and_then(Value::as_array_mut);
+    steps.into_iter().flatten().for_each(name_call);
+    PlanInput::Object(plan)
+}
+
+fn name_call(call: &mut Value) {
+    let Value::Object(fields) = call else { return };
+    if let Some(Value::String(tool)) = fields.get_mut("tool") {
+        *tool = full_name(tool);
+    }
+    for key in ["compensation", "fallback", "probe"] {
+        if let Some(call) = fields.get_mut(key) {
+            name_call(call);
+        }
+    }
 }
 
 /// Steps that say themselves what their failure means.

@@ -3,7 +3,7 @@
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
-use crate::mcp::tools::recording::{Recorded, part_of, say};
+use crate::mcp::tools::recording::{Recorded, full_name, part_of, say};
 use crate::mcp::visit::Visit;
 use rutter_core::execution::Execution;
 use rutter_core::execution::part::PartState;
@@ -125,7 +125,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         || Fault::new("server.arguments", "step_id is the id of a step, or step[item] of a fan-out");
     let part = PartId::parse(&input.step_id).ok_or_else(missing)?;
     let end = end(&input, &part)?;
-    let tool = input.tool.as_deref().map(ToolName::new);
+    let tool = input.tool.as_deref().map(|tool| ToolName::new(&full_name(tool)));
     let parameters = input.parameters.clone().map(|fields| Arc::new(Value::Object(fields)));
     let looked = part.clone();
     let place = visit.desk.engine.look(&identity, move |execution| place(execution, &looked)).await?;

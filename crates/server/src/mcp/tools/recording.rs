@@ -79,11 +79,23 @@ fn told(deviation: &DeviationView) -> String {
 fn next(visit: &Visit, view: &View, brief: &str) -> String {
     let call = brief.lines().next_back().and_then(|line| line.strip_prefix("Next: "));
     let execution = &view.execution;
+    let again = view.steps.iter().find(|step| step.status == "retrying");
+    let again = again.map(|step| {
+        let tool = step.tool.as_str();
+        format!(
+            "call {} for step {} again, then record_step",
+            tool.strip_prefix(OWN).unwrap_or(tool),
+            step.id
+        )
+    });
     match (view.questions.first(), call) {
         (None, Some(call)) if view.driver == Driver::Agent && view.status == Status::Running => {
-            match call.starts_with("call ") {
-                true => format!("{call}: record_step {}", json!({ "execution_id": execution })),
-                false => call.to_owned(),
+            match call.strip_prefix("call ") {
+                Some(call) => {
+                    let call = call.strip_prefix(OWN).unwrap_or(call);
+                    format!("call {call}: record_step {}", json!({ "execution_id": execution }))
+                }
+                None => again.unwrap_or_else(|| call.to_owned()),
             }
         }
         (Some(Ask::Failure { step, .. }), _) if !visit.guest.toolsets.contains(&Toolset::Default) => format!(
@@ -95,6 +107,17 @@ fn next(visit: &Visit, view: &View, brief: &str) -> String {
             json!({ "execution_id": execution, "action": "continue", "reason": "…" })
         ),
         _ => words::next(view),
+    }
+}
+
+/// The server that the agent's own tools are said to be of, when it names none.
+const OWN: &str = "agent.";
+
+/// The full name of a tool that only the agent may know.
+pub(crate) fn full_name(tool: &str) -> String {
+    match tool.contains('.') {
+        true => tool.to_owned(),
+        false => format!("{OWN}{tool}"),
     }
 }
 

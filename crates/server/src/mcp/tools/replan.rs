@@ -5,8 +5,8 @@ mod brief;
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
+use crate::mcp::tools::execution::looked;
 use crate::mcp::tools::plan::SamePlanInput;
-use crate::mcp::tools::terse::object;
 use crate::mcp::visit::Visit;
 use crate::words::{self, cut};
 use rutter_core::execution::view::View;
@@ -41,23 +41,23 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 struct Input {
     execution_id: Option<String>,
-    /// Instead: its one execution under way.
+    /// Instead of execution_id.
     plan_id: Option<String>,
     plan: Option<SamePlanInput>,
     reason: String,
     #[serde(default)]
     dry_run: bool,
-    /// Compared with the journal, like failed_steps.
+    /// Checked against the journal.
     #[serde(default)]
     completed_steps: Vec<Named>,
     #[serde(default)]
     failed_steps: Vec<Named>,
-    /// Kept in the execution's context.
+    /// Kept as context.
     #[serde(default)]
     execution_state: Map<String, Value>,
     #[serde(default)]
     new_information: Value,
-    /// The same id means the same request.
+    /// Makes asking twice safe.
     request_id: Option<String>,
 }
 
@@ -100,6 +100,7 @@ struct Output {
     status: String,
     is_applied: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     revision: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     diff: Vec<String>,
@@ -108,7 +109,7 @@ struct Output {
     contradictions: Vec<String>,
     // What is done, what failed and why, what could replace it, and the plan as it is.
     #[serde(skip_serializing_if = "Value::is_null")]
-    #[schemars(schema_with = "object")]
+    #[schemars(skip)]
     brief: Value,
 }
 
@@ -119,7 +120,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     let identity =
         Identity { tenant: visit.guest.tenant.clone(), execution: execution(&visit, &input).await? };
     let look = |execution: &Execution| (Arc::clone(execution.plan()), execution.view());
-    let (plan, view) = visit.desk.engine.look(&identity, look).await?;
+    let (plan, view) = looked(&visit, &identity, look).await?;
     let contradictions = contradictions(&input, &view)?;
     match &input.plan {
         Some(new) => change(&visit, &identity, &input, new, (&plan, &view), contradictions).await,

@@ -21,9 +21,8 @@ pub(super) fn tool() -> Tool {
     let about = About {
         name: "save_plan",
         title: "Save a plan",
-        description: "Check a plan of tool calls and keep it. Use before execute_plan. All mistakes come at once, each \
-                      with a JSON pointer and often a fix. `dry_run` only checks. With `plan_id` it becomes the next \
-                      revision; nothing is ever overwritten.",
+        description: "Check a plan of tool calls and keep it. Use before execute_plan. All mistakes come at once, \
+                      with pointers and fixes. `dry_run` only checks. `plan_id`: save as its next revision.",
         nature: Nature::Keeps,
         toolsets: &[Toolset::Default],
     };
@@ -34,16 +33,13 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 struct Input {
     plan: PlanInput,
-    /// Make it the next revision of this plan.
     plan_id: Option<String>,
-    /// The newest revision you have seen; refused if there is a newer one.
+    /// Refused if there is a newer one.
     expected_revision: Option<u32>,
-    /// Who will call the tools.
     #[serde(default)]
     driver: Drives,
-    /// The same id means the same request.
+    /// Makes asking twice safe.
     request_id: Option<String>,
-    /// Only check.
     #[serde(default)]
     dry_run: bool,
 }
@@ -57,6 +53,7 @@ struct Output {
     plan_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<u32>,
+    #[schemars(skip)]
     steps_count: usize,
     // What is doubtful.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -5,7 +5,7 @@ use crate::guest::Toolset;
 use crate::limits::ANSWER_BYTES;
 use crate::mcp::ask::{self, Settled, settle};
 use crate::mcp::tool::{About, Answer, Nature, Tool};
-use crate::mcp::tools::execution::ExecutionAnswer;
+use crate::mcp::tools::execution::{ExecutionAnswer, no_execution};
 use crate::mcp::tools::terse::{bytes, fitting, shortened};
 use crate::mcp::visit::Visit;
 use crate::mcp::wait::settled;
@@ -38,7 +38,7 @@ struct Input {
     execution_id: String,
     #[serde(default)]
     include_step_details: bool,
-    /// Go on after this step, when `more` says there are more.
+    /// Next page of steps.
     after_step: Option<String>,
     #[serde(default)]
     brief: bool,
@@ -50,6 +50,9 @@ struct Input {
 async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     let identity = visit.identity(&input.execution_id);
     let span = Duration::from_secs(input.wait_seconds);
+    if visit.desk.query.execution(&identity).await?.is_none() {
+        return Err(no_execution(&identity));
+    }
     let heard = ask::hear(&visit).await?;
     let is_patient = heard.is_some() || input.wait_seconds > 0;
     let declined = heard.is_some_and(|heard| heard.declined);

@@ -7,9 +7,9 @@ use rutter_core::execution::view::{StepView, View};
 use rutter_core::plan::Plan;
 use serde_json::{Value, json};
 
-const SOURCE_BYTES_MAX: usize = 3_500;
+const SOURCE_BYTES_MAX: usize = 3_200;
 const LIST_BYTES_MAX: usize = 800;
-const FAILED_MAX: usize = 8;
+const FAILED_MAX: usize = 5;
 const WHY_CHARS_MAX: usize = 200;
 /// Tools named for one step that failed.
 const CANDIDATES_MAX: usize = 3;

@@ -1,0 +1,75 @@
+//! A tool that panics, called over the protocol: whoever asked is told, and the next one is served.
+
+use crate::desk::{Desk, Settings};
+use crate::guest::{Guest, Toolset};
+use crate::mcp::Surface;
+use crate::mcp::tool::{About, Nature, Tool};
+use rmcp::ServiceExt;
+use rutter_core::id::{TenantId, WorkerId};
+use rutter_engine::{Clock, Engine, Options};
+use rutter_store::Store;
+use rutter_tools::assemble::{World, assemble};
+use rutter_tools::child::Launcher;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_panics_is_answered_with_an_error_and_its_place_is_free_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = desk(folder.path()).await;
+    let places = desk.places.available_permits();
+    let about = About {
+        name: "stumble",
+        title: "Stumble",
+        description: "Panics.",
+        nature: Nature::Reads,
+        toolsets: &[Toolset::Default],
+    };
+    let tool = Tool::new::<Value, Value, _>(about, |_, _| async { panic!("as it was told to") });
+    let guest = Guest::local(TenantId::new("default"), "operator", [Toolset::Default].into());
+    let tools = Box::leak(Box::new([tool]));
+    let surface = Surface { tools, ..Surface::of(Arc::clone(&desk), guest) };
+    let (near, far) = tokio::io::duplex(1 << 16);
+    tokio::spawn(async move { surface.serve(far).await.unwrap().waiting().await });
+    let (reader, mut writer) = tokio::io::split(near);
+    let mut lines = BufReader::new(reader).lines();
+    for id in 1..=3 {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": { "name": "tester", "version": "1" },
+        });
+        let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": { "name": "stumble", "arguments": {}, "_meta": meta } });
+        writer.write_all(format!("{call}\n").as_bytes()).await.unwrap();
+        let line = tokio::time::timeout(Duration::from_secs(60), lines.next_line()).await;
+        let line = line.expect("there is an answer").unwrap().unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(id), &json!(-32603)), "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().starts_with("server.internal"), "{answer}");
+    }
+    assert_eq!(desk.places.available_permits(), places);
+}
+
+async fn desk(folder: &Path) -> Arc<Desk> {
+    let clock = Clock::system();
+    let options = rutter_store::Options {
+        reserve_bytes: 0,
+        ..rutter_store::Options::new(folder, Arc::new(move || clock.now()))
+    };
+    let store = Arc::new(Store::open(options).unwrap());
+    let world = World {
+        folder: folder.to_owned(),
+        launcher: Launcher { program: "/bin/false".into(), arguments: Vec::new() },
+        environment: Default::default(),
+        query: store.clone(),
+        clock: Arc::new(move || clock.now()),
+    };
+    let registry = assemble(&toml_edit::de::from_str("").unwrap(), world).unwrap().registry;
+    let options = Options::new(WorkerId::new("worker"));
+    let engine = Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await.unwrap();
+    Desk::new(engine, store.clone(), store, registry, Settings { ask_at_client: true }, [7; 32])
+}
