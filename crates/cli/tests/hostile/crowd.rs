@@ -17,7 +17,7 @@ fn fifty_connections_with_one_request_id_get_one_execution() {
     let plan = json!({ "name": "crowd", "steps": [{ "id": "only", "tool": "dock.load", "parameters": { "crate": "one" } }] });
     let save = json!({ "name": "save_plan", "arguments": { "plan": plan } });
     let saved = told(&line.ask(Era::Modern, json!(0), "tools/call", save));
-    let arguments = json!({ "plan_id": saved["plan_id"], "request_id": "the one", "wait_seconds": 45 });
+    let arguments = json!({ "plan_id": saved["plan_id"], "request_id": "the-one", "wait_seconds": 45 });
     let call = json!({ "name": "execute_plan", "arguments": arguments });
     let ready = Arc::new(Barrier::new(CROWD));
     let one = |number: usize| {

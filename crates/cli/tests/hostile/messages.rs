@@ -234,7 +234,9 @@ impl Maker {
         let mut raw = |bytes: Vec<u8>| cases.push(Case { category: "bytes", bytes, must_fail: true });
         let mut unknown = || self.with("method", Some(json!("no/such"))).to_string();
         for length in [MESSAGE_BYTES_MAX - 1, MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX + 1] {
-            raw(format!("{:length$}", unknown()).into_bytes());
+            let mut padded = unknown().into_bytes();
+            padded.resize(length, b' ');
+            raw(padded);
         }
         for depth in [200, 10_000] {
             let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));

@@ -25,7 +25,7 @@ pub fn calls(tool: &Value) -> Vec<(Value, bool)> {
         (Some(every(&wrong_type)), true),
         (Some(every(&|_| json!(null))), needs),
         (Some(every(&|about| if is_number(about) { json!(u64::MAX) } else { json!(1e308) })), true),
-        (Some(every(&|about| if is_text(about) { json!(large) } else { json!([large]) })), true),
+        (Some(json!({ text_of(&properties): large })), needs),
         (Some(with_plan(plan)), true),
         (Some(with_plan(json!(text))), true),
     ];
@@ -35,6 +35,11 @@ pub fn calls(tool: &Value) -> Vec<(Value, bool)> {
         None => (json!({ "name": name }), must_fail),
     };
     calls.into_iter().map(call).collect()
+}
+
+/// The name of an argument that is a text.
+fn text_of(properties: &Map<String, Value>) -> &str {
+    properties.iter().find(|(_, about)| is_text(about)).map_or("none", |(name, _)| name)
 }
 
 fn is_number(about: &Value) -> bool {
