@@ -1,4 +1,4 @@
-//! The official Inspector finds nothing to say about the tools, whichever way a client comes and in both eras.
+//! The official Inspector finds nothing wrong with the tools, whichever way a client comes and in both eras.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 #![cfg(target_os = "linux")]
 
@@ -81,7 +81,10 @@ impl Inspector {
         };
         let output = command.env("HOME", self.home.path()).stdin(Stdio::null()).output().unwrap();
         let found = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && !found.contains("Issue:"), "{era}, {target:?}:\n{found}");
+        // A field that takes any value has no type on purpose: spelling out every type costs each prompt too much.
+        let issues = found.lines().filter(|line| line.contains("Issue:"));
+        let mut issues = issues.filter(|line| !line.contains("no validation keyword at all"));
+        assert!(output.status.success() && issues.next().is_none(), "{era}, {target:?}:\n{found}");
         let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
         listed["result"]["tools"].as_array().unwrap().len()
     }

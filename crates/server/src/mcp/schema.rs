@@ -89,15 +89,6 @@ fn simplify(schema: &mut Schema) {
             object.entry(key).or_insert(value);
         }
     }
-    // What accepts anything says so: some clients leave out, or refuse, what has no type at all.
-    if object.keys().all(|key| matches!(key.as_str(), "title" | "description" | "default")) {
-        object.insert("anyOf".to_owned(), anything());
-    }
-}
-
-/// Every type there is but null.
-pub(crate) fn anything() -> Value {
-    json!(["string", "number", "boolean", "object", "array"].map(|name| json!({ "type": name })))
 }
 
 /// Left out means nothing, no, none.
@@ -114,33 +105,4 @@ fn goes_without_saying(default: &Value) -> bool {
 /// Other fields may be anything.
 fn goes_without_saying_of_others(schema: &Value) -> bool {
     *schema == Value::Bool(true) || schema.as_object().is_some_and(|fields| fields.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use schemars::JsonSchema;
-
-    #[derive(JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
-    struct Anything {
-        /// Whatever it is.
-        value: Value,
-        values: Vec<Value>,
-    }
-
-    #[test]
-    fn what_accepts_anything_names_every_type() {
-        let schema = Value::Object(portable::<Anything>().as_ref().clone());
-        for place in ["/properties/value/anyOf", "/properties/values/items/anyOf"] {
-            let types: Vec<&Value> = schema
-                .pointer(place)
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .map(|option| &option["type"])
-                .collect();
-            assert_eq!(types, ["string", "number", "boolean", "object", "array"], "{place} of {schema}");
-        }
-    }
 }

@@ -2,7 +2,6 @@
 
 use super::{code, row};
 use crate::guest::Toolset;
-use crate::mcp::schema::anything;
 use crate::mcp::tools::all;
 use rmcp::model::{JsonObject, Tool as Offer};
 use serde_json::Value;
@@ -84,9 +83,6 @@ fn kind(value: &Value) -> String {
     };
     if let Some(Value::Array(choices)) = value.get("enum") {
         return words(choices);
-    }
-    if value.get("anyOf") == Some(&anything()) {
-        return "any".to_owned();
     }
     for either in ["oneOf", "anyOf"] {
         let Some(Value::Array(either)) = value.get(either) else { continue };

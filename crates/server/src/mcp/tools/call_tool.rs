@@ -132,8 +132,6 @@ async fn told(visit: &Visit, identity: &Identity, view: &View) -> Result<Answer,
         result: None,
     };
     let room = ANSWER_BYTES.saturating_sub(bytes(&output) + r#","result":"#.len());
-    // Null is no result; the schema of an answer has no null, which some clients cannot read.
-    let result = result.filter(|result| !result.is_null());
     output.result = result.map(|result| shortened(&result, room));
     Answer::done(&output)
 }
