@@ -64,6 +64,13 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Wrong> 
         return Err(wrong(ErrorCode::INVALID_PARAMS, "params must be an object"));
     }
     let is_request = id.is_some() && fields.contains_key("method");
+    // The library drops what it cannot read of parameters that may be left out.
+    let listed = fields.get("method").and_then(Value::as_str).filter(|method| LISTS.contains(method));
+    if let (Some(method), Some(params @ Value::Object(_))) = (listed, fields.get("params"))
+        && let Some(why) = why::<PaginatedRequestParams>(params)
+    {
+        return Err(wrong(ErrorCode::INVALID_PARAMS, &format!("the params of {method} are wrong: {why}")));
+    }
     let is_modern = value.pointer("/params/_meta/io.modelcontextprotocol~1protocolVersion").is_some();
     match serde_json::from_value(value) {
         Ok(message) => match mistaken(&message, is_modern) {
@@ -78,6 +85,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Wrong> 
         }
     }
 }
+
+const LISTS: &[&str] = &["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
 
 /// What the protocol had before requests said which version they follow. To those that do, there is no such method.
 const LEFT_BEHIND: &[&str] =
@@ -103,9 +112,6 @@ fn mistaken(message: &ClientJsonRpcMessage, is_modern: bool) -> Option<String> {
         "completion/complete" => why::<CompleteRequestParams>(params),
         "tasks/get" | "tasks/cancel" => why::<GetTaskParams>(params),
         "tasks/update" => why::<UpdateTaskParams>(params),
-        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
-            why::<PaginatedRequestParams>(params)
-        }
         "ping" | "server/discover" | "logging/setLevel" => None,
         _ => return None,
     };

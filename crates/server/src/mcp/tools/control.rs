@@ -51,9 +51,11 @@ struct Input {
     /// cancel: default as the plan says.
     undo: Option<bool>,
     /// resolve: how you know.
+    #[serde(default)]
     #[schemars(schema_with = "text")]
     evidence: Option<Value>,
     /// resolve: what later steps read.
+    #[serde(default)]
     #[schemars(schema_with = "object")]
     result: Option<Value>,
     happened: Option<bool>,

@@ -39,6 +39,7 @@ struct Input {
     step_id: String,
     status: StepStatus,
     // Any value is taken; a schema without a type is one that some clients cannot read.
+    #[serde(default)]
     #[schemars(schema_with = "object")]
     result: Option<Value>,
     error: Option<Trouble>,
