@@ -49,7 +49,7 @@ fn tools_over_http_are_fine() {
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let told: Value = serde_json::from_str(&line).unwrap();
     let url = format!("{}?toolset={ALL_TOOLSETS}", told["mcp"].as_str().unwrap());
-    let token = fs::read_to_string(told["token_file"].as_str().unwrap()).unwrap();
+    let token = fs::read_to_string(dir.join("operator.token")).unwrap();
     let header = format!("Authorization: Bearer {}", token.trim());
     let listed = ERAS.map(|era| inspector.list(era, &[&url, "--transport", "http", "--header", &header]));
     server.kill().unwrap();
@@ -73,11 +73,11 @@ impl Inspector {
     fn list(&self, era: &str, target: &[&str]) -> usize {
         let mut command = Command::new(self.node_modules.join("node/bin/node"));
         command.arg(self.node_modules.join(".bin/mcp-inspector"));
-        command.args(["--cli", "-q", "--format", "json", "--protocol-era", era]);
-        command.args(["--method", "tools/list", "--strict"]);
+        command.arg("--cli");
+        let options = ["-q", "--format", "json", "--protocol-era", era, "--method", "tools/list", "--strict"];
         match target {
-            [url, options @ ..] if url.starts_with("http") => command.args(options).arg(url),
-            program => command.arg("--").args(program),
+            [url, ..] if url.starts_with("http") => command.args(target).args(options),
+            program => command.args(options).arg("--").args(program),
         };
         let output = command.env("HOME", self.home.path()).stdin(Stdio::null()).output().unwrap();
         let found = String::from_utf8_lossy(&output.stderr);

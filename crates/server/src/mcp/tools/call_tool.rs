@@ -53,6 +53,7 @@ struct Output {
     execution_id: String,
     status: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     result: Option<Value>,
 }
 
