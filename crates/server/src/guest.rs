@@ -17,12 +17,20 @@ pub struct Guest {
     /// Whose word it is when the person at the client answers a question.
     pub person: String,
     pub toolsets: BTreeSet<Toolset>,
+    /// Came over the socket: whoever started the program chose its toolsets, and could as well use the command line.
+    pub is_local: bool,
 }
 
 impl Guest {
     /// Whoever can open a socket only its owner may open.
     pub fn local(tenant: TenantId, person: &str, toolsets: BTreeSet<Toolset>) -> Guest {
-        Guest { tenant, name: "local".to_owned(), role: Role::Agent, person: person.to_owned(), toolsets }
+        let (name, person) = ("local".to_owned(), person.to_owned());
+        Guest { tenant, name, role: Role::Agent, person, toolsets, is_local: true }
+    }
+
+    /// May look after what is kept, if the toolset is chosen.
+    pub fn may_administer(&self) -> bool {
+        self.role == Role::Operator || self.is_local
     }
 
     /// The one who acts, by the name of the program that connected.

@@ -32,7 +32,7 @@ mod wait;
 
 use crate::desk::Desk;
 use crate::fault::Fault;
-use crate::guest::{Guest, Role, Toolset};
+use crate::guest::{Guest, Toolset};
 use crate::mcp::guard::{guarded, unpanicked};
 use connection::Connection;
 use rmcp::model::{
@@ -134,7 +134,7 @@ impl Surface {
     }
 
     fn offered(&self, guest: &Guest) -> impl Iterator<Item = &'static Tool> {
-        let (toolsets, may) = (guest.toolsets.clone(), guest.role == Role::Operator || guest.name == "local");
+        let (toolsets, may) = (guest.toolsets.clone(), guest.may_administer());
         self.tools.iter().filter(move |tool| {
             let is_admin = tool.toolsets.iter().all(|set| *set == Toolset::Admin);
             tool.toolsets.iter().any(|set| toolsets.contains(set)) && (!is_admin || may)

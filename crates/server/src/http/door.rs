@@ -114,6 +114,7 @@ impl Door {
             role: token.role,
             person: token.name.clone(),
             toolsets,
+            is_local: false,
         })
     }
 

@@ -13,8 +13,20 @@ use tokio::time::Instant;
 /// How often whoever waits hears something.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
+/// How long to wait, as asked for or by default.
+pub(crate) fn span(seconds: Option<u64>, default: Duration) -> Result<Duration, Fault> {
+    match seconds.map(Duration::from_secs) {
+        Some(span) if span > WAIT_MAX => {
+            let message =
+                format!("wait_seconds is at most {}, this is {}", WAIT_MAX.as_secs(), span.as_secs());
+            Err(Fault::new("server.arguments", message).hint("call `status` again to wait on"))
+        }
+        span => Ok(span.unwrap_or(default)),
+    }
+}
+
 pub(crate) async fn settled(visit: &Visit, identity: &Identity, span: Duration) -> Result<View, Fault> {
-    let deadline = Instant::now() + span.min(WAIT_MAX);
+    let deadline = Instant::now() + span;
     let engine = &visit.desk.engine;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());

@@ -93,3 +93,24 @@ async fn the_same_plan_saved_twice_is_one_plan_until_it_has_gone_on() {
     let reused = client.call("save_plan", json!({ "plan": note("two"), "request_id": "r-1" })).await;
     assert_eq!(reused["error"]["code"], "store.key_reused", "{reused}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_call_waits_forty_five_seconds_at_the_most_and_more_is_refused_before_anything_begins() {
+    let deck = Deck::new().await;
+    let mut client = deck.client(Era::Modern).await;
+    let wait = |seconds: u64| json!({ "plan": note("patience"), "wait_seconds": seconds });
+    let refused = client.call("execute_plan", wait(46)).await;
+    assert_eq!(refused["error"]["code"], "server.arguments", "{refused}");
+    assert_eq!(client.call("query_history", json!({})).await["total"], 0);
+    for seconds in [44, 45] {
+        let done = client.call("execute_plan", wait(seconds)).await;
+        assert_eq!(done["status"], "completed", "{done}");
+        let id = done["execution_id"].clone();
+        for tool in ["status", "control"] {
+            let asked = json!({ "execution_id": id, "action": "pause", "wait_seconds": 46 });
+            let asked =
+                if tool == "status" { json!({ "execution_id": id, "wait_seconds": 46 }) } else { asked };
+            assert_eq!(client.call(tool, asked).await["error"]["code"], "server.arguments");
+        }
+    }
+}

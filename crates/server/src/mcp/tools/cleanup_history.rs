@@ -83,7 +83,7 @@ struct Output {
 async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     let is_operator = visit.guest.role == Role::Operator;
     // Whoever opened the socket has these tools only if the operator chose them for it.
-    if !is_operator && visit.guest.name != "local" {
+    if !visit.guest.may_administer() {
         return Err(Fault::new("server.not_allowed", "only an operator may clean up")
             .hint("tell the user: `rutter` on the server, or a token with the role operator, can"));
     }

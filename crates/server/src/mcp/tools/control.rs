@@ -8,6 +8,7 @@ use crate::mcp::tools::execute_plan::follow;
 use crate::mcp::tools::execution::{ExecutionAnswer, looked};
 use crate::mcp::tools::terse::{object, text};
 use crate::mcp::visit::Visit;
+use crate::mcp::wait::span;
 use crate::words;
 use rutter_core::execution::view::{Ask, View};
 use rutter_core::execution::{Execution, Identity};
@@ -85,7 +86,7 @@ enum Action {
 
 async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     let identity = visit.identity(&input.execution_id);
-    let span = input.wait_seconds.map_or(WAIT_DEFAULT, Duration::from_secs);
+    let span = span(input.wait_seconds, WAIT_DEFAULT)?;
     let part = input.step_id.as_deref().map(part).transpose()?;
     if let Some(heard) = ask::hear(&visit).await? {
         // The action itself was carried out, or put to the person, when the call came for the first time.

@@ -10,7 +10,7 @@ use crate::mcp::tools::execution::ExecutionAnswer;
 use crate::mcp::tools::options::ExecutionOptions;
 use crate::mcp::tools::plan::{Drives, SamePlanInput, keep, no_plan};
 use crate::mcp::visit::Visit;
-use crate::mcp::wait::settled;
+use crate::mcp::wait::{settled, span};
 use rutter_core::execution::Identity;
 use rutter_core::id::PlanId;
 use rutter_core::port;
@@ -54,7 +54,7 @@ struct Input {
 }
 
 async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
-    let span = input.wait_seconds.map_or(WAIT_DEFAULT, Duration::from_secs);
+    let span = span(input.wait_seconds, WAIT_DEFAULT)?;
     if let Some(heard) = ask::hear(&visit).await? {
         return follow(&visit, &heard.identity, span, heard.declined).await;
     }

@@ -8,7 +8,7 @@ use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::execution::{ExecutionAnswer, no_execution};
 use crate::mcp::tools::terse::{bytes, fitting, shortened};
 use crate::mcp::visit::Visit;
-use crate::mcp::wait::settled;
+use crate::mcp::wait::{settled, span};
 use crate::words::cut;
 use rutter_core::execution::view::{StepView, View};
 use schemars::JsonSchema;
@@ -49,7 +49,7 @@ struct Input {
 
 async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     let identity = visit.identity(&input.execution_id);
-    let span = Duration::from_secs(input.wait_seconds);
+    let span = span(Some(input.wait_seconds), Duration::ZERO)?;
     if visit.desk.query.execution(&identity).await?.is_none() {
         return Err(no_execution(&identity));
     }
