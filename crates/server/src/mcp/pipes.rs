@@ -9,7 +9,6 @@ use rmcp::model::{
 };
 use rmcp::service::RoleServer;
 use rmcp::transport::Transport;
-use serde_json::Value;
 use std::io;
 use std::sync::Arc;
 use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt};
@@ -65,9 +64,9 @@ where
                     Ok(None) => continue,
                     Err(wrong) => wrong,
                 },
-                Ok(Line::TooLong) => {
+                Ok(Line::TooLong(id)) => {
                     let message = format!("a message may have {MESSAGE_BYTES_MAX} bytes, this one has more");
-                    Wrong::of(Value::Null, ErrorCode::INVALID_REQUEST, message)
+                    Wrong::of(id.unwrap_or_default(), ErrorCode::INVALID_REQUEST, message)
                 }
                 Ok(Line::End) | Err(_) => return None,
             };
