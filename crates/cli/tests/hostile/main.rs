@@ -17,6 +17,7 @@ use expected::{Due, due};
 use harbour::Harbour;
 use messages::Case;
 use serde_json::{Value, json};
+use std::thread;
 use std::time::{Duration, Instant};
 use tally::Tally;
 use wire::{Era, Line, PATIENCE, Pipes, Reply};
@@ -126,6 +127,11 @@ fn over_http(era: Era) {
     }
     println!("HTTP, {era:?}, {} messages\n{tally}", tally.total());
     assert_eq!(tally.total(), messages::COUNT);
+    // Two requests under one id at the same moment are two requests.
+    for _ in 0..20 {
+        let ask = || line.ask(era, json!("twice"), "tools/list", json!({}));
+        thread::scope(|scope| [scope.spawn(ask), scope.spawn(ask)].map(|asked| asked.join().unwrap()));
+    }
     let answer = line.ask(era, json!("still"), "tools/call", load("last"));
     assert_eq!(answer["result"]["structuredContent"]["status"], "completed", "{answer}");
     ends_well(harbour, &pid, 1);

@@ -3,7 +3,7 @@
 
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::lines::{Line, Lines};
-use crate::mcp::message::{Wrong, read};
+use crate::mcp::message::{REPEATED, Wrong, read};
 use futures::future::BoxFuture;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, GetMeta, ProtocolVersion, RequestId,
@@ -115,8 +115,7 @@ impl<R, W> Pipes<R, W> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         match message {
             ClientJsonRpcMessage::Request(request) if !open.insert(request.id.clone()) => {
-                let message = "another request with this id has no answer yet";
-                Some(Wrong::of(json!(request.id), ErrorCode::INVALID_REQUEST, message))
+                Some(Wrong::of(json!(request.id), ErrorCode::INVALID_REQUEST, REPEATED))
             }
             ClientJsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
