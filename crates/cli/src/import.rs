@@ -7,6 +7,7 @@ use rutter_tools::config::mcp::import::{Error, import};
 use rutter_tools::config::mcp::{Reach, Server};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
 
@@ -51,10 +52,15 @@ impl Imported {
     /// Adds what another list has; a server of the same name stays as it was.
     pub(crate) fn add(&mut self, other: Imported, from: &str) {
         for (name, table) in other.servers {
-            if self.servers.contains_key(&name) {
-                self.notes.push(format!("server `{name}` of {from} was left out: another one has its name"));
-            } else {
-                self.servers.insert(name, table);
+            match self.servers.entry(name) {
+                Entry::Occupied(taken) => {
+                    let name = taken.key();
+                    self.notes
+                        .push(format!("server `{name}` of {from} was left out: another one has its name"));
+                }
+                Entry::Vacant(free) => {
+                    free.insert(table);
+                }
             }
         }
         self.secrets.extend(other.secrets);

@@ -1,10 +1,10 @@
 //! What people and agents say to an execution in their own words: by step, without hashes or question names.
 //!
-//! [`Engine::control`] looks at what the execution asks and says the same to it exactly.
+//! It is posted as it was said. Whoever drives the execution looks at what it asks, and takes it exactly.
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::signal::Signal;
+use crate::signal::{Said, Signal};
 use rutter_core::actor::Actor;
 use rutter_core::execution::input::Refusal;
 use rutter_core::execution::view::Ask;
@@ -13,6 +13,7 @@ use rutter_core::hash::Hash;
 use rutter_core::id::{PartId, StepId, ToolName};
 use rutter_core::journal::event::{Answer, Question};
 use rutter_core::plan::Driver;
+use rutter_core::redact::Redactor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -74,13 +75,28 @@ impl Engine {
         reason: String,
         request: Option<String>,
     ) -> Result<(), Error> {
-        let signal = self.look(identity, move |execution| control.signal(execution, reason)).await??;
-        self.signal(identity, actor, signal, request).await
+        let redactor = self.shared.tools.redactor();
+        let reason = redactor.text(&reason).into_owned();
+        let said = Said::Control { control: control.redacted(&redactor), reason };
+        self.say(identity, actor, said, request).await
     }
 }
 
 impl Control {
-    fn signal(self, execution: &Execution, reason: String) -> Result<Signal, Refusal> {
+    /// Takes secrets out of everything somebody wrote.
+    fn redacted(self, redactor: &Redactor) -> Control {
+        let value = |value: Option<Arc<Value>>| value.map(|value| redactor.value(&value));
+        match self {
+            Control::Resolve { part, happened, result, evidence } => {
+                Control::Resolve { part, happened, result: value(result), evidence: value(evidence) }
+            }
+            Control::Reply { part, answer } => Control::Reply { part, answer: value(answer) },
+            control => control,
+        }
+    }
+
+    /// The same said exactly, as things stand.
+    pub(crate) fn signal(self, execution: &Execution, reason: String) -> Result<Signal, Refusal> {
         let questions = execution.questions();
         Ok(match self {
             Control::Pause => Signal::Pause { reason },

@@ -45,6 +45,8 @@ pub(crate) struct Pending {
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) granted: Vec<(ToolName, Berth)>,
     consumed: Vec<u64>,
+    /// Keys of letters that were refused.
+    forgotten: Vec<String>,
     replies: Vec<(u64, Decided)>,
     /// Whoever waits until a ticket is on record.
     recorded: Vec<oneshot::Sender<()>>,
@@ -291,10 +293,10 @@ impl Drive {
     }
 
     async fn record(&mut self, pending: Pending) -> Result<(), Stop> {
-        let Pending { records, consumed, replies, recorded, answered, .. } = pending;
+        let Pending { records, consumed, forgotten, replies, recorded, answered, .. } = pending;
         self.active_at = self.decided_at;
         let row = self.execution.row();
-        let head = self.logbook.append(&records, row, consumed, &self.shared.stopped).await?;
+        let head = self.logbook.append(&records, row, (consumed, forgotten), &self.shared.stopped).await?;
         for (letter, decided) in replies {
             self.shared.answers.give(letter, decided);
         }

@@ -11,7 +11,7 @@ use crate::fleet::{Fleet, Mail};
 use crate::logbook::{self, Logbook};
 use crate::name;
 use crate::options::{DECISION_MAX, HAPPENINGS_MAX, Options, RETRY_AFTER};
-use crate::signal::Signal;
+use crate::signal::{Said, Sheet, Signal};
 use crate::worker;
 use rutter_core::actor::Actor;
 use rutter_core::execution::admit::opening;
@@ -239,12 +239,25 @@ impl Engine {
         signal: Signal,
         request: Option<String>,
     ) -> Result<(), Error> {
+        let said = Said::Signal(signal.redacted(&self.shared.tools.redactor()));
+        self.say(identity, actor, said, request).await
+    }
+
+    /// Puts what somebody says on record, and waits until it is decided.
+    pub(crate) async fn say(
+        &self,
+        identity: &Identity,
+        actor: Actor,
+        said: Said,
+        request: Option<String>,
+    ) -> Result<(), Error> {
         let shared = &self.shared;
-        let signal = signal.redacted(&shared.tools.redactor());
-        let bytes = serde_json::to_vec(&signal).map_err(|error| port::Error::Invalid(error.to_string()))?;
+        let invalid = |error: serde_json::Error| port::Error::Invalid(error.to_string());
+        let words = serde_json::to_vec(&said).map_err(invalid)?;
+        let bytes = serde_json::to_vec(&Sheet { key: request.clone(), said }).map_err(invalid)?;
         let request = request.map(|key| {
             let execution = identity.execution.as_str().as_bytes();
-            Request { key, digest: Hash::of_fields("rutter/signal/v1", &[execution, &bytes]) }
+            Request { key, digest: Hash::of_fields("rutter/signal/v1", &[execution, &words]) }
         });
         let at = shared.clock.now();
         let new = NewLetter { identity: identity.clone(), request, actor, at, bytes };

@@ -25,12 +25,12 @@ impl Logbook {
         &mut self,
         records: &[Record],
         row: Row,
-        consumed: Vec<u64>,
+        (consumed, forgotten): (Vec<u64>, Vec<String>),
         give_up: &CancellationToken,
     ) -> Result<u64, port::Error> {
         let expected = self.chain.head();
         let entries = seal(&mut self.chain, records)?;
-        let append = Append { lease: self.lease.clone(), expected, entries, row, consumed };
+        let append = Append { lease: self.lease.clone(), expected, entries, row, consumed, forgotten };
         let mut unknown = 0;
         loop {
             let error = match self.journal.append(append.clone()).await {

@@ -1,5 +1,6 @@
 //! What can be asked of an execution from outside, as it travels in a letter.
 
+use crate::control::Control;
 use rutter_core::execution::input::Input;
 use rutter_core::hash::Hash;
 use rutter_core::id::{PartId, PlanId, StepId, ToolName};
@@ -10,6 +11,23 @@ use rutter_core::tool::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+
+/// What a letter is written on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sheet {
+    /// Of the request, to be forgotten if it is refused.
+    pub(crate) key: Option<String>,
+    pub(crate) said: Said,
+}
+
+/// What a letter says: something exact, or a person's words, which are understood when they are decided. Until then
+/// what is asked may change, and whoever says the same twice with one key is heard once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Said {
+    Signal(Signal),
+    Control { control: Control, reason: String },
+}
 
 /// The inputs of the core that people and agents may give. What tools and time say is not among them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -284,7 +284,14 @@ impl<'a> Workload<'a> {
             let entries = self.seal(&mut voyage.chain, &records);
             let what = asked(&identity.execution, &entries, &voyage.letters);
             let consumed = voyage.letters.iter().map(|letter| letter.number).collect();
-            let append = Append { lease, expected, entries, row: voyage.execution.row(), consumed };
+            let append = Append {
+                lease,
+                expected,
+                entries,
+                row: voyage.execution.row(),
+                consumed,
+                forgotten: Vec::new(),
+            };
             match self.ask(what, |store| store.append(append)) {
                 Ok(_) => {
                     voyage.letters.clear();

@@ -109,7 +109,7 @@ impl Surface {
                 format!("there is no tool {:?} here; tools/list says which there are", request.name);
             return Err(ErrorData::invalid_params(message, None));
         };
-        let wants_lines = context.meta.log_level().is_some_and(|level| is_told_info(level));
+        let wants_lines = context.meta.log_level().is_some_and(is_told_info);
         let peer = context.peer.clone();
         let visit = Visit::new(Arc::clone(&self.desk), guest, tool.name, &request, context);
         let arguments = Value::Object(request.arguments.unwrap_or_default());

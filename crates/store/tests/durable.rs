@@ -94,8 +94,14 @@ fn an_execution_is_read_back_after_a_restart() {
         let decision =
             execution.decide(&Actor::rutter(), input, Moment { now: Timestamp(now), room: 1 }).unwrap();
         let entries = seal(chain, &decision.records);
-        let append =
-            Append { lease: lease.clone(), expected: head, entries, row: execution.row(), consumed: vec![] };
+        let append = Append {
+            lease: lease.clone(),
+            expected: head,
+            entries,
+            row: execution.row(),
+            consumed: vec![],
+            forgotten: vec![],
+        };
         assert_eq!(wait(store.append(append.clone())), Ok(Appended::New));
         assert_eq!(wait(store.append(append)), Ok(Appended::Already));
         decision.calls
@@ -133,6 +139,7 @@ fn an_execution_is_read_back_after_a_restart() {
         entries: vec![],
         row: execution.row(),
         consumed: vec![],
+        forgotten: vec![],
     };
     let fenced = Error::Fenced { execution: identity.execution.clone(), epoch: 2 };
     assert_eq!(wait(store.append(stale)), Err(fenced));

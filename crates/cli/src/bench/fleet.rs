@@ -151,8 +151,14 @@ impl Ship {
         }
         let entries = records.iter().map(|record| seal(&mut self.chain, record, &mut self.salt)).collect();
         self.row.last_at = Timestamp(self.now);
-        let append =
-            Append { lease: self.lease.clone(), expected, entries, row: self.row, consumed: Vec::new() };
+        let append = Append {
+            lease: self.lease.clone(),
+            expected,
+            entries,
+            row: self.row,
+            consumed: Vec::new(),
+            forgotten: Vec::new(),
+        };
         store.append(append).await?;
         Ok(())
     }

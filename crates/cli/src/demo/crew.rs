@@ -24,9 +24,9 @@ impl Crew {
         let mut all = self.all();
         let Some(at) = all.iter().position(|child| child.id() == pid) else { return Ok(()) };
         let mut child = all.remove(at);
-        child.kill()?;
+        let killed = child.kill();
         child.wait()?;
-        Ok(())
+        killed
     }
 
     /// How it ended; nothing when it goes on for longer than one has patience for.
@@ -36,7 +36,8 @@ impl Crew {
             let mut all = self.all();
             let Some(at) = all.iter().position(|child| child.id() == pid) else { return Ok(None) };
             if let Some(status) = all[at].try_wait()? {
-                all.remove(at);
+                // It has been waited for already.
+                let _ = all.remove(at).wait();
                 return Ok(Some(status));
             }
             drop(all);

@@ -30,11 +30,11 @@ impl<'a> Watch<'a> {
     }
 
     /// Until it has ended or needs somebody.
-    pub(crate) fn to_its_rest(&mut self) -> anyhow::Result<Execution> {
+    pub(crate) fn until_rest(&mut self) -> anyhow::Result<Execution> {
         self.until(|execution| execution.status().has_ended() || execution.status() == Status::Waiting)
     }
 
-    pub(crate) fn to_its_end(&mut self) -> anyhow::Result<Execution> {
+    pub(crate) fn until_end(&mut self) -> anyhow::Result<Execution> {
         self.until(|execution| execution.status().has_ended())
     }
 

@@ -257,7 +257,7 @@ impl Maker {
             ("2.0", b"2.0\0"),
         ] {
             let at = whole.find(from).unwrap();
-            raw([whole[..at].as_bytes(), to, whole[at + from.len()..].as_bytes()].concat());
+            raw([&whole.as_bytes()[..at], to, &whole.as_bytes()[at + from.len()..]].concat());
         }
         for escaped in ["\\ud800", "\\udc00\\ud800", "\\u0000", "\\q", "\\uZZZZ"] {
             raw(unknown().replacen("no/such", escaped, 1).into_bytes());

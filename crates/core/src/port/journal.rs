@@ -163,6 +163,9 @@ pub struct Append {
     pub row: Row,
     /// Letters that these entries answer; a number that is no letter of this execution is left alone.
     pub consumed: Vec<u64>,
+    /// Keys of letters that were refused: nothing came of them, so the same may be asked again. Those of
+    /// other executions are left alone.
+    pub forgotten: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

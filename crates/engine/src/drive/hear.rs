@@ -3,7 +3,7 @@
 use super::{Drive, Stop};
 use crate::fleet::{Report, Said};
 use crate::flight::Landed;
-use crate::signal::Signal;
+use crate::signal::{self as letter, Sheet, Signal};
 use rutter_core::actor::Actor;
 use rutter_core::execution::input::{Input, Refusal};
 use rutter_core::id::PartId;
@@ -85,7 +85,13 @@ impl Drive {
         if !self.seen.insert(letter.number) {
             return Ok(());
         }
-        let decided = match self.input_of(&letter.bytes).await {
+        let sheet: Result<Sheet, Refusal> = serde_json::from_slice(&letter.bytes)
+            .map_err(|error| Refusal::new("engine.unreadable", error.to_string()));
+        let (key, input) = match sheet {
+            Ok(Sheet { key, said }) => (key, self.input_of(said).await),
+            Err(refusal) => (None, Err(refusal)),
+        };
+        let decided = match input {
             Ok(input) => {
                 let answered = match &input {
                     Input::AnswerTool { part, attempt, answer, .. } => {
@@ -100,13 +106,17 @@ impl Drive {
             Err(refusal) => Err(refusal),
         };
         self.pending.consumed.push(letter.number);
+        self.pending.forgotten.extend(key.filter(|_| decided.is_err()));
         self.pending.replies.push((letter.number, decided));
         Ok(())
     }
 
-    async fn input_of(&self, bytes: &[u8]) -> Result<Input, Refusal> {
+    async fn input_of(&self, said: letter::Said) -> Result<Input, Refusal> {
         let unreadable = |why: String| Refusal::new("engine.unreadable", why);
-        let signal: Signal = serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
+        let signal = match said {
+            letter::Said::Signal(signal) => signal,
+            letter::Said::Control { control, reason } => control.signal(&self.execution, reason)?,
+        };
         let plan = match &signal {
             Signal::Replan { plan, revision, .. } => {
                 let tenant = &self.execution.identity().tenant;

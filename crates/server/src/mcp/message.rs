@@ -67,8 +67,16 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Wrong> 
         return Err(wrong(ErrorCode::INVALID_PARAMS, "params must be an object"));
     }
     let is_request = id.is_some() && fields.contains_key("method");
+    // The library drops what it cannot read of parameters that may be left out.
+    let listed = fields.get("method").and_then(Value::as_str).filter(|method| LISTS.contains(method));
+    if let (Some(method), Some(params @ Value::Object(_))) = (listed, fields.get("params"))
+        && let Some(why) = why::<PaginatedRequestParams>(params)
+    {
+        return Err(wrong(ErrorCode::INVALID_PARAMS, &format!("the params of {method} are wrong: {why}")));
+    }
+    let is_modern = value.pointer("/params/_meta/io.modelcontextprotocol~1protocolVersion").is_some();
     match serde_json::from_value(value) {
-        Ok(message) => match mistaken(&message) {
+        Ok(message) => match mistaken(&message, is_modern) {
             Some(why) => Err(wrong(ErrorCode::INVALID_PARAMS, &why)),
             None => Ok(Some(message)),
         },
@@ -81,11 +89,20 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Wrong> 
     }
 }
 
+const LISTS: &[&str] = &["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
+
+/// What the protocol had before requests said which version they follow. To those that do, there is no such method.
+const LEFT_BEHIND: &[&str] =
+    &["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+
 /// What is wrong with the parameters of a method that the protocol has. The library takes such a request for one of
 /// somebody's own, and would answer that there is no such method.
-fn mistaken(message: &ClientJsonRpcMessage) -> Option<String> {
+fn mistaken(message: &ClientJsonRpcMessage, is_modern: bool) -> Option<String> {
     let ClientJsonRpcMessage::Request(request) = message else { return None };
     let ClientRequest::CustomRequest(custom) = &request.request else { return None };
+    if is_modern && LEFT_BEHIND.contains(&custom.method.as_str()) {
+        return None;
+    }
     let params = custom.params.as_ref().unwrap_or(&Value::Null);
     let why = match custom.method.as_str() {
         "initialize" => why::<InitializeRequestParams>(params),
@@ -98,9 +115,6 @@ fn mistaken(message: &ClientJsonRpcMessage) -> Option<String> {
         "completion/complete" => why::<CompleteRequestParams>(params),
         "tasks/get" | "tasks/cancel" => why::<GetTaskParams>(params),
         "tasks/update" => why::<UpdateTaskParams>(params),
-        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
-            why::<PaginatedRequestParams>(params)
-        }
         "ping" | "server/discover" | "logging/setLevel" => None,
         _ => return None,
     };
@@ -115,6 +129,19 @@ fn why<P: DeserializeOwned>(params: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_modern_era_left_behind_is_no_method_there_rather_than_a_wrong_one() {
+        let version = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28" });
+        for method in LEFT_BEHIND {
+            let message =
+                json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "_meta": version } });
+            assert!(read(message.to_string().as_bytes()).unwrap().is_some(), "{method}");
+        }
+        let call =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "_meta": version } });
+        assert_eq!(read(call.to_string().as_bytes()).unwrap_err().code, ErrorCode::INVALID_PARAMS);
+    }
 
     #[test]
     fn what_is_no_message_is_answered_with_the_id_it_has() {

@@ -121,7 +121,7 @@ impl Arguments {
                 let message = format!("{prompt} has no argument {name:?}; it has {}", known.join(", "));
                 return Err(ErrorData::invalid_params(message, None));
             }
-            if !value.as_str().is_some_and(|text| text.len() <= ARGUMENT_BYTES_MAX) {
+            if value.as_str().is_none_or(|text| text.len() > ARGUMENT_BYTES_MAX) {
                 return Err(arguments.wrong(name, &format!("text of at most {ARGUMENT_BYTES_MAX} bytes")));
             }
         }

@@ -75,3 +75,21 @@ async fn mistakes_in_a_plan_come_all_at_once_and_change_nothing() {
     assert_eq!(refused["error"]["code"], "engine.plan");
     assert!(refused["error"]["details"]["diagnostics"].as_array().unwrap().len() >= 2, "{refused}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_plan_saved_twice_is_one_plan_until_it_has_gone_on() {
+    let deck = Deck::new().await;
+    let mut client = deck.client(Era::Modern).await;
+    let first = client.call("save_plan", json!({ "plan": note("one") })).await;
+    let again = client.call("save_plan", json!({ "plan": note("one") })).await;
+    assert_eq!((&again["plan_id"], &again["revision"]), (&first["plan_id"], &json!(1)), "{again}");
+    let changed = json!({ "plan": note("two"), "plan_id": first["plan_id"] });
+    assert_eq!(client.call("save_plan", changed).await["revision"], 2);
+    let other = client.call("save_plan", json!({ "plan": note("one") })).await;
+    assert_ne!(other["plan_id"], first["plan_id"], "the old text does not become the newest revision");
+    let asked = json!({ "plan": note("one"), "request_id": "r-1" });
+    let kept = client.call("save_plan", asked.clone()).await;
+    assert_eq!(client.call("save_plan", asked).await["plan_id"], kept["plan_id"]);
+    let reused = client.call("save_plan", json!({ "plan": note("two"), "request_id": "r-1" })).await;
+    assert_eq!(reused["error"]["code"], "store.key_reused", "{reused}");
+}

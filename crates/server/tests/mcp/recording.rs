@@ -347,15 +347,15 @@ async fn what_these_tools_say_of_themselves_costs_little() {
     assert_eq!(
         names,
         [
+            "record_plan",
+            "record_execution_start",
             "record_step",
             "record_decision",
             "record_action",
             "record_compensation",
             "query_ledger",
             "query_history",
-            "record_plan",
-            "record_execution_start",
-            "cleanup_history"
+            "cleanup_history",
         ]
     );
     for tool in tools {

@@ -87,11 +87,25 @@ async fn retry_makes_only_the_failed_call_again() {
     let shop = Shop::with(json!({ "shop.charge": ["fail", null] })).await;
     let mut client = shop.deck.client(Era::Modern).await;
     let waiting = execute(&mut client, &order("shop.charge")).await;
-    let wrong = json!({ "execution_id": waiting["execution_id"], "action": "retry", "step_id": "reserve" });
-    let refused = client.call("control", wrong).await;
-    assert_eq!(refused["error"]["code"], "execution.no_question", "{refused}");
-    let done = steer(&mut client, &waiting, json!({ "action": "retry", "step_id": "charge" })).await;
+    let wrong = json!({ "execution_id": waiting["execution_id"], "action": "retry", "step_id": "reserve",
+        "request_id": "wrong-1" });
+    for _ in 0..2 {
+        let refused = client.call("control", wrong.clone()).await;
+        assert_eq!(
+            refused["error"]["code"], "execution.no_question",
+            "refused again, not taken for done: {refused}"
+        );
+    }
+    let retry = json!({ "action": "retry", "step_id": "charge", "request_id": "again-1" });
+    let done = steer(&mut client, &waiting, retry.clone()).await;
     assert_eq!(done["status"], "completed", "{done}");
+    let again = steer(&mut client, &waiting, retry).await;
+    assert_eq!(again["status"], "completed", "the same request is answered, not refused: {again}");
+    let other = json!({ "action": "skip", "step_id": "charge", "reason": "no", "request_id": "again-1" });
+    let mut asked = json!({ "execution_id": waiting["execution_id"] });
+    asked.as_object_mut().unwrap().extend(other.as_object().unwrap().clone());
+    let reused = client.call("control", asked).await;
+    assert_eq!(reused["error"]["code"], "store.key_reused", "{reused}");
     assert_eq!(shop.history(), ["reserve", "charge", "mail"]);
 }
 

@@ -227,6 +227,7 @@ fn hold(store: &Store, identity: &Identity, actor: &Actor, reason: &str, clock: 
         entries,
         row: execution.row(),
         consumed: vec![],
+        forgotten: vec![],
     };
     wait(store.append(append))?;
     wait(store.release(lease))

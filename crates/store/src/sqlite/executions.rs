@@ -190,13 +190,14 @@ pub(super) struct More {
     entries: Vec<Packed>,
     row: Row,
     consumed: Vec<u64>,
+    forgotten: Vec<String>,
 }
 
 impl More {
     pub fn prepare(append: Append) -> Result<More, Error> {
-        let Append { lease, expected, entries, row, consumed } = append;
+        let Append { lease, expected, entries, row, consumed, forgotten } = append;
         let entries = entries::pack(expected, entries)?;
-        Ok(More { lease, expected, entries, row, consumed })
+        Ok(More { lease, expected, entries, row, consumed, forgotten })
     }
 }
 
@@ -217,7 +218,7 @@ const RECOUNT: &str = "
     where number = ?1";
 
 pub(super) fn append(session: &mut Session, more: &More) -> Result<Appended, Error> {
-    let More { lease, expected, entries, row, consumed } = more;
+    let More { lease, expected, entries, row, consumed, forgotten } = more;
     let found = find(session, &lease.identity)?;
     check_lease(session, &found, lease)?;
     if found.head != *expected {
@@ -240,6 +241,9 @@ pub(super) fn append(session: &mut Session, more: &More) -> Result<Appended, Err
     // A number that was never given is no letter's.
     for letter in consumed.iter().filter_map(|number| i64::try_from(*number).ok()) {
         session.execute(CONSUME, params![letter, found.number])?;
+    }
+    for key in forgotten {
+        request::forget(session, found.tenant, key, &lease.identity.execution)?;
     }
     if found.letters > 0 {
         session.execute(RECOUNT, params![found.number, row.due_at.map(|at| at.0)])?;

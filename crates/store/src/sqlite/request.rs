@@ -12,6 +12,8 @@ use rutter_core::time::Timestamp;
 const FIND: &str = "select digest, execution from request where tenant = ?1 and key = ?2";
 const KEEP: &str = "insert into request (tenant, key, digest, execution, at) values (?1, ?2, ?3, ?4, ?5)";
 
+const FORGET: &str = "delete from request where tenant = ?1 and key = ?2 and execution = ?3";
+
 pub(super) fn check(request: &Request) -> Result<(), Error> {
     let visible = request.key.bytes().all(|byte| byte.is_ascii_graphic());
     match request.key.len() {
@@ -47,5 +49,15 @@ pub(super) fn keep(
     at: Timestamp,
 ) -> Result<(), Error> {
     session.execute(KEEP, params![tenant, request.key, request.digest.0, execution.as_str(), at.0])?;
+    Ok(())
+}
+
+pub(super) fn forget(
+    session: &Session,
+    tenant: i64,
+    key: &str,
+    execution: &ExecutionId,
+) -> Result<(), Error> {
+    session.execute(FORGET, params![tenant, key, execution.as_str()])?;
     Ok(())
 }

@@ -112,7 +112,14 @@ fn step(
     let moment = Moment { now: Timestamp(10 + expected.seq as i64), room: 1 };
     let decision = execution.decide(&Actor::rutter(), input, moment).unwrap();
     let entries = seal(chain, &decision.records, salt);
-    let append = Append { lease: lease.clone(), expected, entries, row: execution.row(), consumed: vec![] };
+    let append = Append {
+        lease: lease.clone(),
+        expected,
+        entries,
+        row: execution.row(),
+        consumed: vec![],
+        forgotten: vec![],
+    };
     wait(store.append(append)).unwrap();
     decision.calls
 }

@@ -154,8 +154,14 @@ impl Pen<'_> {
         let expected = self.chain.head();
         self.row.last_at = Timestamp(self.at);
         let entries = vec![self.seal(Record { at: Timestamp(self.at), actor, event })];
-        let append =
-            Append { lease: self.lease.clone(), expected, entries, row: self.row, consumed: Vec::new() };
+        let append = Append {
+            lease: self.lease.clone(),
+            expected,
+            entries,
+            row: self.row,
+            consumed: Vec::new(),
+            forgotten: Vec::new(),
+        };
         assert_eq!(wait(self.store.append(append)), Ok(Appended::New));
     }
 

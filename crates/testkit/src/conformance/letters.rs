@@ -1,6 +1,6 @@
 //! The inbox: what is asked of an execution waits until its worker has answered it.
 
-use super::stage::{Stage, WORKER, done, refused, request};
+use super::stage::{Pen, Stage, WORKER, done, refused, request};
 use super::{Case, Store, cases};
 use rutter_core::actor::Actor;
 use rutter_core::execution::view::Status;
@@ -20,6 +20,7 @@ pub(super) const CASES: &[(&str, Case)] = cases![
     a_letter_to_an_ended_execution_is_accepted,
     the_same_letter_twice_is_one_letter,
     a_letter_is_known_after_it_was_answered,
+    a_letter_that_was_refused_may_come_again,
     another_letter_under_a_used_key_is_refused,
     a_letter_without_a_key_is_always_new,
     a_letter_does_not_take_the_lease_away,
@@ -151,6 +152,21 @@ fn a_letter_is_known_after_it_was_answered(store: &dyn Store) {
     assert_eq!(done(store.post(letter())), Posted::Already);
     assert!(done(store.load(&pen.identity)).letters.is_empty());
     assert_eq!(due_at(store, &stage), None, "what is known makes nothing due");
+}
+
+fn a_letter_that_was_refused_may_come_again(store: &dyn Store) {
+    let stage = Stage::new(store);
+    let (pen, other) = (stage.driven("exec_1"), stage.driven("exec_2"));
+    let letter = || NewLetter { request: request("key", "a"), ..stage.letter("exec_1", 5) };
+    let Posted::New { letter: number } = done(store.post(letter())) else { panic!("it is new") };
+    let forget = |pen: &Pen, consumed: Vec<u64>| {
+        let forgotten = vec!["key".to_owned(), "unknown".to_owned()];
+        done(store.append(Append { consumed, forgotten, ..pen.append(pen.head(), Vec::new()) }))
+    };
+    forget(&other, Vec::new());
+    assert_eq!(done(store.post(letter())), Posted::Already, "another execution has no say in it");
+    forget(&pen, vec![number]);
+    assert!(matches!(done(store.post(letter())), Posted::New { .. }));
 }
 
 fn another_letter_under_a_used_key_is_refused(store: &dyn Store) {

@@ -198,7 +198,14 @@ impl Pen {
     }
 
     pub fn append(&self, expected: Head, entries: Vec<Sealed>) -> Append {
-        Append { lease: self.lease.clone(), expected, entries, row: self.row, consumed: Vec::new() }
+        Append {
+            lease: self.lease.clone(),
+            expected,
+            entries,
+            row: self.row,
+            consumed: Vec::new(),
+            forgotten: Vec::new(),
+        }
     }
 
     /// Seals a decision with these words and a payload.

@@ -85,7 +85,7 @@ impl State {
     }
 
     pub fn append(&mut self, append: Append) -> Outcome<Appended> {
-        let Append { lease, expected, entries, row, consumed } = append;
+        let Append { lease, expected, entries, row, consumed, forgotten } = append;
         let identity = &lease.identity;
         check_entries(expected, &entries)?;
         let kept = self.kept(identity)?;
@@ -102,6 +102,9 @@ impl State {
         let ledger = self.ledger_mut(&identity.tenant);
         ledger.revision(&plan, row.plan)?;
         let lines = ledger.place(entries);
+        let is_forgotten =
+            |key: &String, asked: &Asked| forgotten.contains(key) && asked.execution == identity.execution;
+        ledger.requests.retain(|key, asked| !is_forgotten(key, asked));
         let kept = self.kept_mut(identity)?;
         kept.lines.extend(lines);
         kept.row = row;

@@ -143,7 +143,8 @@ fn append(
 ) -> Result<(), Error> {
     let expected = hand.chain.head();
     let entries = seal(&mut hand.chain, records, chance);
-    let append = Append { lease: hand.lease.clone(), expected, entries, row, consumed };
+    let append =
+        Append { lease: hand.lease.clone(), expected, entries, row, consumed, forgotten: Vec::new() };
     match wait(journal.append(append))? {
         Appended::New => Ok(()),
         Appended::Already => Err(Error::Corrupt("entries that are new were there already".into())),

@@ -21,7 +21,7 @@ pub(super) fn play(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     let probe = "    probe: { tool: payments.find";
     let plan = ORDER.replace(probe, &format!("    approval: {{ required: true, expires: 4h }}\n{probe}"));
     let mut watch = theatre.watch(place.carry_out(&plan, order("4713", 1290))?);
-    let execution = watch.to_its_rest()?;
+    let execution = watch.until_rest()?;
     let (part, call) = asked(&execution).context("no call waits for approval")?;
 
     let mut ending = Ending::new("two wrong approvals refused, the right one used once; completed");
@@ -52,7 +52,7 @@ pub(super) fn play(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     theatre.teller.text(&format!("        --call {}...\n\n", call.short()))?;
     let (code, _) = approve(&call)?;
     ending.check("the right one is taken", code == Some(0));
-    let execution = watch.to_its_end()?;
+    let execution = watch.until_end()?;
     ending.check("it completed", execution.status() == Status::Completed);
     let lines = place.book()?.since(before);
     ending.check("one charge", lines.effects_of(CHARGE) == 1);

@@ -35,7 +35,7 @@ pub(super) fn play(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     let entries = watch.told;
     teller
         .note("", format!("a new server (process {server}) has only the journal, with {entries} entries"))?;
-    let execution = watch.to_its_rest()?;
+    let execution = watch.until_rest()?;
 
     let mut ending = Ending::new("charges made: 1. The probe found it, and the order went on");
     ending.check("it completed", execution.status() == Status::Completed);

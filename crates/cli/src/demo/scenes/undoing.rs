@@ -11,7 +11,7 @@ pub(super) fn play(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     let before = place.book()?.len();
     place.set_fault("carrier.ship", Some(Fault::Refuses("no pick-up at this address")))?;
     let execution = place.carry_out(ORDER, order("4711", 129))?;
-    let execution = theatre.watch(execution).to_its_end()?;
+    let execution = theatre.watch(execution).until_end()?;
     place.set_fault("carrier.ship", None)?;
 
     let mut ending = Ending::new("the execution ended compensated: money back, then the lamp; no mail");

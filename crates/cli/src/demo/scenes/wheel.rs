@@ -49,7 +49,7 @@ pub(super) fn play(theatre: &Theatre<'_>) -> anyhow::Result<Ending> {
     teller.text("\n")?;
     let hand_back = json!({ "execution_id": id, "action": "hand_back", "reason": "the agent is gone" });
     said(other.call("control", &hand_back)?)?;
-    let execution = watch.to_its_rest()?;
+    let execution = watch.until_rest()?;
     other.die()?;
 
     let mut ending = Ending::new("the execution ended completed: 2 steps by the agent, 2 by Rutter");

@@ -6,6 +6,7 @@ use crate::mcp::ask::{self, Settled, settle};
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::execute_plan::follow;
 use crate::mcp::tools::execution::{ExecutionAnswer, looked};
+use crate::mcp::tools::terse::{object, text};
 use crate::mcp::visit::Visit;
 use crate::words;
 use rutter_core::execution::view::{Ask, View};
@@ -50,8 +51,12 @@ struct Input {
     /// cancel: default as the plan says.
     undo: Option<bool>,
     /// resolve: how you know.
+    #[serde(default)]
+    #[schemars(schema_with = "text")]
     evidence: Option<Value>,
     /// resolve: what later steps read.
+    #[serde(default)]
+    #[schemars(schema_with = "object")]
     result: Option<Value>,
     happened: Option<bool>,
     /// Makes asking twice safe.

@@ -79,7 +79,8 @@ impl JsonSchema for PlanInput {
     }
 }
 
-/// Keeps a plan. With a request id the plan's id follows from it, so that asking twice keeps one plan.
+/// Keeps a plan. The id of a new one follows from the request's id, or else from its text, so that asking twice keeps
+/// one plan.
 pub(crate) async fn keep(
     visit: &Visit,
     text: PlanText,
@@ -88,24 +89,34 @@ pub(crate) async fn keep(
     request: Option<&str>,
 ) -> Result<Submitted, Fault> {
     let engine = &visit.desk.engine;
-    let Some(key) = request.filter(|_| plan.is_none()) else {
+    if plan.is_some() {
         return Ok(engine.submit(text, plan, expected, visit.agent()).await?);
-    };
+    }
     // A key that starts nothing must not keep a plan either.
-    if key.is_empty() || key.len() > REQUEST_KEY_BYTES_MAX || !key.bytes().all(|byte| byte.is_ascii_graphic())
-    {
+    let is_key = |key: &str| {
+        (1..=REQUEST_KEY_BYTES_MAX).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    if request.is_some_and(|key| !is_key(key)) {
         let message =
             format!("a request_id has 1 to {REQUEST_KEY_BYTES_MAX} visible ASCII characters, without spaces");
         return Err(Fault::new("server.arguments", message));
     }
-    let hash = Hash::of_fields("rutter/plan-of-request/v1", &[key.as_bytes()]).to_string();
-    let plan = PlanId::new(&format!("plan_{}", &hash[..26]));
-    let kept = engine.submit(text, Some(plan), Some(0), visit.agent()).await;
-    kept.map_err(|error| match error {
+    let hash = match request {
+        Some(key) => Hash::of_fields("rutter/plan-of-request/v1", &[key.as_bytes()]),
+        None => Hash::of_fields("rutter/plan-of-text/v1", &[&text.source]),
+    };
+    let id = PlanId::new(&format!("plan_{}", &hash.to_string()[..26]));
+    match (engine.submit(text.clone(), Some(id), Some(0), visit.agent()).await, request) {
         // The request was made before, with another plan.
-        Error::Store(port::Error::Conflict { .. }) => port::Error::KeyReused { key: key.to_owned() }.into(),
-        error => error.into(),
-    })
+        (Err(Error::Store(port::Error::Conflict { .. })), Some(key)) => {
+            Err(port::Error::KeyReused { key: key.to_owned() }.into())
+        }
+        // The plan of this text has gone on since, or its tools are others now.
+        (Err(Error::Store(port::Error::Conflict { .. })), None) => {
+            Ok(engine.submit(text, None, None, visit.agent()).await?)
+        }
+        (kept, _) => Ok(kept?),
+    }
 }
 
 /// The same where the schema was given before; all of it twice would cost every prompt.

@@ -75,6 +75,7 @@ struct Output {
     rollback: Value,
     // From the journal: an object, or a text that there is none.
     #[serde(skip_serializing_if = "Value::is_null")]
+    #[schemars(skip)]
     forecast: Value,
 }
 

@@ -4,6 +4,7 @@ use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::recording::{Recorded, full_name, part_of, say};
+use crate::mcp::tools::terse::object;
 use crate::mcp::visit::Visit;
 use rutter_core::execution::Execution;
 use rutter_core::execution::part::PartState;
@@ -37,7 +38,9 @@ struct Input {
     execution_id: String,
     step_id: String,
     status: StepStatus,
-    /// What came back.
+    // Any value is taken; a schema without a type is one that some clients cannot read.
+    #[serde(default)]
+    #[schemars(schema_with = "object")]
     result: Option<Value>,
     error: Option<Trouble>,
     /// If not the plan's.
@@ -105,7 +108,7 @@ impl JsonSchema for Trouble {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> Schema {
         let categories: Vec<&str> = Category::ALL.into_iter().map(Category::as_str).collect();
         let what = format!("Text, or {{category, message}}; categories: {}", categories.join(" "));
-        json_schema!({ "description": what })
+        json_schema!({ "type": "string", "description": what })
     }
 }
 

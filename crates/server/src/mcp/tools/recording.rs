@@ -165,6 +165,6 @@ impl JsonSchema for Details {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> Schema {
-        json_schema!({ "description": "Object or text" })
+        json_schema!({ "type": "object", "description": "Or text" })
     }
 }

@@ -7,6 +7,7 @@ use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::execution::looked;
 use crate::mcp::tools::plan::SamePlanInput;
+use crate::mcp::tools::terse::text;
 use crate::mcp::visit::Visit;
 use crate::words::{self, cut};
 use rutter_core::execution::view::View;
@@ -56,6 +57,7 @@ struct Input {
     #[serde(default)]
     execution_state: Map<String, Value>,
     #[serde(default)]
+    #[schemars(schema_with = "text")]
     new_information: Value,
     /// Makes asking twice safe.
     request_id: Option<String>,
@@ -79,7 +81,7 @@ impl JsonSchema for Named {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({})
+        schemars::json_schema!({ "anyOf": [{ "type": "integer" }, { "type": "string" }] })
     }
 }
 

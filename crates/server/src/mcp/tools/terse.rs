@@ -14,6 +14,10 @@ pub(crate) fn object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object" })
 }
 
+pub(crate) fn text(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string" })
+}
+
 /// As many rows as fit into so many bytes.
 pub(crate) fn fitting(rows: impl IntoIterator<Item = Value>, bytes_max: usize) -> Vec<Value> {
     let mut left = bytes_max;
