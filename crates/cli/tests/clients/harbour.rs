@@ -32,7 +32,8 @@ impl Harbour {
         let crates = json!({ "type": "object", "properties": { "crate": { "type": "string" } } });
         let world = json!({
             "tools": {
-                "dock.load": { "kind": "once", "input": crates },
+                // Long enough for a report of progress that does not come together with the answer.
+                "dock.load": { "kind": "once", "input": crates, "takes_ms": 1500 },
                 "dock.wait": { "kind": "read", "input": crates },
             },
             "faults": { "dock.wait": ["hang_until_cancelled"] },
