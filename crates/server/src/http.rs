@@ -8,7 +8,7 @@ mod page;
 use crate::desk::Desk;
 use crate::limits::MESSAGE_BYTES_MAX;
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use door::Door;
 use rmcp::ServerHandler;
@@ -41,7 +41,7 @@ where
     let mcp = StreamableHttpService::new(move || Ok(surface.clone()), Arc::new(manager), config);
     Router::new()
         .route_service("/mcp", mcp)
-        .layer(from_fn(legible::look))
+        .layer(from_fn_with_state(legible::Open::default(), legible::look))
         .layer(from_fn_with_state(Arc::clone(&door), door::admit))
         .route("/healthz", get(|| async { "ok\n" }))
         .layer(from_fn_with_state(door, door::look))

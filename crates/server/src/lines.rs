@@ -1,5 +1,9 @@
 //! One message per line: reading lines of bounded length.
 
+mod passing;
+
+use passing::Passing;
+use serde_json::Value;
 use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
@@ -7,8 +11,8 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     Text(Vec<u8>),
-    /// Longer than allowed; its text was thrown away.
-    TooLong,
+    /// Longer than allowed; its text was thrown away. If it was a request, this is its id.
+    TooLong(Option<Value>),
     End,
 }
 
@@ -18,12 +22,13 @@ pub struct Lines<R> {
     reader: R,
     begun: Vec<u8>,
     bytes_max: usize,
-    is_too_long: bool,
+    /// Set from the moment on when a line is too long.
+    passing: Option<Passing>,
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
     pub fn new(reader: R, bytes_max: usize) -> Lines<R> {
-        Lines { reader, begun: Vec::new(), bytes_max, is_too_long: false }
+        Lines { reader, begun: Vec::new(), bytes_max, passing: None }
     }
 
     pub async fn next(&mut self) -> io::Result<Line> {
@@ -38,12 +43,14 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             let end = available.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(available.len(), |end| end + 1);
             let text = &available[..end.unwrap_or(available.len())];
-            if self.begun.len() + text.len() > self.bytes_max {
-                self.is_too_long = true;
-                self.begun.clear();
+            if self.passing.is_none() && self.begun.len() + text.len() > self.bytes_max {
+                let mut passing = Passing::default();
+                passing.look(&std::mem::take(&mut self.begun));
+                self.passing = Some(passing);
             }
-            if !self.is_too_long {
-                self.begun.extend_from_slice(text);
+            match &mut self.passing {
+                Some(passing) => passing.look(text),
+                None => self.begun.extend_from_slice(text),
             }
             self.reader.consume(taken);
             if end.is_some() {
@@ -51,9 +58,9 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
                 if text.last() == Some(&b'\r') {
                     text.pop();
                 }
-                return Ok(match std::mem::take(&mut self.is_too_long) {
-                    true => Line::TooLong,
-                    false => Line::Text(text),
+                return Ok(match self.passing.take() {
+                    Some(passing) => Line::TooLong(passing.id()),
+                    None => Line::Text(text),
                 });
             }
         }
@@ -82,8 +89,9 @@ mod tests {
         let text = |text: &str| Line::Text(text.into());
         assert_eq!(
             all("1234\n12345\n123456\nx\n", 5).await,
-            [text("1234"), text("12345"), Line::TooLong, text("x")]
+            [text("1234"), text("12345"), Line::TooLong(None), text("x")]
         );
+        assert_eq!(all("{\"id\":7}\nx\n", 5).await, [Line::TooLong(Some(7.into())), text("x")]);
         assert_eq!(all("ab\r\n\nlast", 5).await, [text("ab"), text(""), text("last")]);
     }
 }

@@ -32,12 +32,12 @@ pub(super) async fn run(starter: Starter, greeting: Greeting) -> anyhow::Result<
                         server = front.again().await?;
                     }
                 }
-                Line::TooLong => front.refuse(-32600, &format!("a message may have {MESSAGE_BYTES_MAX} bytes, this one has more")).await?,
+                Line::TooLong(id) => front.refuse(id, -32600, &format!("a message may have {MESSAGE_BYTES_MAX} bytes, this one has more")).await?,
                 Line::End => return front.leave(server).await,
             },
             line = server.reader.next() => match line {
                 Ok(Line::Text(line)) => front.pass_back(line).await?,
-                Ok(Line::TooLong) => {}
+                Ok(Line::TooLong(_)) => {}
                 Ok(Line::End) | Err(_) => server = front.again().await?,
             },
         }
@@ -146,9 +146,8 @@ impl Front {
         Ok(())
     }
 
-    async fn refuse(&mut self, code: i32, message: &str) -> std::io::Result<()> {
-        self.tell(&json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": message } }))
-            .await
+    async fn refuse(&mut self, id: Option<Value>, code: i32, message: &str) -> std::io::Result<()> {
+        self.tell(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })).await
     }
 
     async fn tell(&mut self, message: &Value) -> std::io::Result<()> {

@@ -31,7 +31,7 @@ fn opencode_says_that_it_is_connected() {
 }
 
 /// `PROGRAM mcp list` names Rutter and says "connected"; says why where it cannot be tried.
-fn connects(program: &str, harbour: Harbour) {
+fn connects(program: &str, mut harbour: Harbour) {
     let program = clients().join("agents/node_modules").join(program);
     if !program.exists() {
         println!(
@@ -60,7 +60,7 @@ fn connects(program: &str, harbour: Harbour) {
     let said = fs::read_to_string(output).unwrap().to_lowercase();
     assert!(said.lines().any(|line| line.contains("rutter") && line.contains("connected")), "{said}");
     assert!(!said.contains("not connected") && !said.contains("failed"), "{said}");
-    harbour.close();
+    harbour.leave();
 }
 
 /// A program with a network of its own, which has nothing but loopback. `None` where that is not allowed.

@@ -2,8 +2,6 @@
 
 use serde_json::Value;
 
-const MESSAGE_BYTES_MAX: usize = 4 << 20;
-
 /// The answer that is due. Over HTTP a status from 400 to 499 will do for each of them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Due {
@@ -17,9 +15,6 @@ pub enum Due {
 
 pub fn due(bytes: &[u8]) -> Due {
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
-    if bytes.len() > MESSAGE_BYTES_MAX {
-        return Due::Nameless;
-    }
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Due::Silence;
     }

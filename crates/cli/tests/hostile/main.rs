@@ -17,6 +17,7 @@ use expected::{Due, due};
 use harbour::Harbour;
 use messages::Case;
 use serde_json::{Value, json};
+use std::thread;
 use std::time::{Duration, Instant};
 use tally::Tally;
 use wire::{Era, Line, PATIENCE, Pipes, Reply};
@@ -95,6 +96,13 @@ fn over_pipes(era: Era) {
     }
     println!("pipes, {era:?}, {} messages\n{tally}", tally.total());
     assert_eq!(tally.total(), messages::COUNT);
+    // Two requests under one id are two requests, whether the second comes before the first is answered or after.
+    let twice = era.request(json!("twice"), "tools/list", json!({})).to_string();
+    for _ in 0..20 {
+        pipes.send(format!("{twice}\n{twice}").as_bytes());
+        pipes.answer(&json!("twice"));
+        pipes.answer(&json!("twice"));
+    }
     let answer = pipes.ask(era, json!("still"), "tools/call", load("last"));
     assert_eq!(answer["result"]["structuredContent"]["status"], "completed", "{answer}");
     let late = pipes.hear(Instant::now() + Duration::from_millis(300));
@@ -119,6 +127,11 @@ fn over_http(era: Era) {
     }
     println!("HTTP, {era:?}, {} messages\n{tally}", tally.total());
     assert_eq!(tally.total(), messages::COUNT);
+    // Two requests under one id at the same moment are two requests.
+    for _ in 0..20 {
+        let ask = || line.ask(era, json!("twice"), "tools/list", json!({}));
+        thread::scope(|scope| [scope.spawn(ask), scope.spawn(ask)].map(|asked| asked.join().unwrap()));
+    }
     let answer = line.ask(era, json!("still"), "tools/call", load("last"));
     assert_eq!(answer["result"]["structuredContent"]["status"], "completed", "{answer}");
     ends_well(harbour, &pid, 1);

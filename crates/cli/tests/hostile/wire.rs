@@ -151,15 +151,23 @@ pub fn exchange(address: &str, bytes: &[u8], hang_up: bool) -> Option<Reply> {
         let _ = stream.shutdown(std::net::Shutdown::Write);
     }
     let mut answer = Vec::new();
-    match stream.read_to_end(&mut answer) {
-        Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
-        Err(error) => panic!(
-            "no end of the answer to {:?}: {error}",
-            String::from_utf8_lossy(&bytes[..bytes.len().min(300)])
-        ),
+    let mut piece = [0; 64 << 10];
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        // A stream that is only kept alive is no answer.
+        assert!(Instant::now() < deadline, "no end of the answer to {}", beginning(bytes));
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => answer.extend_from_slice(&piece[..read]),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break,
+            Err(error) => panic!("no answer to {}: {error}", beginning(bytes)),
+        }
     }
     read(&answer)
+}
+
+fn beginning(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned()
 }
 
 fn read(answer: &[u8]) -> Option<Reply> {

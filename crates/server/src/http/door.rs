@@ -12,7 +12,7 @@ use rutter_core::id::TenantId;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-const SESSION: &str = "mcp-session-id";
+pub(super) const SESSION: &str = "mcp-session-id";
 /// Sessions whose owner is remembered; the oldest is forgotten first, and its session with it.
 const SESSIONS_MAX: usize = 10_000;
 

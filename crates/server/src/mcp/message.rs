@@ -9,6 +9,9 @@ use rmcp::model::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+/// Why a second request is refused whose first has no answer yet.
+pub(crate) const REPEATED: &str = "another request with this id has no answer yet";
+
 /// Why something is no message, and the id it has, if it has one.
 #[derive(Debug)]
 pub(crate) struct Wrong {

@@ -3,24 +3,30 @@
 
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::lines::{Line, Lines};
-use crate::mcp::message::{Wrong, read};
+use crate::mcp::message::{REPEATED, Wrong, read};
+use futures::future::BoxFuture;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, GetMeta, ProtocolVersion, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, GetMeta, ProtocolVersion, RequestId,
+    ServerJsonRpcMessage,
 };
 use rmcp::service::RoleServer;
 use rmcp::transport::Transport;
-use serde_json::Value;
+use serde_json::json;
+use std::collections::HashSet;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as Lock, PoisonError};
 use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
 
-#[derive(Debug)]
 pub struct Pipes<R, W> {
     lines: Lines<R>,
     writer: Arc<Mutex<Option<W>>>,
     /// The client has said how it speaks.
     has_begun: bool,
+    /// Requests without an answer. The library would answer only one of two with the same id.
+    open: Arc<Lock<HashSet<RequestId>>>,
+    /// An answer of ours that is being written. It is kept here because whoever receives may be interrupted.
+    refusing: Option<BoxFuture<'static, io::Result<()>>>,
 }
 
 impl<R, W> Pipes<R, W>
@@ -30,7 +36,7 @@ where
 {
     pub fn new(reader: R, writer: W) -> Pipes<R, W> {
         let (lines, writer) = (Lines::new(reader, MESSAGE_BYTES_MAX), Arc::new(Mutex::new(Some(writer))));
-        Pipes { lines, writer, has_begun: false }
+        Pipes { lines, writer, has_begun: false, open: Arc::default(), refusing: None }
     }
 }
 
@@ -45,12 +51,27 @@ where
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let id = match &message {
+            ServerJsonRpcMessage::Response(response) => Some(&response.id),
+            ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        if let Some(id) = id {
+            self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        }
         let writer = Arc::clone(&self.writer);
         async move { write(&writer, serde_json::to_vec(&message)?).await }
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
+            if let Some(refusing) = &mut self.refusing {
+                let refused = refusing.await;
+                self.refusing = None;
+                if refused.is_err() {
+                    return None;
+                }
+            }
             let wrong = match self.lines.next().await {
                 Ok(Line::Text(line)) if line.iter().all(u8::is_ascii_whitespace) => continue,
                 Ok(Line::Text(line)) => match read(&line) {
@@ -60,21 +81,23 @@ where
                         if !self.has_begun && !matches!(message, ClientJsonRpcMessage::Request(_)) {
                             continue;
                         }
-                        return Some(message);
+                        match self.repeated(&message) {
+                            None => return Some(message),
+                            Some(wrong) => wrong,
+                        }
                     }
                     Ok(None) => continue,
                     Err(wrong) => wrong,
                 },
-                Ok(Line::TooLong) => {
+                Ok(Line::TooLong(id)) => {
                     let message = format!("a message may have {MESSAGE_BYTES_MAX} bytes, this one has more");
-                    Wrong::of(Value::Null, ErrorCode::INVALID_REQUEST, message)
+                    Wrong::of(id.unwrap_or_default(), ErrorCode::INVALID_REQUEST, message)
                 }
                 Ok(Line::End) | Err(_) => return None,
             };
             let Ok(answer) = serde_json::to_vec(&wrong.answer()) else { continue };
-            if write(&self.writer, answer).await.is_err() {
-                return None;
-            }
+            let writer = Arc::clone(&self.writer);
+            self.refusing = Some(Box::pin(async move { write(&writer, answer).await }));
         }
     }
 
@@ -83,6 +106,34 @@ where
             Some(mut writer) => writer.shutdown().await,
             None => Ok(()),
         }
+    }
+}
+
+impl<R, W> Pipes<R, W> {
+    /// Keeps account of what is open, and refuses a second request under an id whose first is not answered yet.
+    fn repeated(&self, message: &ClientJsonRpcMessage) -> Option<Wrong> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match message {
+            ClientJsonRpcMessage::Request(request) if !open.insert(request.id.clone()) => {
+                Some(Wrong::of(json!(request.id), ErrorCode::INVALID_REQUEST, REPEATED))
+            }
+            ClientJsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    // Whoever cancels gets no answer.
+                    open.remove(id);
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<R, W> std::fmt::Debug for Pipes<R, W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pipes").field("has_begun", &self.has_begun).finish_non_exhaustive()
     }
 }
 
