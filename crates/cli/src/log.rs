@@ -17,8 +17,8 @@ pub(crate) fn start() {
         Ok(_) => (Targets::new().with_default(LevelFilter::WARN), None),
         Err(error) => (Targets::new().with_default(LevelFilter::WARN), Some(error)),
     };
-    // At finer levels the protocol library repeats parameters, which hold secrets by then.
-    let filter = filter.with_target("rmcp", LevelFilter::WARN).with_target("hyper", LevelFilter::WARN);
+    // At finer levels the protocol library repeats what clients sent, and parameters, which hold secrets by then.
+    let filter = filter.with_target("rmcp", LevelFilter::ERROR).with_target("hyper", LevelFilter::WARN);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(false)
