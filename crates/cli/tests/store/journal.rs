@@ -1,4 +1,4 @@
-//! What people and programs see of `rutter journal`, on the database the demo keeps.
+//! What people and programs see of `rutter journal`, on a database with executions that ended in different ways.
 
 use crate::kept::{Answer, Kept};
 use crate::seen;

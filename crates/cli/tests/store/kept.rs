@@ -1,5 +1,6 @@
-//! A database to try commands on: the one the demo keeps.
+//! A database to try commands on, and the commands.
 
+use crate::stage;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -26,14 +27,11 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// What the demo keeps.
+    /// The database with everything in it.
     pub fn new() -> Kept {
         let kept = Kept::empty();
-        let place = kept.place.path().to_str().unwrap();
-        let answer = kept.rutter_with(&["demo", "--keep", "--fast"], &[("TMPDIR", place)]);
-        assert_eq!(answer.code, 0, "{answer:?}");
-        let made = fs::read_dir(place).unwrap().next().unwrap().unwrap().path();
-        fs::rename(made, kept.data()).unwrap();
+        fs::create_dir(kept.data()).unwrap();
+        stage::write(&kept.data());
         kept
     }
 

@@ -6,6 +6,7 @@
 mod db;
 mod journal;
 mod kept;
+mod stage;
 
 use kept::Kept;
 

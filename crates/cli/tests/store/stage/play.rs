@@ -1,0 +1,150 @@
+//! Carries one execution out as an engine would: record, then call, then give the answer back.
+
+use super::journal::{Book, Journal, identity};
+use super::tools::Tools;
+use rutter_core::actor::Actor;
+use rutter_core::execution::Execution;
+use rutter_core::execution::admit::opening;
+use rutter_core::execution::decide::Error;
+use rutter_core::execution::input::{Input, Moment, ToolCall};
+use rutter_core::execution::view::{Ask, Status};
+use rutter_core::hash::Hash;
+use rutter_core::id::{PartId, StepId, ToolName};
+use rutter_core::plan::{Driver, Plan};
+use rutter_core::time::Millis;
+use rutter_core::tool::Outcome;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Calls are played one after the other, so there is always room for more.
+const ROOM: u32 = 100;
+/// Between two things that happen.
+const TICK: Millis = Millis(1);
+
+#[derive(Debug)]
+pub struct Play {
+    pub execution: Execution,
+    pub journal: Journal,
+    tools: Tools,
+    calls: VecDeque<ToolCall>,
+}
+
+/// How far the calls went.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Played {
+    ToItsRest,
+    AnswerLost,
+}
+
+pub fn person() -> Actor {
+    Actor::person("the operator")
+}
+
+pub fn agent() -> Actor {
+    Actor::agent("pilot")
+}
+
+impl Play {
+    pub fn open(
+        (book, name): (&Rc<Book>, &str),
+        (plan, driver): (&Arc<Plan>, Driver),
+        inputs: Value,
+        tools: Tools,
+    ) -> Play {
+        book.pass_until(book.now().plus(TICK));
+        let identity = identity(name);
+        let opened =
+            opening(plan, driver, Arc::new(inputs), &identity.execution, person(), book.now()).unwrap();
+        let execution = Execution::open(identity, &opened).unwrap();
+        let journal = Journal::open(book, plan, &execution, &opened);
+        Play { execution, journal, tools, calls: VecDeque::new() }
+    }
+
+    /// Takes an input that is not refused.
+    pub fn give(&mut self, actor: &Actor, input: Input) {
+        assert_eq!(self.offer(actor, input), None);
+    }
+
+    /// Takes an input, or gives the code of the refusal. What is decided is on the disk before any call.
+    pub fn offer(&mut self, actor: &Actor, input: Input) -> Option<String> {
+        let book = &self.journal.book;
+        book.pass_until(book.now().plus(TICK));
+        let moment = Moment { now: book.now(), room: ROOM };
+        let decision = match self.execution.decide(actor, input, moment) {
+            Ok(decision) => decision,
+            Err(Error::Refused(refusal)) => return Some(refusal.code.to_string()),
+            Err(error) => panic!("{error}"),
+        };
+        self.journal.append(&decision.records, self.execution.row());
+        self.calls.extend(decision.calls);
+        None
+    }
+
+    /// Makes calls until nothing more follows or an answer gets lost.
+    pub fn play(&mut self) -> Played {
+        loop {
+            let Some(call) = self.calls.pop_front() else {
+                let waits_for_time =
+                    matches!(self.execution.status(), Status::Running | Status::Compensating);
+                match self.execution.wake_at().filter(|_| waits_for_time) {
+                    Some(when) => self.journal.book.pass_until(when),
+                    None => return Played::ToItsRest,
+                }
+                self.give(&Actor::rutter(), Input::Wake);
+                if self.calls.is_empty() {
+                    return Played::ToItsRest;
+                }
+                continue;
+            };
+            let Some(outcome) = self.tools.call(&call.tool, &call.parameters) else {
+                return Played::AnswerLost;
+            };
+            let ToolCall { part, side, attempt, .. } = call;
+            self.give(&Actor::rutter(), Input::Returned { part, side, attempt, outcome });
+        }
+    }
+
+    /// The process dies and another takes over: all it has is the database.
+    pub fn crash_and_recover(&mut self) {
+        self.calls.clear();
+        self.execution = self.journal.recover();
+        self.give(&Actor::rutter(), Input::Recovered);
+    }
+
+    /// The call that waits for a person's yes.
+    pub fn asked(&self) -> (PartId, Hash) {
+        let asked = self.execution.questions().into_iter().find_map(|ask| match ask {
+            Ask::Approval { part, call, .. } => Some((part, call)),
+            _ => None,
+        });
+        asked.expect("a call waits for approval")
+    }
+
+    pub fn approve(&mut self, reason: &str) {
+        let (part, call) = self.asked();
+        self.give(&person(), Input::Approve { part, call, reason: reason.to_owned() });
+    }
+
+    /// The agent calls the tool itself, and says how that ended.
+    pub fn agent_does(&mut self, step: &str, tool: &str, parameters: &Value) {
+        let Some(Outcome::Done { result, .. }) = self.agent_calls(step, tool, parameters) else {
+            panic!("{tool} did not answer the agent");
+        };
+        let part = PartId::whole(StepId::new(step));
+        self.give(&agent(), Input::RecordFinished { part, result });
+    }
+
+    /// The agent says what it begins, and calls the tool.
+    pub fn agent_calls(&mut self, step: &str, tool: &str, parameters: &Value) -> Option<Outcome> {
+        let tool = ToolName::new(tool);
+        let started = Input::RecordStarted {
+            part: PartId::whole(StepId::new(step)),
+            tool: Some(tool.clone()),
+            parameters: Some(Arc::new(parameters.clone())),
+        };
+        self.give(&agent(), started);
+        self.tools.call(&tool, parameters)
+    }
+}
