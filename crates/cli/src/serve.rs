@@ -136,7 +136,8 @@ async fn is_busy(helm: &Helm) -> bool {
     }
     let tenant = rutter_core::id::TenantId::new("default");
     let listed = helm.desk.query.executions(&tenant, History::Incomplete.filter(), Page::first(1)).await;
-    listed.map_or(true, |listing| !listing.items.is_empty())
+    // A database that cannot be read any more, or is gone, needs nobody.
+    listed.is_ok_and(|listing| !listing.items.is_empty())
 }
 
 pub(crate) fn stop(args: &StopArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
