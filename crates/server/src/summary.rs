@@ -1,7 +1,7 @@
 //! An execution or a plan in words, made of facts and of nothing else.
 //!
 //! A [`Fact`] is one sentence the journal or the plan bears out. Which facts are told, in which order and under which
-//! headings is the business of [`write`]; whatever is left out is counted and can be read in full elsewhere.
+//! headings is the business of `write`; whatever is left out is counted and can be read in full elsewhere.
 
 mod event;
 pub mod execution;

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 #[derive(Debug, Options)]
 pub(crate) struct ServeArgs {
-    /// Where to listen for HTTP [default: `listen` under [server] in rutter.toml, or 127.0.0.1:7411]
+    /// Where to listen for HTTP [default: `server.listen` in rutter.toml, or 127.0.0.1:7411]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
     /// Only the socket beside the database

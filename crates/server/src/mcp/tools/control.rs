@@ -43,7 +43,7 @@ pub(super) fn tool() -> Tool {
 struct Input {
     execution_id: String,
     action: Action,
-    /// step or step[item].
+    /// `step` or `step[item]`.
     step_id: Option<String>,
     /// compensate: only these and their dependents.
     steps: Option<Vec<String>>,
