@@ -18,6 +18,7 @@ use rutter_server::desk::{Desk, Settings};
 use rutter_server::keys::Keys;
 use rutter_server::socket::Socket;
 use rutter_store::{Archive, Store};
+use rutter_tools::builtin::Builtins;
 use rutter_tools::registry::Registry;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Helm {
     pub(crate) engine: Engine,
     pub(crate) registry: Arc<Registry>,
+    pub(crate) builtins: Arc<Builtins>,
     pub(crate) config: Config,
     pub(crate) desk: Arc<Desk>,
     pub(crate) keys: Keys,
@@ -65,9 +67,20 @@ impl Helm {
             tracing::warn!("other commands cannot reach this one: no socket beside the database: {error}");
         });
         let timers = CancellationToken::new();
-        let (builtins, shutdown) = (tooling.builtins, timers.clone());
+        let (builtins, shutdown) = (Arc::clone(&tooling.builtins), timers.clone());
         tokio::spawn(async move { builtins.run_timers(shutdown).await });
-        Ok(Helm { engine, registry, config, desk, keys, store, socket: socket.ok(), timers, stop })
+        Ok(Helm {
+            engine,
+            registry,
+            builtins: tooling.builtins,
+            config,
+            desk,
+            keys,
+            store,
+            socket: socket.ok(),
+            timers,
+            stop,
+        })
     }
 
     /// Tells what happens until the execution has ended or needs somebody; with `stays`, until it has ended.

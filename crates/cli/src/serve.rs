@@ -46,9 +46,13 @@ async fn serve(args: &ServeArgs, helm: &Helm, terminal: &Terminal) -> anyhow::Re
     tokens.push(Token::new("agent", Role::Agent, &helm.keys.agent));
     tokens.push(Token::new(&helm.config.operator, Role::Operator, &helm.keys.operator));
     let mut pages = None;
-    let link = match (args.no_http, TcpListener::bind(address).await) {
-        (true, _) => None,
-        (false, Ok(listener)) => {
+    let bound = match args.no_http {
+        true => None,
+        false => Some(TcpListener::bind(address).await),
+    };
+    let link = match bound {
+        None => None,
+        Some(Ok(listener)) => {
             let link = format!("http://{}", listener.local_addr()?);
             let door = Arc::new(Door::new(config.hosts.clone(), tokens));
             let surface = Surface::at_the_door(Arc::clone(&helm.desk));
@@ -59,11 +63,11 @@ async fn serve(args: &ServeArgs, helm: &Helm, terminal: &Terminal) -> anyhow::Re
             Some(link)
         }
         // It was started for one client, which does not need the port; another directory's server may have it.
-        (false, Err(error)) if args.background => {
+        Some(Err(error)) if args.background => {
             tracing::warn!("no HTTP: {address}: {error}");
             None
         }
-        (false, Err(error)) => {
+        Some(Err(error)) => {
             let refusal = Refusal::new("server.address", format!("cannot listen on {address}: {error}"));
             return Err(refusal.with_hint("name another with --listen, or use --no-http").into());
         }
@@ -131,7 +135,7 @@ async fn until_ended(args: &ServeArgs, helm: &Helm) -> anyhow::Result<()> {
 
 /// Something goes on, or will: a timer, a person's answer.
 async fn is_busy(helm: &Helm) -> bool {
-    if helm.engine.live() > 0 {
+    if helm.engine.live() > 0 || helm.builtins.has_timers() {
         return true;
     }
     let tenant = rutter_core::id::TenantId::new("default");

@@ -84,6 +84,11 @@ impl Builtins {
         &self.servers
     }
 
+    /// Whether a timer waits, which fires only while somebody is there.
+    pub fn has_timers(&self) -> bool {
+        self.timers.has_any()
+    }
+
     /// Fires timers as they come due, first those that came due while nobody was there, until it is told to stop.
     pub async fn run_timers(&self, shutdown: CancellationToken) {
         self.timers.run(shutdown).await;

@@ -23,6 +23,7 @@ const RESTARTS_MAX: u32 = 20;
 pub(super) async fn run(starter: Starter, greeting: Greeting) -> anyhow::Result<()> {
     let mut front = Front::new(starter, greeting);
     let mut client = Lines::new(BufReader::new(tokio::io::stdin()), MESSAGE_BYTES_MAX);
+    let too_long = format!("a message may have {MESSAGE_BYTES_MAX} bytes, this one has more");
     let mut server = front.connect().await?;
     loop {
         tokio::select! {
@@ -32,7 +33,7 @@ pub(super) async fn run(starter: Starter, greeting: Greeting) -> anyhow::Result<
                         server = front.again().await?;
                     }
                 }
-                Line::TooLong(id) => front.refuse(id, -32600, &format!("a message may have {MESSAGE_BYTES_MAX} bytes, this one has more")).await?,
+                Line::TooLong(id) => front.refuse(id, -32600, &too_long).await?,
                 Line::End => return front.leave(server).await,
             },
             line = server.reader.next() => match line {

@@ -47,6 +47,24 @@ fn an_idle_server_ends_only_when_nothing_is_under_way() {
 }
 
 #[test]
+fn a_timer_that_has_not_fired_keeps_an_idle_server() {
+    let stage = Stage::new();
+    let plan = "name: later\nsteps:\n  - id: set\n    tool: timer.set\n    parameters:\n      in: 1h\n      message: tea\n";
+    std::fs::write(stage.path("later.yaml"), plan).unwrap();
+    let ran = stage.rutter(&["run", "later.yaml"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", told(&ran));
+    let mut server = stage.command(&["serve", "--no-http", "--idle", "1"]).spawn().unwrap();
+    until("the server listens", || stage.data.join("rutter.sock").exists());
+    let observed = Instant::now() + Duration::from_secs(4);
+    while Instant::now() < observed {
+        assert!(server.try_wait().unwrap().is_none(), "nobody would be there when the timer is due");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(stage.rutter(&["stop"]).status.code(), Some(0));
+    assert_eq!(ended(server).status.code(), Some(0));
+}
+
+#[test]
 fn an_address_others_can_reach_needs_tokens_that_somebody_chose() {
     let stage = Stage::new();
     std::fs::write(stage.path("rutter.toml"), "dir = 'data'").unwrap();

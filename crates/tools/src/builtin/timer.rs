@@ -54,6 +54,10 @@ impl Timers {
         Ok(Timers { kept: Arc::new(Mutex::new(kept)), notify, clock, changed: Signal::new() })
     }
 
+    pub fn has_any(&self) -> bool {
+        self.kept().next().is_some()
+    }
+
     pub async fn run(&self, shutdown: CancellationToken) {
         loop {
             let now = (self.clock)();
