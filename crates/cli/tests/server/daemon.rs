@@ -49,7 +49,7 @@ fn an_idle_server_ends_only_when_nothing_is_under_way() {
 #[test]
 fn a_timer_that_has_not_fired_keeps_an_idle_server() {
     let stage = Stage::new();
-    let plan = "name: later\nsteps:\n  - id: set\n    tool: timer.set\n    parameters:\n      in: 1h\n      message: tea\n";
+    let plan = "name: later\nsteps:\n  - id: set\n    tool: timer.set\n    parameters:\n      name: tea\n      after: 1h\n      message: tea\n";
     std::fs::write(stage.path("later.yaml"), plan).unwrap();
     let ran = stage.rutter(&["run", "later.yaml"]);
     assert_eq!(ran.status.code(), Some(0), "{}", told(&ran));
