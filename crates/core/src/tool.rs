@@ -1,6 +1,7 @@
 //! What is known of tools, and how a call of one ends.
 
 pub mod catalog;
+pub mod report;
 
 use crate::hash::Hash;
 use crate::id::ToolName;

@@ -8,7 +8,7 @@ mod call;
 mod discreet;
 mod offer;
 mod once;
-pub mod report;
+mod report;
 mod secrets;
 mod server;
 mod text;
@@ -26,6 +26,7 @@ use rutter_core::port::tools::{
 };
 use rutter_core::redact::Redactor;
 use rutter_core::time::Timestamp;
+use rutter_core::tool::report::ServerReport;
 use rutter_core::tool::{Category, Failure};
 use server::{Office, Server};
 use std::collections::BTreeMap;
@@ -36,8 +37,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use underway::Underway;
 
-pub use offer::LeftOut;
-pub use report::{ServerReport, ToolReport};
 pub use secrets::Secrets;
 
 /// For all servers together, however many there are.
@@ -198,6 +197,14 @@ impl Tools for Registry {
 
     fn cancel(&self, call: &CallId) {
         self.underway.cancel(call);
+    }
+
+    fn report(&self) -> Vec<ServerReport> {
+        Registry::report(self)
+    }
+
+    fn reset(&self, server: &str) -> bool {
+        self.servers.get(server).inspect(|server| server.breaker.reset()).is_some()
     }
 
     fn redactor(&self) -> Redactor {

@@ -1,8 +1,8 @@
 //! How the calls of each tool went: counts, kinds of failure, and how long they took.
 
 use rutter_core::time::Timestamp;
-use rutter_core::tool::{Category, Failure, Outcome};
-use serde::Serialize;
+use rutter_core::tool::report::{LastError, Latency, ToolSummary};
+use rutter_core::tool::{Category, Outcome};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -17,35 +17,6 @@ pub struct ToolStats {
     errors: BTreeMap<Category, u64>,
     last_error: Option<LastError>,
     latency: Histogram,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct ToolSummary {
-    pub calls: u64,
-    pub done: u64,
-    pub not_done: u64,
-    pub maybe: u64,
-    pub in_flight: u64,
-    pub errors: BTreeMap<Category, u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<LastError>,
-    /// Of calls that reached the server.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub latency: Option<Latency>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LastError {
-    pub at: Timestamp,
-    pub failure: Failure,
-}
-
-/// Not more than this, for that share of the calls; a bit more than measured, never less.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Latency {
-    pub p50_ms: u64,
-    pub p95_ms: u64,
-    pub p99_ms: u64,
 }
 
 impl ToolStats {
@@ -160,6 +131,7 @@ fn last_of(bucket: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rutter_core::tool::Failure;
 
     #[test]
     fn every_span_is_in_the_bucket_that_ends_at_or_after_it() {

@@ -7,8 +7,8 @@ use crate::config::Config;
 use crate::table::{Paint, wrapped};
 use crate::terminal::{Terminal, printable};
 use rutter_core::port::tools::{Servers, Tools};
+use rutter_core::tool::report::ServerReport;
 use rutter_core::tool::{Safety, SafetySource};
-use rutter_tools::registry::ServerReport;
 use serde_json::json;
 
 pub(crate) fn run(args: &ToolsDoctorArgs, terminal: &Terminal) -> anyhow::Result<Exit> {

@@ -10,6 +10,7 @@ use crate::id::{PartId, TenantId, ToolName};
 use crate::journal::event::Side;
 use crate::redact::Redactor;
 use crate::time::{Millis, Timestamp};
+use crate::tool::report::ServerReport;
 use crate::tool::{Failure, Outcome, ToolCatalog};
 use serde_json::Value;
 use std::any::Any;
@@ -39,6 +40,13 @@ pub trait Tools: Send + Sync {
 
     /// Asks for an early end of a call that is being made; any other is left alone.
     fn cancel(&self, call: &CallId);
+
+    /// How every server stands, in the order of their names. Nobody is asked anything.
+    fn report(&self) -> Vec<ServerReport>;
+
+    /// Gives a server another chance at once although its calls failed one after the other. False when there is none
+    /// of that name.
+    fn reset(&self, server: &str) -> bool;
 
     /// Knows every secret that was resolved so far, for texts and values that come from elsewhere.
     fn redactor(&self) -> Redactor;

@@ -14,6 +14,7 @@ use rutter_core::port::tools::{
 };
 use rutter_core::redact::Redactor;
 use rutter_core::time::Millis;
+use rutter_core::tool::report::ServerReport;
 use rutter_core::tool::{Category, Failure, Outcome, ToolCatalog};
 use rutter_engine::control::Control;
 use rutter_engine::submit::PlanText;
@@ -289,6 +290,14 @@ impl Tools for Counting {
 
     fn search(&self, _words: &str, _limit: usize) -> Vec<ToolName> {
         Vec::new()
+    }
+
+    fn report(&self) -> Vec<ServerReport> {
+        Vec::new()
+    }
+
+    fn reset(&self, _server: &str) -> bool {
+        false
     }
 
     fn definition(&self, tool: &ToolName) -> Option<Hash> {

@@ -1,8 +1,8 @@
 //! Leaves a server alone for a while when its calls fail one after the other, then tries with a single call.
 
 use rutter_core::time::{Millis, Timestamp};
+use rutter_core::tool::report::BreakerReport;
 use rutter_core::tool::{Category, Failure, Outcome};
-use serde::Serialize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const PAUSE_MAX: Millis = Millis::seconds(300);
@@ -31,25 +31,6 @@ struct Open {
     /// A call is under way that will show whether the server is back.
     on_trial: bool,
     reason: String,
-}
-
-/// What people see of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
-pub enum BreakerReport {
-    Closed {
-        failures: u32,
-    },
-    Open {
-        since: Timestamp,
-        rest: Millis,
-        reason: String,
-    },
-    /// The next call is a trial, or one is under way.
-    HalfOpen {
-        since: Timestamp,
-        reason: String,
-    },
 }
 
 impl Breaker {
@@ -88,6 +69,11 @@ impl Breaker {
             Millis(0) => BreakerReport::HalfOpen { since, reason },
             rest => BreakerReport::Open { since, rest, reason },
         }
+    }
+
+    /// Forgets every failure: the next call goes through.
+    pub fn reset(&self) {
+        *self.lock() = State { failures: 0, open: None };
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -7,8 +7,8 @@ use rutter_core::hash::Hash;
 use rutter_core::id::ToolName;
 use rutter_core::limits;
 use rutter_core::plan::schema::Schema;
+use rutter_core::tool::report::LeftOut;
 use rutter_core::tool::{Tool, ToolCatalog};
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,13 +41,6 @@ pub(crate) struct Offers {
     pub(crate) by_name: BTreeMap<ToolName, Arc<Offer>>,
     pub(crate) hidden: usize,
     pub(crate) left_out: Vec<LeftOut>,
-}
-
-/// A tool that is not offered, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
-    pub name: String,
-    pub reason: String,
 }
 
 impl Offers {

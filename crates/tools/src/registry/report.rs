@@ -1,61 +1,15 @@
 //! What is known of every server and its tools, for people: who looks for a fault starts here.
 
-use super::breaker::BreakerReport;
-use super::offer::{LeftOut, Offers};
+use super::offer::Offers;
 use super::server::Server;
 use super::text::look;
 use super::{Registry, server_of};
 use crate::connector::State;
-use crate::stats::ToolSummary;
-use rutter_core::hash::Hash;
 use rutter_core::id::ToolName;
 use rutter_core::redact::Redactor;
 use rutter_core::time::Timestamp;
-use rutter_core::tool::{Failure, Safety, SafetySource};
-use serde::Serialize;
+use rutter_core::tool::report::{ConnectorReport, ListFailure, ServerReport, ToolReport};
 use std::collections::BTreeMap;
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ServerReport {
-    pub server: String,
-    pub trusted: bool,
-    pub connector: ConnectorReport,
-    pub breaker: BreakerReport,
-    /// Why it could not say which tools it has, when it was last asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<ListFailure>,
-    pub tools: Vec<ToolReport>,
-    /// Tools the operator does not want to be offered.
-    pub hidden: usize,
-    pub left_out: Vec<LeftOut>,
-    /// What somebody should look at: look-alikes, text nobody can see, settings for tools that are not there.
-    pub doubts: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
-pub enum ConnectorReport {
-    Idle,
-    Starting,
-    Ready,
-    Down { reason: String, stderr: Vec<String> },
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ListFailure {
-    pub at: Timestamp,
-    pub failure: Failure,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ToolReport {
-    pub name: ToolName,
-    pub title: String,
-    pub safety: Safety,
-    pub safety_source: SafetySource,
-    pub definition: Hash,
-    pub stats: ToolSummary,
-}
 
 impl Registry {
     /// Every server, in the order of their names. Nobody is asked anything.

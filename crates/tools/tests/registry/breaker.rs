@@ -2,9 +2,10 @@
 
 use crate::stage::{Puppet, Stage, done, entrant, not_done, plain};
 use rutter_core::time::{Millis, Timestamp};
+use rutter_core::tool::report::BreakerReport;
 use rutter_core::tool::{Category, Failure, Outcome};
 use rutter_tools::config::{Common, Limits};
-use rutter_tools::registry::breaker::{Breaker, BreakerReport};
+use rutter_tools::registry::breaker::Breaker;
 use serde_json::json;
 
 const PAUSE: Millis = Millis::seconds(30);

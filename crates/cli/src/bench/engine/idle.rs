@@ -6,6 +6,7 @@ use rutter_core::port::tools::{
     Admission, Applicant, Berth, Call, CallId, Catalog, Reply, Return, Servers, Tools,
 };
 use rutter_core::redact::Redactor;
+use rutter_core::tool::report::ServerReport;
 use rutter_core::tool::{Outcome, ToolCatalog};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -59,6 +60,14 @@ impl Tools for Idle {
     }
 
     fn cancel(&self, _call: &CallId) {}
+
+    fn report(&self) -> Vec<ServerReport> {
+        Vec::new()
+    }
+
+    fn reset(&self, _server: &str) -> bool {
+        false
+    }
 
     fn redactor(&self) -> Redactor {
         self.redactor.clone()
