@@ -66,6 +66,8 @@ impl Scribe<'_> {
             }
             Event::RetryAbandoned { part, side, .. } => self.abandoned(part, *side),
             Event::DoubtSettled { part, side, happened, then, .. } => {
+                // Nobody listens any more to a probe that is under way.
+                self.attempt_ended(part, Side::Probe, false);
                 let tool = self.end_wait(Cause::Doubt, Some(part));
                 match happened {
                     true => self.succeeded(part, *side, tool.as_ref()),
@@ -292,7 +294,9 @@ impl Scribe<'_> {
         self.count(None, |tally| tally.replans += 1);
         self.end_waits(|wait| match wait.cause {
             Cause::Failure | Cause::Limit | Cause::Drift | Cause::Replanning | Cause::BackOff => true,
-            Cause::Approval | Cause::Compensation | Cause::Doubt | Cause::ToolQuestion | Cause::Paused => false,
+            Cause::Approval | Cause::Compensation | Cause::Doubt | Cause::ToolQuestion | Cause::Paused => {
+                false
+            }
         });
         self.underway.leave_off_the_rest();
     }

@@ -178,7 +178,8 @@ mod tests {
             let date = Date(days);
             assert_eq!(Date::parse(&date.to_string()), Some(date));
         }
-        for text in ["", "2026", "2026-02-29", "2026-13-01", "2026-00-10", "2026-11-31", "2026-1-1", "1969-12-31"]
+        for text in
+            ["", "2026", "2026-02-29", "2026-13-01", "2026-00-10", "2026-11-31", "2026-1-1", "1969-12-31"]
         {
             assert_eq!(Date::parse(text), None, "{text}");
         }
@@ -190,7 +191,9 @@ mod tests {
 
     #[test]
     fn names_beyond_the_bound_are_counted_together() {
-        for (names, own, others) in [(NAMES_MAX - 1, 999, 0), (NAMES_MAX, 1_000, 0), (NAMES_MAX + 1, 1_000, 1)] {
+        for (names, own, others) in
+            [(NAMES_MAX - 1, 999, 0), (NAMES_MAX, 1_000, 0), (NAMES_MAX + 1, 1_000, 1)]
+        {
             let mut tallies = Names::default();
             for name in 0..names {
                 tallies.of(&format!("plan {name}")).opened += 1;

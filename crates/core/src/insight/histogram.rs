@@ -124,7 +124,11 @@ mod tests {
         let edges = (0..64).flat_map(|bits| [1u64 << bits, (1u64 << bits) - 1, (1u64 << bits) + 1]);
         for value in (0..100_000).chain(edges).chain([u64::MAX]) {
             let off = middle(bucket(value)).abs_diff(value);
-            assert!(u128::from(off) * 10 <= u128::from(value), "{value} is told as {}", middle(bucket(value)));
+            assert!(
+                u128::from(off) * 10 <= u128::from(value),
+                "{value} is told as {}",
+                middle(bucket(value))
+            );
         }
     }
 
