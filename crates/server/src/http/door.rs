@@ -111,7 +111,7 @@ impl Door {
         Ok(Guest {
             tenant: TenantId::new("default"),
             name: token.name.clone(),
-            role: token.role,
+            scopes: token.role.scopes(),
             person: token.name.clone(),
             toolsets,
             is_local: false,
