@@ -4,6 +4,7 @@
 //! engine and the ports behind it; what cannot be done is told as a [`fault::Fault`].
 
 pub mod auth;
+pub mod dashboard;
 pub mod desk;
 pub mod draft;
 pub mod fault;
