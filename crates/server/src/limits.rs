@@ -27,3 +27,9 @@ pub const RESOURCES_WATCHED_MAX: usize = 100;
 pub const EXECUTIONS_KNOWN_MAX: usize = 100;
 /// How long a ticket is good at least, from the beginning of its execution on.
 pub const TICKET_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Webhooks of one tenant.
+pub const WEBHOOKS_MAX: usize = 100;
+/// Patterns of one webhook.
+pub const WEBHOOK_PATTERNS_MAX: usize = 50;
+/// Names in one list of a webhook or a rule: plans, webhooks, commands.
+pub const WEBHOOK_NAMES_MAX: usize = 100;
