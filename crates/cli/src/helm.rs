@@ -59,8 +59,7 @@ impl Helm {
         let engine = engine.map_err(told)?;
         let keys = Keys::of(&config.directory).context("the keys beside the database")?;
         let settings = Settings { ask_at_client: config.server.ask_at_client };
-        let desk =
-            Desk::new(engine.clone(), store.clone(), store.clone(), registry.clone(), settings, keys.seal);
+        let desk = Desk::new(engine.clone(), &store, registry.clone(), settings, keys.seal);
         let stop = CancellationToken::new();
         let (person, mark) = (&config.operator, &config.tools_mark);
         let socket = Socket::listen(&config.directory, Arc::clone(&desk), person, mark, stop.clone());

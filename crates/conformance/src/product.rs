@@ -31,5 +31,5 @@ pub async fn surface(folder: &Path) -> anyhow::Result<Surface> {
         .await
         .context("the engine did not start")?;
     let settings = Settings { ask_at_client: true };
-    Ok(Surface::at_the_door(Desk::new(engine, store.clone(), store, registry, settings, [7; 32])))
+    Ok(Surface::at_the_door(Desk::new(engine, &store, registry, settings, [7; 32])))
 }

@@ -1,7 +1,11 @@
 //! Where everything that is asked arrives: the engine, and the ports it does not hide.
 
 use rmcp::model::RequestStateCodec;
+use rutter_core::port::feed::Feed;
+use rutter_core::port::outbox::Outbox;
+use rutter_core::port::proof::Proof;
 use rutter_core::port::query::Query;
+use rutter_core::port::register::Register;
 use rutter_core::port::tools::Tools;
 use rutter_core::port::upkeep::Upkeep;
 use rutter_engine::Engine;
@@ -12,6 +16,10 @@ pub struct Desk {
     pub engine: Engine,
     pub query: Arc<dyn Query>,
     pub upkeep: Arc<dyn Upkeep>,
+    pub feed: Arc<dyn Feed>,
+    pub register: Arc<dyn Register>,
+    pub outbox: Arc<dyn Outbox>,
+    pub proof: Arc<dyn Proof>,
     pub tools: Arc<dyn Tools>,
     pub settings: Settings,
     /// Where people find the pages of this server, once it has any.
@@ -30,21 +38,28 @@ pub struct Settings {
 }
 
 impl Desk {
-    pub fn new(
+    /// `store`: whoever keeps everything.
+    pub fn new<S>(
         engine: Engine,
-        query: Arc<dyn Query>,
-        upkeep: Arc<dyn Upkeep>,
+        store: &Arc<S>,
         tools: Arc<dyn Tools>,
         settings: Settings,
         seal: [u8; 32],
-    ) -> Arc<Desk> {
+    ) -> Arc<Desk>
+    where
+        S: Query + Upkeep + Feed + Register + Outbox + Proof + 'static,
+    {
         let places = Arc::new(Semaphore::new(crate::limits::REQUESTS_MAX));
         let listeners = Semaphore::new(crate::limits::LISTENERS_MAX);
         let seal = RequestStateCodec::try_new(seal.to_vec()).expect("a key of 32 bytes is long enough");
         Arc::new(Desk {
             engine,
-            query,
-            upkeep,
+            query: store.clone(),
+            upkeep: store.clone(),
+            feed: store.clone(),
+            register: store.clone(),
+            outbox: store.clone(),
+            proof: store.clone(),
             tools,
             settings,
             link: OnceLock::new(),

@@ -3,6 +3,8 @@
 //! Whoever comes in is a [`guest::Guest`] with certain rights; what is asked goes to the [`desk::Desk`], which has the
 //! engine and the ports behind it; what cannot be done is told as a [`fault::Fault`].
 
+pub mod auth;
+pub mod dashboard;
 pub mod desk;
 pub mod draft;
 pub mod fault;

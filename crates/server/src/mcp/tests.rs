@@ -71,5 +71,5 @@ async fn desk(folder: &Path) -> Arc<Desk> {
     let registry = assemble(&toml_edit::de::from_str("").unwrap(), world).unwrap().registry;
     let options = Options::new(WorkerId::new("worker"));
     let engine = Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await.unwrap();
-    Desk::new(engine, store.clone(), store, registry, Settings { ask_at_client: true }, [7; 32])
+    Desk::new(engine, &store, registry, Settings { ask_at_client: true }, [7; 32])
 }

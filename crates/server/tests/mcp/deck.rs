@@ -75,8 +75,7 @@ impl Deck {
         let engine =
             Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await.unwrap();
         let settings = Settings { ask_at_client: true };
-        let desk =
-            Desk::new(engine.clone(), store.clone(), store.clone(), registry.clone(), settings, [7; 32]);
+        let desk = Desk::new(engine.clone(), &store, registry.clone(), settings, [7; 32]);
         Deck { desk, folder }
     }
 

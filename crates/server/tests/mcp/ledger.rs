@@ -306,7 +306,7 @@ impl Aged {
         let options = Options::new(WorkerId::new("worker"));
         let engine =
             Engine::run(store.clone(), store.clone(), Arc::clone(&tools), clock, options).await.unwrap();
-        deck.desk = Desk::new(engine, store.clone(), store.clone(), tools, settings, [7; 32]);
+        deck.desk = Desk::new(engine, &store, tools, settings, [7; 32]);
         Aged { deck, store, _folder: folder }
     }
 

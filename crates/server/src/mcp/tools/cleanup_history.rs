@@ -1,7 +1,8 @@
 //! `cleanup_history`: takes away what is no longer to be kept; the hashes stay, and so does the proof.
 
+use crate::auth::Scope;
 use crate::fault::Fault;
-use crate::guest::{Role, Toolset};
+use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::visit::Visit;
 use rutter_core::port::query::{ExecutionFilter, History, Page, PlanFilter};
@@ -81,7 +82,7 @@ struct Output {
 }
 
 async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
-    let is_operator = visit.guest.role == Role::Operator;
+    let is_operator = visit.guest.may(Scope::Admin);
     // Whoever opened the socket has these tools only if the operator chose them for it.
     if !visit.guest.may_administer() {
         return Err(Fault::new("server.not_allowed", "only an operator may clean up")
