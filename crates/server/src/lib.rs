@@ -3,7 +3,9 @@
 //! Whoever comes in is a [`guest::Guest`] with certain rights; what is asked goes to the [`desk::Desk`], which has the
 //! engine and the ports behind it; what cannot be done is told as a [`fault::Fault`].
 
+pub mod api;
 pub mod auth;
+mod deed;
 pub mod desk;
 pub mod draft;
 pub mod fault;
@@ -12,6 +14,7 @@ pub mod http;
 pub mod keys;
 pub mod limits;
 pub mod lines;
+pub mod live;
 pub mod mcp;
 pub mod reference;
 pub mod socket;
