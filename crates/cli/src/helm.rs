@@ -11,6 +11,7 @@ use rutter_core::execution::Identity;
 use rutter_core::execution::view::Status;
 use rutter_core::id::WorkerId;
 use rutter_core::journal::verify::Receipt;
+use rutter_core::port::proof::Proof;
 use rutter_core::time::Timestamp;
 use rutter_engine::options::hold_after;
 use rutter_engine::{Clock, Engine, Error, Happening, Live, Options};
@@ -124,7 +125,7 @@ impl Helm {
 
     /// What can be kept to show later that this execution stood like this.
     pub(crate) async fn receipt(&self, identity: &Identity) -> anyhow::Result<Receipt> {
-        self.store.checkpoint(&identity.tenant).await?;
+        self.store.sign(&identity.tenant).await?;
         Ok(Archive::open(&self.config.directory)?.receipt(identity, None)?)
     }
 

@@ -28,7 +28,7 @@ mod signals;
 mod streams;
 mod tools;
 
-use crate::auth::scope::Scopes;
+use crate::auth::{Auth, Scopes, admit};
 use crate::desk::Desk;
 use crate::guest::Guest;
 use crate::limits::STREAMS_PER_GUEST;
@@ -36,6 +36,7 @@ use crate::live::Live;
 use axum::Router;
 use axum::extract::{RawPathParams, Request};
 use axum::http::Method;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodFilter, MethodRouter, get};
 use pace::{Pace, Rate};
 use replies::Replies;
@@ -88,6 +89,7 @@ impl Api {
     pub fn new(desk: Arc<Desk>, live: Arc<Live>, settings: Settings, closing: CancellationToken) -> Arc<Api> {
         let stranger = Guest {
             tenant: TenantId::new("default"),
+            id: "anybody".to_owned(),
             name: "anybody".to_owned(),
             scopes: Scopes::new(),
             person: "anybody".to_owned(),
@@ -130,18 +132,22 @@ impl std::fmt::Debug for Api {
     }
 }
 
-/// Everything under `/api`. Whoever stands before it puts a [`Guest`] into the request's extensions; without one only
-/// what anybody may know is answered.
-pub fn router(api: Arc<Api>) -> Router {
+/// Everything under `/api`. Whoever is not let in hears of it in the same form as of everything else.
+pub fn router(api: Arc<Api>, auth: Arc<Auth>) -> Router {
     let mut paths: BTreeMap<&'static str, Vec<&'static Route>> = BTreeMap::new();
     for route in routes::all() {
         paths.entry(route.about.path).or_default().push(route);
     }
-    let mut router = Router::new();
+    let (mut guarded, mut open) = (Router::new(), Router::new());
     for (path, routes) in paths {
-        router = router.route(&format!("{BASE}{path}"), methods(&api, &routes));
+        let (address, methods) = (format!("{BASE}{path}"), methods(&api, &routes));
+        match routes.iter().all(|route| route.about.scope.is_none()) {
+            true => open = open.route(&address, methods),
+            false => guarded = guarded.route(&address, methods),
+        }
     }
-    router
+    let guarded = guarded.layer(from_fn_with_state(auth, admit::for_api)).layer(from_fn(answer::as_problem));
+    open.merge(guarded)
         .route("/api/docs", get(docs::page))
         .route("/api/docs/errors", get(docs::errors))
         .route("/api/docs/style.css", get(docs::style))

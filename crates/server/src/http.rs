@@ -1,30 +1,74 @@
-//! The HTTP listener: MCP at `/mcp`, the page where people answer at `/ask`, and whether the server lives. Everybody
-//! passes the [`door`] first.
+//! Everything over HTTP: MCP at `/mcp`, pages for people, and whether the server lives. Everybody passes the [`door`]
+//! first, and every answer tells browsers to be careful with it.
 
+mod authority;
 pub mod door;
 mod legible;
+pub mod listen;
 mod page;
 
+pub use listen::serve;
+
+use crate::auth::admit::{self, refused};
+use crate::auth::{Auth, enter};
 use crate::desk::Desk;
+use crate::fault::Fault;
 use crate::limits::MESSAGE_BYTES_MAX;
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::get;
 use door::Door;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// How long a session of the older era may stay silent.
 const SESSION_SILENCE_MAX: Duration = Duration::from_secs(3600);
 
-/// The routes of a server that speaks MCP through `surface`.
+/// What an answer is sent with unless it says otherwise. Forms of ours would come without their origin if no page were
+/// told where they come from, so that it is told to our own.
+const CAUTIONS: [(header::HeaderName, &str); 7] = [
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "same-origin"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    ),
+    (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (header::CACHE_CONTROL, "no-store"),
+];
+
+/// MCP alone, behind the door.
 pub fn router<S>(surface: S, door: Arc<Door>, closing: &CancellationToken) -> Router
+where
+    S: ServerHandler + Clone,
+{
+    house([mcp(surface, Arc::clone(&door), closing)], door)
+}
+
+/// Several sets of routes behind one door.
+pub fn house(rooms: impl IntoIterator<Item = Router>, door: Arc<Door>) -> Router {
+    let empty = Router::new().route("/healthz", get(|| async { "ok\n" }));
+    rooms
+        .into_iter()
+        .fold(empty, Router::merge)
+        .fallback(|| async {
+            refused(StatusCode::NOT_FOUND, &Fault::new("server.arguments", "there is nothing here"))
+        })
+        .layer(from_fn_with_state(door, door::look))
+        .layer(from_fn(careful))
+}
+
+/// The routes of a server that speaks MCP through `surface`.
+pub fn mcp<S>(surface: S, door: Arc<Door>, closing: &CancellationToken) -> Router
 where
     S: ServerHandler + Clone,
 {
@@ -42,19 +86,19 @@ where
     Router::new()
         .route_service("/mcp", mcp)
         .layer(from_fn_with_state(legible::Open::default(), legible::look))
-        .layer(from_fn_with_state(Arc::clone(&door), door::admit))
-        .route("/healthz", get(|| async { "ok\n" }))
-        .layer(from_fn_with_state(door, door::look))
+        .layer(from_fn_with_state(door, door::admit))
 }
 
-/// The same with the pages for people.
-pub fn with_pages(router: Router, desk: Arc<Desk>, door: Arc<Door>) -> Router {
-    let pages = page::routes(page::Office { desk, door: Arc::clone(&door) });
-    router.merge(pages.layer(from_fn_with_state(door, door::look)))
+/// The pages for people, and where browsers enter and leave.
+pub fn pages(desk: Arc<Desk>, auth: Arc<Auth>) -> Router {
+    let asking = page::routes(desk).layer(from_fn_with_state(Arc::clone(&auth), admit::for_pages));
+    asking.merge(enter::routes(auth))
 }
 
-/// Serves until it is told to close.
-pub async fn serve(listener: TcpListener, router: Router, closing: CancellationToken) -> io::Result<()> {
-    let ended = async move { closing.cancelled().await };
-    axum::serve(listener, router).with_graceful_shutdown(ended).await
+async fn careful(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    for (name, value) in CAUTIONS {
+        response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    response
 }

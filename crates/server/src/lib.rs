@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod auth;
+pub mod dashboard;
 mod deed;
 pub mod desk;
 pub mod draft;

@@ -41,3 +41,22 @@ pub const LIVE_ENTRIES_MAX: usize = 8_192;
 pub const REPLY_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Guests whose pace is remembered at the same time.
 pub const PACED_GUESTS_MAX: usize = 10_000;
+/// Keys there may be, those that are good no more among them.
+pub const KEYS_MAX: usize = 1_000;
+pub const KEY_NAME_CHARS_MAX: usize = 128;
+/// Sessions of browsers; the one that was silent longest ends for a new one.
+pub const SESSIONS_MAX: usize = 1_000;
+/// Links that wait to be opened.
+pub const LINKS_MAX: u32 = 50;
+/// Connections over HTTP at the same time.
+pub const HTTP_CONNECTIONS_MAX: usize = 1_024;
+/// How long a request's head may take to arrive, and a connection stay silent between requests.
+pub const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a request's body may take to arrive.
+pub const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+/// Names and values of all headers of a request.
+pub const HEAD_BYTES_MAX: usize = 64 << 10;
+pub const HEADERS_MAX: usize = 100;
+pub const URL_BYTES_MAX: usize = 8 << 10;
+/// What a form may hold.
+pub const FORM_BYTES_MAX: usize = 1 << 20;

@@ -7,11 +7,13 @@ use crate::api::pace::{Allowance, Pursuit};
 use crate::api::problem;
 use crate::api::replies;
 use crate::api::route::{Keyed, Route};
+use crate::auth::require;
 use crate::fault::Fault;
 use crate::guest::Guest;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::request::Parts;
+use axum::middleware::Next;
 use axum::http::{HeaderMap, HeaderName, Response, StatusCode, header};
 use futures::FutureExt;
 use rutter_core::limits::REQUEST_KEY_BYTES_MAX;
@@ -98,7 +100,7 @@ async fn admitted(
     let (Keyed::Reply { without }, Some(key)) = (route.about.keyed, key) else { return run.await };
     let query = uri.query().unwrap_or_default();
     let asked = [method.as_str().as_bytes(), uri.path().as_bytes(), query.as_bytes(), bytes.as_ref()];
-    let keyed = replies::Keyed::new(&guest.tenant, &guest.name, &key, &asked);
+    let keyed = replies::Keyed::new(&guest.tenant, &guest.id, &key, &asked);
     let (api, span) = (Arc::clone(api), tracing::Span::current());
     // Whoever stops waiting stops nothing: half of it would leave nobody who knows what was done.
     let whole = async move { api.replies.once(&api.desk, &keyed, without, run).await };
@@ -110,12 +112,7 @@ async fn admitted(
 fn guest(api: &Api, route: &Route, parts: &Parts) -> Result<Guest, Fault> {
     let guest = parts.extensions.get::<Guest>();
     match (guest, route.about.scope) {
-        (Some(guest), Some(scope)) if guest.may(scope) => Ok(guest.clone()),
-        (Some(guest), Some(scope)) => {
-            let message = format!("this needs the scope {scope}, which {:?} does not have", guest.name);
-            Err(Fault::new("server.not_allowed", message)
-                .hint("an operator makes a key that has it: rutter key create"))
-        }
+        (Some(guest), Some(scope)) => require(guest, scope).map(|()| guest.clone()),
         (Some(guest), None) => Ok(guest.clone()),
         (None, None) => Ok(api.stranger.clone()),
         (None, Some(_)) => {
@@ -170,6 +167,19 @@ fn json(route: &Route, headers: &HeaderMap, bytes: &[u8]) -> Result<Value, Fault
     }
     serde_json::from_slice(bytes)
         .map_err(|error| Fault::new("server.arguments", format!("the body is no JSON: {error}")))
+}
+
+/// Tells a refusal of whoever stands at the door as a problem.
+pub(crate) async fn as_problem(request: Request, next: Next) -> Response<Body> {
+    let mut response = next.run(request).await;
+    let Some(fault) = response.extensions_mut().remove::<Fault>() else { return response };
+    let mut told = problem::told(response.status(), fault);
+    for name in [header::WWW_AUTHENTICATE, header::RETRY_AFTER] {
+        if let Some(value) = response.headers_mut().remove(&name) {
+            told.headers_mut().insert(name, value);
+        }
+    }
+    told
 }
 
 /// What is said to a method that a path does not have.

@@ -2,7 +2,6 @@
 
 use crate::api::Api;
 use crate::api::reply::{List, Reply};
-use crate::auth::Scope;
 use crate::deed::Caller;
 use crate::desk::Desk;
 use crate::fault::Fault;
@@ -48,16 +47,6 @@ impl Call {
     /// The execution the path names.
     pub(crate) fn identity(&self) -> Identity {
         Identity { tenant: self.guest.tenant.clone(), execution: ExecutionId::new(self.id()) }
-    }
-
-    /// Refuses whoever does not have a right that only some uses of a route need.
-    pub(crate) fn needs(&self, scope: Scope) -> Result<(), Fault> {
-        if self.guest.may(scope) {
-            return Ok(());
-        }
-        let message = format!("this needs the scope {scope}, which {:?} does not have", self.guest.name);
-        Err(Fault::new("server.not_allowed", message)
-            .hint("an operator makes a key that has it: rutter key create --scope …"))
     }
 
     /// A page of a list, as the query asks for it.

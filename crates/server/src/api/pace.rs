@@ -61,7 +61,7 @@ impl Pace {
             return None;
         }
         let burst = f64::from(rate.burst.max(1));
-        let (per_second, name) = (f64::from(rate.per_second), format!("{}/{}", guest.tenant, guest.name));
+        let (per_second, name) = (f64::from(rate.per_second), format!("{}/{}", guest.tenant, guest.id));
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= PACED_GUESTS_MAX {
             // Whoever has all tokens again needs no memory of it.
@@ -113,7 +113,7 @@ mod tests {
 
     fn guest(name: &str) -> Guest {
         let guest = Guest::local(TenantId::new("default"), "operator", Default::default());
-        Guest { name: name.to_owned(), ..guest }
+        Guest { id: name.to_owned(), ..guest }
     }
 
     fn let_through(pace: &Pace, name: &str, times: usize, now: Instant) -> usize {

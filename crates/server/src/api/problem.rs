@@ -37,9 +37,9 @@ pub(crate) struct Problem {
 pub(crate) fn status_of(fault: &Fault) -> StatusCode {
     let area = fault.code.split('.').next().unwrap_or_default();
     match fault.code.as_ref() {
-        "server.arguments" | "server.cursor" | "store.invalid" | "store.too_broad" => StatusCode::BAD_REQUEST,
+        "server.arguments" | "store.invalid" | "store.too_broad" => StatusCode::BAD_REQUEST,
         "server.unauthorized" => StatusCode::UNAUTHORIZED,
-        "server.not_allowed" | "server.host" | "server.origin" | "server.csrf" | "execution.not_a_person" => {
+        "server.not_allowed" | "server.host" | "server.origin" | "execution.not_a_person" => {
             StatusCode::FORBIDDEN
         }
         "store.not_found" | "server.session" | "server.no_route" | "execution.unknown_part" => {
@@ -71,7 +71,11 @@ pub(crate) fn status_of(fault: &Fault) -> StatusCode {
 
 /// The whole answer.
 pub(crate) fn response(fault: Fault) -> Response<Body> {
-    let status = status_of(&fault);
+    told(status_of(&fault), fault)
+}
+
+/// The same where somebody else has chosen the status.
+pub(crate) fn told(status: StatusCode, fault: Fault) -> Response<Body> {
     if status.is_server_error() {
         tracing::warn!(error.code = %fault.code, "a request over HTTP could not be answered: {}", fault.message);
     }

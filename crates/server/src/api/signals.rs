@@ -5,7 +5,7 @@ use crate::api::execution::ToldExecution;
 use crate::api::executions::{settled, span, summary, tag};
 use crate::api::reply::Reply;
 use crate::api::route::{About, Keyed, Route};
-use crate::auth::Scope;
+use crate::auth::{Scope, require};
 use crate::fault::Fault;
 use rutter_core::hash::Hash;
 use rutter_core::id::{PartId, StepId, ToolName};
@@ -105,7 +105,7 @@ impl Action {
 async fn send(call: Call, signal: NewSignal) -> Result<Reply<ToldExecution>, Fault> {
     let (identity, span) = (call.identity(), span(signal.wait_seconds)?);
     if signal.action.is_a_persons() {
-        call.needs(Scope::Approve)?;
+        require(&call.guest, Scope::Approve)?;
     }
     let reason = signal.reason.clone().unwrap_or_default();
     if signal.action.needs_reason() && reason.trim().is_empty() {

@@ -29,7 +29,7 @@ impl Streams {
     }
 
     pub(crate) fn enter(&self, guest: &Guest) -> Result<Place, Fault> {
-        let name = format!("{}/{}", guest.tenant, guest.name);
+        let name = format!("{}/{}", guest.tenant, guest.id);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = open.values().sum();
         let own = open.get(&name).copied().unwrap_or(0);
