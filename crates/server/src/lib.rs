@@ -5,6 +5,7 @@
 
 pub mod desk;
 pub mod draft;
+pub mod drawing;
 pub mod fault;
 pub mod guest;
 pub mod http;
