@@ -9,13 +9,15 @@ use crate::{store, tools};
 use anyhow::Context;
 use rutter_core::execution::Identity;
 use rutter_core::execution::view::Status;
-use rutter_core::id::WorkerId;
+use rutter_core::id::{TenantId, WorkerId};
 use rutter_core::journal::verify::Receipt;
 use rutter_core::port::proof::Proof;
 use rutter_core::time::Timestamp;
 use rutter_engine::options::hold_after;
 use rutter_engine::{Clock, Engine, Error, Happening, Live, Options};
+use rutter_server::auth::{Auth, Token};
 use rutter_server::desk::{Desk, Settings};
+use rutter_server::guest::Role;
 use rutter_server::keys::Keys;
 use rutter_server::socket::Socket;
 use rutter_store::{Archive, Store};
@@ -32,7 +34,7 @@ pub(crate) struct Helm {
     pub(crate) builtins: Arc<Builtins>,
     pub(crate) config: Config,
     pub(crate) desk: Arc<Desk>,
-    pub(crate) keys: Keys,
+    pub(crate) auth: Arc<Auth>,
     store: Arc<Store>,
     socket: Option<Socket>,
     timers: CancellationToken,
@@ -60,9 +62,11 @@ impl Helm {
         let keys = Keys::of(&config.directory).context("the keys beside the database")?;
         let settings = Settings { ask_at_client: config.server.ask_at_client };
         let desk = Desk::new(engine.clone(), &store, registry.clone(), settings, keys.seal);
+        let auth = auth(store.clone(), clock, &config, &keys).await?;
         let stop = CancellationToken::new();
         let (person, mark) = (&config.operator, &config.tools_mark);
-        let socket = Socket::listen(&config.directory, Arc::clone(&desk), person, mark, stop.clone());
+        let socket =
+            Socket::listen(&config.directory, desk.clone(), auth.clone(), person, mark, stop.clone());
         let socket = socket.inspect_err(|error| {
             tracing::warn!("other commands cannot reach this one: no socket beside the database: {error}");
         });
@@ -75,7 +79,7 @@ impl Helm {
             builtins: tooling.builtins,
             config,
             desk,
-            keys,
+            auth,
             store,
             socket: socket.ok(),
             timers,
@@ -139,6 +143,20 @@ impl Helm {
         }
         self.registry.close().await;
     }
+}
+
+/// Who may come in. A token that cannot be read lets nobody in; `rutter serve` does not start then.
+pub(crate) async fn auth(
+    register: Arc<Store>,
+    clock: Clock,
+    config: &Config,
+    keys: &Keys,
+) -> Result<Arc<Auth>, rutter_core::port::Error> {
+    let mut tokens = config.server.tokens().unwrap_or_default();
+    tokens.push(Token::new("agent", Role::Agent, &keys.agent));
+    tokens.push(Token::new(&config.operator, Role::Operator, &keys.operator));
+    let tenant = TenantId::new("default");
+    Auth::open(register, tenant, Arc::new(move || clock.now()), tokens).await
 }
 
 fn hear(identity: &Identity, happening: Happening, progress: &mut Progress) -> Option<Status> {

@@ -10,6 +10,7 @@ pub mod draft;
 pub mod fault;
 pub mod guest;
 pub mod http;
+pub mod insight;
 pub mod keys;
 pub mod limits;
 pub mod lines;
