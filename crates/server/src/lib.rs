@@ -18,4 +18,5 @@ pub mod mcp;
 pub mod reference;
 pub mod socket;
 pub mod summary;
+pub mod watch;
 pub mod words;
