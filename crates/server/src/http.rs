@@ -9,14 +9,14 @@ mod page;
 
 pub use listen::serve;
 
-use crate::auth::admit::{self, refused};
+use crate::auth::admit;
 use crate::auth::{Auth, enter};
+use crate::dashboard;
 use crate::desk::Desk;
-use crate::fault::Fault;
 use crate::limits::MESSAGE_BYTES_MAX;
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
@@ -60,9 +60,6 @@ pub fn house(rooms: impl IntoIterator<Item = Router>, door: Arc<Door>) -> Router
     rooms
         .into_iter()
         .fold(empty, Router::merge)
-        .fallback(|| async {
-            refused(StatusCode::NOT_FOUND, &Fault::new("server.arguments", "there is nothing here"))
-        })
         .layer(from_fn_with_state(door, door::look))
         .layer(from_fn(careful))
 }
@@ -89,10 +86,12 @@ where
         .layer(from_fn_with_state(door, door::admit))
 }
 
-/// The pages for people, and where browsers enter and leave.
+/// The pages for people, and where browsers enter and leave. Whoever asks for what is not there enters first, so that
+/// nobody learns from outside what is.
 pub fn pages(desk: Arc<Desk>, auth: Arc<Auth>) -> Router {
-    let asking = page::routes(desk).layer(from_fn_with_state(Arc::clone(&auth), admit::for_pages));
-    asking.merge(enter::routes(auth))
+    let pages = page::routes(Arc::clone(&desk)).merge(dashboard::routes(desk));
+    let pages = pages.layer(from_fn_with_state(Arc::clone(&auth), admit::for_pages));
+    pages.merge(dashboard::open_routes()).merge(enter::routes(auth))
 }
 
 async fn careful(request: Request, next: Next) -> Response {
