@@ -14,6 +14,7 @@ pub mod overview;
 pub mod page;
 pub mod question;
 pub mod shell;
+pub mod tools;
 
 use crate::desk::Desk;
 use crate::fault::Fault;
@@ -35,6 +36,11 @@ pub fn routes(desk: Arc<Desk>) -> Router {
         .route("/journal/export", get(journal::export::write))
         .route("/journal/verify", post(journal::verify::run))
         .route("/journal/sign", post(journal::verify::sign))
+        .route("/tools", get(tools::show))
+        .route("/tools/ask", post(tools::ask))
+        .route("/tools/{name}", get(tools::tool::show))
+        .route("/tools/{name}/call", post(tools::attempt::run))
+        .route("/servers/{name}/reset", post(tools::reset))
         .route("/theme", post(shell::choose_theme))
         .route("/help", get(shell::help))
         .fallback(nowhere)

@@ -271,6 +271,7 @@ pub const SAYINGS: &[(&str, &str)] = &[
     ("saved", "Saved."),
     ("removed", "Removed."),
     ("sent", "Sent."),
+    ("asked", "The servers were asked which tools they have."),
     ("reset", "The server gets another chance at once."),
     ("nothing_chosen", "Nothing was chosen."),
 ];

@@ -117,7 +117,7 @@ pub(super) async fn reset(
     Path(server): Path<String>,
     posted: Posted,
 ) -> Answer {
-    page::require(&posted.visitor.guest, Scope::Operate)?;
+    page::require(&posted.visitor.guest, Scope::Admin)?;
     match desk.tools.reset(&server) {
         true => Ok(page::go(posted.back(), "reset")),
         false => Err(Fault::missing("server", &server).into()),
