@@ -13,6 +13,7 @@ pub mod journal;
 pub mod overview;
 pub mod page;
 pub mod question;
+pub mod settings;
 pub mod shell;
 pub mod tools;
 
@@ -41,6 +42,10 @@ pub fn routes(desk: Arc<Desk>) -> Router {
         .route("/tools/{name}", get(tools::tool::show))
         .route("/tools/{name}/call", post(tools::attempt::run))
         .route("/servers/{name}/reset", post(tools::reset))
+        .route("/settings", get(settings::show))
+        .route("/settings/keys", post(settings::keys::create))
+        .route("/settings/keys/{id}/revoke", post(settings::keys::revoke))
+        .route("/settings/sessions/{id}/end", post(settings::sign_out))
         .route("/theme", post(shell::choose_theme))
         .route("/help", get(shell::help))
         .fallback(nowhere)

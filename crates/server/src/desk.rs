@@ -1,5 +1,8 @@
 //! Where everything that is asked arrives: the engine, and the ports it does not hide.
 
+use crate::auth::Auth;
+use crate::insight::Insight;
+use crate::watch::Watch;
 use rmcp::model::RequestStateCodec;
 use rutter_core::port::feed::Feed;
 use rutter_core::port::outbox::Outbox;
@@ -24,6 +27,12 @@ pub struct Desk {
     pub settings: Settings,
     /// Where people find the pages of this server, once it has any.
     pub link: OnceLock<String>,
+    /// Who may come in, once there is a door.
+    pub auth: OnceLock<Arc<Auth>>,
+    /// What the ledger amounts to, once somebody counts.
+    pub insight: OnceLock<Arc<Insight>>,
+    /// Webhooks and alerts, once somebody sees to them.
+    pub watch: OnceLock<Arc<Watch>>,
     /// Seals questions that travel to a client and back.
     pub(crate) seal: RequestStateCodec,
     pub(crate) places: Arc<Semaphore>,
@@ -63,6 +72,9 @@ impl Desk {
             tools,
             settings,
             link: OnceLock::new(),
+            auth: OnceLock::new(),
+            insight: OnceLock::new(),
+            watch: OnceLock::new(),
             seal,
             places,
             listeners,

@@ -12,7 +12,7 @@ use crate::fault::Fault;
 use askama::Template;
 use axum::extract::{Path, State};
 use rutter_core::id::ToolName;
-use rutter_core::port::tools::{Servers, Tools as _};
+use rutter_core::port::tools::Servers;
 use rutter_core::time::{Millis, Timestamp};
 use rutter_core::tool::report::{BreakerReport, ConnectorReport, LastError, ServerReport, ToolReport, ToolSummary};
 use rutter_core::tool::{Safety, SafetySource};

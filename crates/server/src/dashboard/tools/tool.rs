@@ -93,7 +93,7 @@ pub(in crate::dashboard) async fn show(
         users: users(&desk, &visitor.guest.tenant, &tool).await?,
         plans_max: PLANS_MAX,
         fields: field::of(&tool.input),
-        command: format!("rutter tools call {name} --params '{raw}'"),
+        command: format!("rutter tools call {name} '{}'", raw.replace('\'', "'\\''")),
         raw,
         call_href: format!("{}/call", address(&tool.name)),
         needs_confirmation: tool.safety != Safety::ReadOnly,
