@@ -9,6 +9,7 @@ pub mod dashboard;
 mod deed;
 pub mod desk;
 pub mod draft;
+pub mod drawing;
 pub mod fault;
 pub mod guest;
 pub mod http;
