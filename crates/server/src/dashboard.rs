@@ -13,7 +13,9 @@ pub mod journal;
 pub mod overview;
 pub mod page;
 pub mod question;
+pub mod settings;
 pub mod shell;
+pub mod tools;
 
 use crate::desk::Desk;
 use crate::fault::Fault;
@@ -35,6 +37,15 @@ pub fn routes(desk: Arc<Desk>) -> Router {
         .route("/journal/export", get(journal::export::write))
         .route("/journal/verify", post(journal::verify::run))
         .route("/journal/sign", post(journal::verify::sign))
+        .route("/tools", get(tools::show))
+        .route("/tools/ask", post(tools::ask))
+        .route("/tools/{name}", get(tools::tool::show))
+        .route("/tools/{name}/call", post(tools::attempt::run))
+        .route("/servers/{name}/reset", post(tools::reset))
+        .route("/settings", get(settings::show))
+        .route("/settings/keys", post(settings::keys::create))
+        .route("/settings/keys/{id}/revoke", post(settings::keys::revoke))
+        .route("/settings/sessions/{id}/end", post(settings::sign_out))
         .route("/theme", post(shell::choose_theme))
         .route("/help", get(shell::help))
         .fallback(nowhere)
