@@ -13,9 +13,8 @@ use rutter_server::auth::{Token, enter};
 use rutter_server::guest::Guest;
 use rutter_server::http::door::Door;
 use rutter_server::http::listen::{Places, serve_in};
-use rutter_server::mcp::Surface;
 use rutter_server::socket::Greeting;
-use rutter_server::{http, keys};
+use rutter_server::{api, http, keys};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -46,7 +45,6 @@ async fn serve(args: &ServeArgs, helm: &Helm, terminal: &Terminal) -> anyhow::Re
     let address = args.listen.unwrap_or(config.listen);
     check_address(address, &config.tokens()?)?;
     let places = Places::default();
-    let kept = tokio::spawn(Arc::clone(&helm.auth).run(closing.clone()));
     let mut pages = None;
     let bound = match args.no_http {
         true => None,
@@ -57,12 +55,7 @@ async fn serve(args: &ServeArgs, helm: &Helm, terminal: &Terminal) -> anyhow::Re
         Some(Ok(listener)) => {
             let link = format!("http://{}", listener.local_addr()?);
             let door = Arc::new(Door::new(config.hosts.clone(), Arc::clone(&helm.auth)));
-            let surface = Surface::at_the_door(Arc::clone(&helm.desk));
-            let rooms = [
-                http::mcp(surface, Arc::clone(&door), &closing),
-                http::pages(Arc::clone(&helm.desk), Arc::clone(&helm.auth)),
-            ];
-            let router = http::house(rooms, door);
+            let router = http::everything(&helm.desk, door, api::Settings::default(), &closing);
             pages = Some(tokio::spawn(serve_in(places.clone(), listener, router, closing.clone())));
             let _ = helm.desk.link.set(link.clone());
             Some(link)
@@ -85,7 +78,6 @@ async fn serve(args: &ServeArgs, helm: &Helm, terminal: &Terminal) -> anyhow::Re
         // Streams that stay open do not keep the server from ending.
         let _ = tokio::time::timeout(Duration::from_secs(2), pages).await;
     }
-    let _ = kept.await;
     Ok(Exit::Done)
 }
 

@@ -5,12 +5,14 @@
 //! things are written, [`assets`] are the files pages need. Whoever comes in has passed the door: a [`Guest`] and a
 //! [`Browser`](crate::auth::Browser) stand in the request.
 
+pub mod approvals;
 pub mod assets;
 pub mod executions;
 pub mod format;
 pub mod journal;
 pub mod overview;
 pub mod page;
+pub mod question;
 pub mod shell;
 
 use crate::desk::Desk;
@@ -26,7 +28,9 @@ pub fn routes(desk: Arc<Desk>) -> Router {
     Router::new()
         .route("/", get(overview::show))
         .route("/executions", get(executions::show))
+        .route("/executions/{execution}/answer", post(question::answer))
         .route("/executions/bulk", post(executions::bulk::run))
+        .route("/approvals", get(approvals::show))
         .route("/journal", get(journal::show))
         .route("/journal/export", get(journal::export::write))
         .route("/journal/verify", post(journal::verify::run))
