@@ -12,7 +12,9 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {
     pub tenant: TenantId,
-    /// The name of the token, or how they came in.
+    /// No two have the same: by it is known which session is whose, and whose requests are counted.
+    pub id: String,
+    /// The name of the token or key, or how they came in.
     pub name: String,
     pub scopes: Scopes,
     /// Whose word it is when the person at the client answers a question.
@@ -25,8 +27,14 @@ pub struct Guest {
 impl Guest {
     /// Whoever can open a socket only its owner may open.
     pub fn local(tenant: TenantId, person: &str, toolsets: BTreeSet<Toolset>) -> Guest {
-        let (name, person) = ("local".to_owned(), person.to_owned());
-        Guest { tenant, name, scopes: scope::of_agent(), person, toolsets, is_local: true }
+        let (id, name, person) = ("local".to_owned(), "local".to_owned(), person.to_owned());
+        Guest { tenant, id, name, scopes: scope::of_agent(), person, toolsets, is_local: true }
+    }
+
+    /// The one who has the database, at the command line.
+    pub fn owner(tenant: TenantId, person: &str) -> Guest {
+        let guest = Guest::local(tenant, person, BTreeSet::new());
+        Guest { name: person.to_owned(), scopes: scope::of_operator(), ..guest }
     }
 
     /// May look after what is kept, if the toolset is chosen.
