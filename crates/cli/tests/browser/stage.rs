@@ -168,7 +168,9 @@ impl Stage {
     pub fn play(&self, scenario: &str) -> (bool, String) {
         let mut node = Command::new("node");
         node.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser").join(scenario));
-        node.env("RUTTER", RUTTER).env("RUTTER_PLACE", self.place.path()).env("RUTTER_ADDRESS", &self.address);
+        node.env("RUTTER", RUTTER)
+            .env("RUTTER_PLACE", self.place.path())
+            .env("RUTTER_ADDRESS", &self.address);
         node.env("RUTTER_EXECUTIONS", Value::Object(self.executions.clone()).to_string());
         node.env("RUTTER_BROWSER", installed());
         let output = node.stdin(Stdio::null()).output().unwrap();

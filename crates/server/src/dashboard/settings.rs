@@ -59,11 +59,7 @@ struct SessionRow {
     is_this: bool,
 }
 
-pub(super) async fn show(
-    State(desk): State<Arc<Desk>>,
-    visitor: Visitor,
-    headers: HeaderMap,
-) -> Answer {
+pub(super) async fn show(State(desk): State<Arc<Desk>>, visitor: Visitor, headers: HeaderMap) -> Answer {
     let shell = Shell::open(&desk, &visitor, Section::Settings, "Settings").await?;
     let now = shell.now;
     let health = desk.proof.health().await?;

@@ -14,7 +14,9 @@ use axum::extract::{Path, State};
 use rutter_core::id::ToolName;
 use rutter_core::port::tools::Servers;
 use rutter_core::time::{Millis, Timestamp};
-use rutter_core::tool::report::{BreakerReport, ConnectorReport, LastError, ServerReport, ToolReport, ToolSummary};
+use rutter_core::tool::report::{
+    BreakerReport, ConnectorReport, LastError, ServerReport, ToolReport, ToolSummary,
+};
 use rutter_core::tool::{Safety, SafetySource};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -87,16 +89,18 @@ pub(super) async fn show(State(desk): State<Arc<Desk>>, visitor: Visitor) -> Ans
     let now = shell.now;
     let text = visitor.asked("text").unwrap_or_default().to_owned();
     let server = visitor.asked("server").unwrap_or_default().to_owned();
-    let found: Option<BTreeSet<ToolName>> = (!text.trim().is_empty())
-        .then(|| desk.tools.search(&text, FOUND_MAX).into_iter().collect());
+    let found: Option<BTreeSet<ToolName>> =
+        (!text.trim().is_empty()).then(|| desk.tools.search(&text, FOUND_MAX).into_iter().collect());
     let reports = desk.tools.report();
     let shown = reports.iter().filter(|report| server.is_empty() || report.server == server);
     let most = if server.is_empty() { TOOLS_MAX } else { usize::MAX };
-    let mut servers: Vec<Server> = shown.map(|report| Server::of(report, found.as_ref(), most, now)).collect();
+    let mut servers: Vec<Server> =
+        shown.map(|report| Server::of(report, found.as_ref(), most, now)).collect();
     if found.is_some() {
         servers.retain(|server| !server.rows.is_empty());
     }
-    let has_idle = reports.iter().any(|report| report.connector == ConnectorReport::Idle && report.tools.is_empty());
+    let has_idle =
+        reports.iter().any(|report| report.connector == ConnectorReport::Idle && report.tools.is_empty());
     let names = reports.into_iter().map(|report| report.server).collect();
     page::show(&Tools { shell: shell.live("/api/v1/events"), text, server, servers, names, has_idle })
 }

@@ -279,9 +279,7 @@ impl Row {
             cost_micros_per_execution: average(tally.cost_micros, ended),
             limits_reached: tally.limits.values().sum(),
             drifts: tally.drifts,
-            deviations: (tally.deviations.iter())
-                .map(|(kind, count)| (name_of(*kind), *count))
-                .collect(),
+            deviations: (tally.deviations.iter()).map(|(kind, count)| (name_of(*kind), *count)).collect(),
             decisions: tally.decisions,
             actions: tally.actions,
             plans_saved: None,

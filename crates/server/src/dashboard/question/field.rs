@@ -51,7 +51,10 @@ pub(in crate::dashboard) fn of(schema: &Value) -> Vec<Field> {
 }
 
 /// The object the fields describe. What was left empty is left out.
-pub(in crate::dashboard) fn read<'a>(schema: &Value, said: impl Fn(&str) -> Option<&'a str>) -> Result<Value, Fault> {
+pub(in crate::dashboard) fn read<'a>(
+    schema: &Value,
+    said: impl Fn(&str) -> Option<&'a str>,
+) -> Result<Value, Fault> {
     let mut object = Map::new();
     for (name, about) in schema["properties"].as_object().into_iter().flatten() {
         let typed = said(&format!("{PREFIX}{name}"));

@@ -54,7 +54,9 @@ pub(super) async fn all(
 fn store(health: &Health) -> Check {
     match &health.trouble {
         None => fine("database", "it can be written".to_owned()),
-        Some(trouble) => failed("database", trouble.clone(), "executions wait; they go on when it can be written again"),
+        Some(trouble) => {
+            failed("database", trouble.clone(), "executions wait; they go on when it can be written again")
+        }
     }
 }
 
@@ -95,14 +97,19 @@ async fn signature(desk: &Desk, tenant: &TenantId, now: Timestamp) -> Result<Che
 fn executions(desk: &Desk) -> Check {
     match desk.engine.broken().len() {
         0 => fine("executions", "none is broken".to_owned()),
-        broken => failed("executions", format!("{broken} cannot go on"), "`rutter journal verify` says what is wrong"),
+        broken => failed(
+            "executions",
+            format!("{broken} cannot go on"),
+            "`rutter journal verify` says what is wrong",
+        ),
     }
 }
 
 fn servers(desk: &Desk) -> Check {
     let reports = desk.tools.report();
     let is_down = |report: &&rutter_core::tool::report::ServerReport| {
-        matches!(report.connector, ConnectorReport::Down { .. }) || matches!(report.breaker, BreakerReport::Open { .. })
+        matches!(report.connector, ConnectorReport::Down { .. })
+            || matches!(report.breaker, BreakerReport::Open { .. })
     };
     let down: Vec<&str> = reports.iter().filter(is_down).map(|report| report.server.as_str()).collect();
     match down.as_slice() {

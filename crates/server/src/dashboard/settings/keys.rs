@@ -23,7 +23,8 @@ struct Made {
 
 pub(in crate::dashboard) async fn create(State(desk): State<Arc<Desk>>, posted: Posted) -> Answer {
     let wrong = |message: String| Fault::new("server.arguments", message);
-    let scopes = posted.all_said("scope").map(str::parse::<Scope>).collect::<Result<_, _>>().map_err(wrong)?;
+    let scopes =
+        posted.all_said("scope").map(str::parse::<Scope>).collect::<Result<_, _>>().map_err(wrong)?;
     let expires_in = match posted.said("expires") {
         None | Some("never") => None,
         Some(span) => {

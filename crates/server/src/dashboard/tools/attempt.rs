@@ -43,8 +43,11 @@ pub(in crate::dashboard) async fn run(
         let (href, safety) = (address(&tool.name), super::safety(tool.safety));
         return page::show(&Confirm { shell, name, href, safety, parameters: text, reason });
     }
-    let caller =
-        Caller { desk: Arc::clone(&desk), tenant: visitor.guest.tenant.clone(), actor: visitor.guest.actor() };
+    let caller = Caller {
+        desk: Arc::clone(&desk),
+        tenant: visitor.guest.tenant.clone(),
+        actor: visitor.guest.actor(),
+    };
     let identity = begin(&caller, NewCall { tool: name, parameters, reason }, None).await?;
     Ok(page::go(&format!("/executions/{}", format::encoded(identity.execution.as_str())), "started"))
 }
@@ -52,8 +55,9 @@ pub(in crate::dashboard) async fn run(
 /// From the fields, or as JSON where somebody wrote it.
 fn parameters(posted: &Posted, schema: &Value) -> Result<Map<String, Value>, Fault> {
     let value = match posted.said("parameters") {
-        Some(text) => serde_json::from_str(text)
-            .map_err(|error| Fault::new("server.arguments", format!("the parameters must be JSON: {error}")))?,
+        Some(text) => serde_json::from_str(text).map_err(|error| {
+            Fault::new("server.arguments", format!("the parameters must be JSON: {error}"))
+        })?,
         None => field::read(schema, |name| posted.said(name))?,
     };
     match value {

@@ -151,8 +151,12 @@ async fn users(desk: &Desk, tenant: &TenantId, tool: &Tool) -> Result<Vec<User>,
 fn meaning(safety: Safety) -> &'static str {
     match safety {
         Safety::ReadOnly => "It only looks: it can be called again at any time.",
-        Safety::Idempotent => "Called again with the same arguments it changes nothing more, so that it is retried.",
-        Safety::Once => "Every call may have an effect of its own: a call that may have happened is never repeated blindly.",
+        Safety::Idempotent => {
+            "Called again with the same arguments it changes nothing more, so that it is retried."
+        }
+        Safety::Once => {
+            "Every call may have an effect of its own: a call that may have happened is never repeated blindly."
+        }
     }
 }
 
