@@ -16,16 +16,19 @@ use rutter_core::time::Timestamp;
 use rutter_engine::options::hold_after;
 use rutter_engine::{Clock, Engine, Error, Happening, Live, Options};
 use rutter_server::auth::{Auth, Token};
-use rutter_server::desk::{Desk, Settings};
+use rutter_server::desk::{Desk, Parts, Settings};
 use rutter_server::guest::Role;
 use rutter_server::keys::Keys;
 use rutter_server::socket::Socket;
 use rutter_store::{Archive, Store};
 use rutter_tools::builtin::Builtins;
+use rutter_tools::guard::SystemResolver;
+use rutter_tools::post::Carrier;
 use rutter_tools::registry::Registry;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) struct Helm {
@@ -38,6 +41,8 @@ pub(crate) struct Helm {
     store: Arc<Store>,
     socket: Option<Socket>,
     timers: CancellationToken,
+    /// What is done beside answering.
+    beside: JoinHandle<()>,
     /// Somebody asked this process to end.
     pub(crate) stop: CancellationToken,
 }
@@ -61,8 +66,23 @@ impl Helm {
         let engine = engine.map_err(told)?;
         let keys = Keys::of(&config.directory).context("the keys beside the database")?;
         let settings = Settings { ask_at_client: config.server.ask_at_client };
-        let desk = Desk::new(engine.clone(), &store, registry.clone(), settings, keys.seal);
-        let auth = auth(store.clone(), clock, &config, &keys).await?;
+        let carrier = Carrier::new(&config.webhooks.allow, Arc::new(SystemResolver));
+        let carrier = carrier.map_err(|why| {
+            Refusal::new("config.invalid", format!("webhooks.allow: {why}"))
+                .with_hint("list hosts, addresses or networks such as 10.0.0.0/8")
+        })?;
+        let desk = Desk::open(Parts {
+            engine: engine.clone(),
+            store: store.clone(),
+            tools: registry.clone(),
+            post: Arc::new(carrier),
+            clock,
+            tokens: tokens(&config, &keys),
+            settings,
+            seal: keys.seal,
+        })
+        .await?;
+        let auth = Arc::clone(&desk.auth);
         let stop = CancellationToken::new();
         let (person, mark) = (&config.operator, &config.tools_mark);
         let socket =
@@ -71,6 +91,7 @@ impl Helm {
             tracing::warn!("other commands cannot reach this one: no socket beside the database: {error}");
         });
         let timers = CancellationToken::new();
+        let beside = tokio::spawn(Arc::clone(&desk).run(timers.clone()));
         let (builtins, shutdown) = (Arc::clone(&tooling.builtins), timers.clone());
         tokio::spawn(async move { builtins.run_timers(shutdown).await });
         Ok(Helm {
@@ -83,6 +104,7 @@ impl Helm {
             store,
             socket: socket.ok(),
             timers,
+            beside,
             stop,
         })
     }
@@ -137,6 +159,8 @@ impl Helm {
     pub(crate) async fn close(self) {
         self.timers.cancel();
         self.engine.close().await;
+        // One that panicked has said so.
+        let _ = self.beside.await;
         // Until here one can still ask how things stand.
         if let Some(socket) = self.socket {
             socket.close();
@@ -152,11 +176,15 @@ pub(crate) async fn auth(
     config: &Config,
     keys: &Keys,
 ) -> Result<Arc<Auth>, rutter_core::port::Error> {
+    let tenant = TenantId::new("default");
+    Auth::open(register, tenant, Arc::new(move || clock.now()), tokens(config, keys)).await
+}
+
+fn tokens(config: &Config, keys: &Keys) -> Vec<Token> {
     let mut tokens = config.server.tokens().unwrap_or_default();
     tokens.push(Token::new("agent", Role::Agent, &keys.agent));
     tokens.push(Token::new(&config.operator, Role::Operator, &keys.operator));
-    let tenant = TenantId::new("default");
-    Auth::open(register, tenant, Arc::new(move || clock.now()), tokens).await
+    tokens
 }
 
 fn hear(identity: &Identity, happening: Happening, progress: &mut Progress) -> Option<Status> {

@@ -1,7 +1,5 @@
 //! `rutter serve`: the process that has the database, for agents and people to come to. `rutter stop` ends it.
 
-mod attend;
-
 use crate::Exit;
 use crate::args::serve::{ServeArgs, StopArgs};
 use crate::daemon;
@@ -11,15 +9,12 @@ use crate::store;
 use crate::terminal::Terminal;
 use rutter_core::id::TenantId;
 use rutter_core::port::query::{History, Page};
-use rutter_server::api::{self, Api};
 use rutter_server::auth::{Token, enter};
 use rutter_server::guest::Guest;
 use rutter_server::http::door::Door;
 use rutter_server::http::listen::{Places, serve_in};
-use rutter_server::live::Live;
-use rutter_server::mcp::Surface;
 use rutter_server::socket::Greeting;
-use rutter_server::{http, keys};
+use rutter_server::{api, http, keys};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,7 +45,6 @@ async fn serve(args: &ServeArgs, helm: &Helm, terminal: &Terminal) -> anyhow::Re
     let address = args.listen.unwrap_or(config.listen);
     check_address(address, &config.tokens()?)?;
     let places = Places::default();
-    let work = attend::attend(helm, &closing).await?;
     let mut pages = None;
     let bound = match args.no_http {
         true => None,
@@ -61,19 +55,10 @@ async fn serve(args: &ServeArgs, helm: &Helm, terminal: &Terminal) -> anyhow::Re
         Some(Ok(listener)) => {
             let link = format!("http://{}", listener.local_addr()?);
             let door = Arc::new(Door::new(config.hosts.clone(), Arc::clone(&helm.auth)));
-            let live = Live::new(helm.desk.feed.clone(), closing.clone());
-            let settings = api::Settings::default();
-            let api = Api::new(Arc::clone(&helm.desk), live, settings, closing.clone());
-            let surface = Surface::at_the_door(Arc::clone(&helm.desk));
-            let rooms = [
-                http::mcp(surface, Arc::clone(&door), &closing),
-                http::pages(Arc::clone(&helm.desk), Arc::clone(&helm.auth)),
-                api::router(api, Arc::clone(&helm.auth)),
-            ];
-            let router = http::house(rooms, door);
+            let router = http::everything(&helm.desk, door, api::Settings::default(), &closing);
             pages = Some(tokio::spawn(serve_in(places.clone(), listener, router, closing.clone())));
             let _ = helm.desk.link.set(link.clone());
-            helm.desk.watch.get().inspect(|watch| watch.set_link(&link));
+            helm.desk.watch.set_link(&link);
             Some(link)
         }
         // It was started for one client, which does not need the port; another directory's server may have it.
@@ -94,7 +79,6 @@ async fn serve(args: &ServeArgs, helm: &Helm, terminal: &Terminal) -> anyhow::Re
         // Streams that stay open do not keep the server from ending.
         let _ = tokio::time::timeout(Duration::from_secs(2), pages).await;
     }
-    work.join_all().await;
     Ok(Exit::Done)
 }
 

@@ -9,11 +9,14 @@ mod page;
 
 pub use listen::serve;
 
+use crate::api::{self, Api};
 use crate::auth::admit;
 use crate::auth::{Auth, enter};
 use crate::dashboard;
 use crate::desk::Desk;
 use crate::limits::MESSAGE_BYTES_MAX;
+use crate::live::Live;
+use crate::mcp::Surface;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};
@@ -52,6 +55,24 @@ where
     S: ServerHandler + Clone,
 {
     house([mcp(surface, Arc::clone(&door), closing)], door)
+}
+
+/// Everything there is: MCP, the API and the pages.
+pub fn everything(
+    desk: &Arc<Desk>,
+    door: Arc<Door>,
+    settings: api::Settings,
+    closing: &CancellationToken,
+) -> Router {
+    let surface = Surface::at_the_door(Arc::clone(desk));
+    let live = Live::new(Arc::clone(&desk.feed), closing.child_token());
+    let api = Api::new(Arc::clone(desk), live, settings, closing.child_token());
+    let rooms = [
+        mcp(surface, Arc::clone(&door), closing),
+        api::router(api, Arc::clone(&desk.auth)),
+        pages(Arc::clone(desk), Arc::clone(&desk.auth)),
+    ];
+    house(rooms, door)
 }
 
 /// Several sets of routes behind one door.

@@ -9,9 +9,8 @@ use super::shell::{Section, Shell};
 use crate::auth::admit::cookie;
 use crate::auth::key::{KeyStatus, KeyView};
 use crate::auth::session::{AGE_MAX, IDLE_MAX, SessionView, id_of};
-use crate::auth::{Auth, Scope, Source};
+use crate::auth::{Scope, Source};
 use crate::desk::Desk;
-use crate::fault::Fault;
 use crate::limits;
 use askama::Template;
 use axum::extract::{Path, State};
@@ -66,7 +65,7 @@ pub(super) async fn show(State(desk): State<Arc<Desk>>, visitor: Visitor, header
     let mine = cookie(&headers).map(|cookie| id_of(cookie).to_string());
     let (mut keys, mut sessions) = (Vec::new(), Vec::new());
     if shell.may_administer() {
-        let auth = door(&desk)?;
+        let auth = &desk.auth;
         keys = auth.list(&visitor.guest)?.iter().map(|key| KeyRow::of(key, now)).collect();
         // What is good stands before what is not.
         keys.sort_by_key(|key| !key.is_active);
@@ -93,13 +92,8 @@ pub(super) async fn sign_out(
     Path(id): Path<String>,
     posted: Posted,
 ) -> Answer {
-    door(&desk)?.end_session(&posted.visitor.guest, &id).await?;
+    desk.auth.end_session(&posted.visitor.guest, &id).await?;
     Ok(page::go("/settings#sessions", "signed_out"))
-}
-
-fn door(desk: &Desk) -> Result<&Arc<Auth>, Fault> {
-    let closed = || Fault::new("server.internal", "this server was started without a door");
-    desk.auth.get().ok_or_else(closed)
 }
 
 fn purpose(scope: Scope) -> &'static str {

@@ -30,6 +30,7 @@ impl Harbour {
     pub async fn open_for(deck: &Deck, scopes: &[Scope]) -> Harbour {
         let guest = Guest {
             tenant: TenantId::new("default"),
+            id: "operator".to_owned(),
             name: "operator".to_owned(),
             scopes: scopes.iter().copied().collect(),
             person: "operator".to_owned(),

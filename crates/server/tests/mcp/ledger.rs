@@ -16,12 +16,14 @@ use rutter_core::time::{Millis, Timestamp};
 use rutter_core::tool::ToolCatalog;
 use rutter_engine::{Clock, Engine, Options};
 use rutter_server::auth::{Auth, Token};
-use rutter_server::desk::Desk;
+use rutter_server::desk::{Desk, Parts};
 use rutter_server::guest::{Role, Toolset};
 use rutter_server::http::door::Door;
 use rutter_server::http::{router, serve};
 use rutter_server::mcp::Surface;
 use rutter_store::Store;
+use rutter_tools::guard::SystemResolver;
+use rutter_tools::post::Carrier;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -307,7 +309,18 @@ impl Aged {
         let options = Options::new(WorkerId::new("worker"));
         let engine =
             Engine::run(store.clone(), store.clone(), Arc::clone(&tools), clock, options).await.unwrap();
-        deck.desk = Desk::new(engine, &store, tools, settings, [7; 32]);
+        deck.desk = Desk::open(Parts {
+            engine,
+            store: store.clone(),
+            tools: tools,
+            post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).unwrap()),
+            clock,
+            tokens: Vec::new(),
+            settings,
+            seal: [7; 32],
+        })
+        .await
+        .unwrap();
         Aged { deck, store, _folder: folder }
     }
 

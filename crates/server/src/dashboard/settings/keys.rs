@@ -1,6 +1,5 @@
 //! Making and revoking keys. A key is shown once, on the page that answers the form.
 
-use super::door;
 use crate::auth::Scope;
 use crate::auth::key::NewKey;
 use crate::dashboard::page::{self, Answer, Posted};
@@ -34,7 +33,7 @@ pub(in crate::dashboard) async fn create(State(desk): State<Arc<Desk>>, posted: 
     };
     let name = posted.said("name").unwrap_or_default().to_owned();
     let guest = &posted.visitor.guest;
-    let (view, secret) = door(&desk)?.create(guest, NewKey { name, scopes, expires_in }).await?;
+    let (view, secret) = desk.auth.create(guest, NewKey { name, scopes, expires_in }).await?;
     let shell = Shell::open(&desk, &posted.visitor, Section::Settings, "A new key").await?;
     let scopes: Vec<&str> = view.scopes.iter().map(|scope| scope.as_str()).collect();
     page::show(&Made { shell, name: view.name, scopes: scopes.join(", "), secret })
@@ -45,6 +44,6 @@ pub(in crate::dashboard) async fn revoke(
     Path(id): Path<String>,
     posted: Posted,
 ) -> Answer {
-    door(&desk)?.revoke(&posted.visitor.guest, &id).await?;
+    desk.auth.revoke(&posted.visitor.guest, &id).await?;
     Ok(page::go("/settings#keys", "revoked"))
 }
