@@ -8,7 +8,6 @@ use super::page::{self, Answer, Visitor};
 use super::shell::{Section, Shell};
 use crate::desk::Desk;
 use crate::fault::Fault;
-use crate::insight::Insight;
 use crate::insight::report::{By, Report, Row, Times};
 use askama::Template;
 use axum::extract::State;
@@ -51,7 +50,7 @@ struct Line {
 pub(super) async fn show(State(desk): State<Arc<Desk>>, visitor: Visitor) -> Answer {
     let shell = Shell::open(&desk, &visitor, Section::Analytics, "Analytics").await?;
     let (period, problem) = Period::read(&visitor, shell.now);
-    let insight = counted(&desk)?;
+    let insight = &desk.insight;
     let by = |by: By| insight.report(period.from, period.until, by);
     let (plans, tools, days, drivers) =
         tokio::try_join!(by(By::Plan), by(By::Tool), by(By::Day), by(By::Driver))?;
@@ -81,7 +80,7 @@ pub(super) async fn csv(State(desk): State<Arc<Desk>>, visitor: Visitor) -> Answ
     if let Some(problem) = problem {
         return Err(Fault::new("server.arguments", problem).into());
     }
-    let report = counted(&desk)?.report(period.from, period.until, period.by).await?;
+    let report = desk.insight.report(period.from, period.until, period.by).await?;
     let name = format!("rutter-{}-{}-{}.csv", period.by.as_str(), period.from, period.until);
     let headers = [
         (CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()),
@@ -89,10 +88,6 @@ pub(super) async fn csv(State(desk): State<Arc<Desk>>, visitor: Visitor) -> Answ
         (CACHE_CONTROL, "no-store".to_owned()),
     ];
     Ok((headers, report.csv()).into_response())
-}
-
-fn counted(desk: &Desk) -> Result<&Arc<Insight>, Fault> {
-    desk.insight.get().ok_or_else(|| Fault::new("server.internal", "nobody counts on this server"))
 }
 
 fn tiles(total: &Row) -> Vec<Tile> {
