@@ -65,6 +65,11 @@ impl Harbour {
         text
     }
 
+    pub async fn with_cookie(&self, path: &str, cookie: &str) -> String {
+        let request = self.browser.get(format!("{}{path}", self.link)).header("cookie", cookie);
+        request.send().await.unwrap().text().await.unwrap()
+    }
+
     /// Sends a form as the page would, and says where that leads.
     pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> (StatusCode, String) {
         let mut form = vec![("csrf", CSRF)];
