@@ -10,8 +10,7 @@ mod page;
 pub use listen::serve;
 
 use crate::api::{self, Api};
-use crate::auth::admit;
-use crate::auth::{Auth, Scope, enter, require};
+use crate::auth::{Auth, Scope, admit, enter, require};
 use crate::dashboard;
 use crate::desk::Desk;
 use crate::guest::Guest;
@@ -140,6 +139,7 @@ where
 /// nobody learns from outside what is.
 pub fn pages(desk: Arc<Desk>, auth: Arc<Auth>) -> Router {
     let pages = page::routes(Arc::clone(&desk)).merge(dashboard::routes(desk));
+    let pages = pages.layer(from_fn(admit::readers));
     let pages = pages.layer(from_fn_with_state(Arc::clone(&auth), admit::for_pages));
     pages.merge(dashboard::open_routes()).merge(enter::routes(auth))
 }
