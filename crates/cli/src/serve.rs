@@ -58,6 +58,7 @@ async fn serve(args: &ServeArgs, helm: &Helm, terminal: &Terminal) -> anyhow::Re
             let router = http::everything(&helm.desk, door, api::Settings::default(), &closing);
             pages = Some(tokio::spawn(serve_in(places.clone(), listener, router, closing.clone())));
             let _ = helm.desk.link.set(link.clone());
+            helm.desk.watch.set_link(&link);
             Some(link)
         }
         // It was started for one client, which does not need the port; another directory's server may have it.

@@ -2,7 +2,7 @@
 
 mod answer;
 mod difference;
-mod field;
+pub(super) mod field;
 
 pub(super) use answer::answer;
 pub use difference::{Line, lines};

@@ -1,4 +1,5 @@
-//! The fields of a form made from a JSON Schema of a flat object, and the object made from what was typed into them.
+//! The fields of a form made from a JSON Schema of an object, and the object made from what was typed into them. What
+//! is not flat is typed as JSON.
 
 use crate::fault::Fault;
 use serde_json::{Map, Number, Value, json};
@@ -12,7 +13,7 @@ pub struct Field {
     pub name: String,
     pub label: String,
     pub description: String,
-    /// `text`, `number`, `checkbox` or `select`.
+    /// `text`, `number`, `checkbox`, `select` or `json`.
     pub kind: &'static str,
     pub choices: Vec<String>,
     pub value: String,
@@ -20,7 +21,7 @@ pub struct Field {
 }
 
 /// What a schema asks for, in its order.
-pub(super) fn of(schema: &Value) -> Vec<Field> {
+pub(in crate::dashboard) fn of(schema: &Value) -> Vec<Field> {
     let required = |name: &str| {
         let required = schema["required"].as_array();
         required.is_some_and(|names| names.iter().any(|known| known == name))
@@ -36,7 +37,10 @@ pub(super) fn of(schema: &Value) -> Vec<Field> {
                 _ if !choices.is_empty() => "select",
                 Some("boolean") => "checkbox",
                 Some("number" | "integer") => "number",
-                _ => "text",
+                Some("object" | "array") => "json",
+                Some("string") => "text",
+                // Any value, or one of several kinds.
+                _ => "json",
             },
             choices,
             value: about.get("default").map(plain).unwrap_or_default(),
@@ -47,11 +51,14 @@ pub(super) fn of(schema: &Value) -> Vec<Field> {
 }
 
 /// The object the fields describe. What was left empty is left out.
-pub(super) fn read<'a>(schema: &Value, said: impl Fn(&str) -> Option<&'a str>) -> Result<Value, Fault> {
+pub(in crate::dashboard) fn read<'a>(
+    schema: &Value,
+    said: impl Fn(&str) -> Option<&'a str>,
+) -> Result<Value, Fault> {
     let mut object = Map::new();
     for (name, about) in schema["properties"].as_object().into_iter().flatten() {
         let typed = said(&format!("{PREFIX}{name}"));
-        let kind = about["type"].as_str().unwrap_or("string");
+        let kind = about["type"].as_str().unwrap_or_default();
         let wrong = |expected: &str| Fault::new("server.arguments", format!("{name} must be {expected}"));
         let value = match (kind, typed) {
             ("boolean", typed) => json!(typed.is_some()),
@@ -63,7 +70,10 @@ pub(super) fn read<'a>(schema: &Value, said: impl Fn(&str) -> Option<&'a str>) -
                 let number = typed.trim().parse().ok().and_then(Number::from_f64);
                 Value::Number(number.ok_or_else(|| wrong("a number"))?)
             }
-            (_, Some(typed)) => json!(typed),
+            ("string", Some(typed)) => json!(typed),
+            ("object" | "array", Some(typed)) => serde_json::from_str(typed).map_err(|_| wrong("JSON"))?,
+            // What cannot be read as JSON is meant as a text.
+            (_, Some(typed)) => serde_json::from_str(typed).unwrap_or_else(|_| json!(typed)),
         };
         object.insert(name.clone(), value);
     }
