@@ -15,7 +15,7 @@ pub mod openapi;
 pub mod pace;
 mod plans;
 mod preview;
-mod problem;
+pub(crate) mod problem;
 mod questions;
 mod records;
 mod replan;
