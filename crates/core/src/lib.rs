@@ -21,3 +21,5 @@ pub mod journal;
 pub mod execution;
 
 pub mod port;
+
+pub mod insight;

@@ -77,5 +77,15 @@ pub const LETTER_BYTES_MAX: usize = 1 << 20;
 /// Letters that wait for one execution.
 pub const LETTERS_MAX: usize = 1_000;
 pub const REQUEST_KEY_BYTES_MAX: usize = 255;
+/// What is remembered under one id.
+pub const NOTE_BYTES_MAX: usize = 1 << 20;
+/// Notes changed in one piece.
+pub const CHANGES_MAX: usize = 1_000;
+/// Ids of notes, readers, destinations and events.
+pub const ID_CHARS_MAX: usize = 255;
+/// What one delivery carries.
+pub const DELIVERY_BYTES_MAX: usize = 256 << 10;
+/// Deliveries put into the outbox in one piece.
+pub const DELIVERIES_MAX: usize = 1_000;
 /// Items on one page of a list.
 pub const PAGE_MAX: u32 = 1_000;

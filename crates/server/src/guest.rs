@@ -1,5 +1,6 @@
 //! Who comes in, and what they may do.
 
+use crate::auth::scope::{self, Scope, Scopes};
 use rutter_core::actor::Actor;
 use rutter_core::id::TenantId;
 use serde::{Deserialize, Serialize};
@@ -11,9 +12,11 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {
     pub tenant: TenantId,
-    /// The name of the token, or how they came in.
+    /// No two have the same: by it is known which session is whose, and whose requests are counted.
+    pub id: String,
+    /// The name of the token or key, or how they came in.
     pub name: String,
-    pub role: Role,
+    pub scopes: Scopes,
     /// Whose word it is when the person at the client answers a question.
     pub person: String,
     pub toolsets: BTreeSet<Toolset>,
@@ -24,13 +27,31 @@ pub struct Guest {
 impl Guest {
     /// Whoever can open a socket only its owner may open.
     pub fn local(tenant: TenantId, person: &str, toolsets: BTreeSet<Toolset>) -> Guest {
-        let (name, person) = ("local".to_owned(), person.to_owned());
-        Guest { tenant, name, role: Role::Agent, person, toolsets, is_local: true }
+        let (id, name, person) = ("local".to_owned(), "local".to_owned(), person.to_owned());
+        Guest { tenant, id, name, scopes: scope::of_agent(), person, toolsets, is_local: true }
+    }
+
+    /// The one who has the database, at the command line.
+    pub fn owner(tenant: TenantId, person: &str) -> Guest {
+        let guest = Guest::local(tenant, person, BTreeSet::new());
+        Guest { name: person.to_owned(), scopes: scope::of_operator(), ..guest }
     }
 
     /// May look after what is kept, if the toolset is chosen.
     pub fn may_administer(&self) -> bool {
-        self.role == Role::Operator || self.is_local
+        self.may(Scope::Admin) || self.is_local
+    }
+
+    pub fn may(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope)
+    }
+
+    /// The one who acts over HTTP: a person if theirs is a person's word.
+    pub fn actor(&self) -> Actor {
+        match self.may(Scope::Approve) {
+            true => Actor::person(&self.person),
+            false => Actor::agent(&self.name),
+        }
     }
 
     /// The one who acts, by the name of the program that connected.
@@ -60,6 +81,15 @@ pub enum Role {
     Agent,
     /// A person: also approves, settles, and looks after what is kept.
     Operator,
+}
+
+impl Role {
+    pub fn scopes(self) -> Scopes {
+        match self {
+            Role::Agent => scope::of_agent(),
+            Role::Operator => scope::of_operator(),
+        }
+    }
 }
 
 /// Tools that are offered together.

@@ -1,30 +1,92 @@
-//! The HTTP listener: MCP at `/mcp`, the page where people answer at `/ask`, and whether the server lives. Everybody
-//! passes the [`door`] first.
+//! Everything over HTTP: MCP at `/mcp`, pages for people, and whether the server lives. Everybody passes the [`door`]
+//! first, and every answer tells browsers to be careful with it.
 
+mod authority;
 pub mod door;
 mod legible;
+pub mod listen;
 mod page;
 
+pub use listen::serve;
+
+use crate::api::{self, Api};
+use crate::auth::admit;
+use crate::auth::{Auth, enter};
+use crate::dashboard;
 use crate::desk::Desk;
 use crate::limits::MESSAGE_BYTES_MAX;
+use crate::live::Live;
+use crate::mcp::Surface;
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::extract::Request;
+use axum::http::{HeaderValue, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::get;
 use door::Door;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// How long a session of the older era may stay silent.
 const SESSION_SILENCE_MAX: Duration = Duration::from_secs(3600);
 
-/// The routes of a server that speaks MCP through `surface`.
+/// What an answer is sent with unless it says otherwise. Forms of ours would come without their origin if no page were
+/// told where they come from, so that it is told to our own.
+const CAUTIONS: [(header::HeaderName, &str); 7] = [
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "same-origin"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    ),
+    (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (header::CACHE_CONTROL, "no-store"),
+];
+
+/// MCP alone, behind the door.
 pub fn router<S>(surface: S, door: Arc<Door>, closing: &CancellationToken) -> Router
+where
+    S: ServerHandler + Clone,
+{
+    house([mcp(surface, Arc::clone(&door), closing)], door)
+}
+
+/// Everything there is: MCP, the API and the pages.
+pub fn everything(
+    desk: &Arc<Desk>,
+    door: Arc<Door>,
+    settings: api::Settings,
+    closing: &CancellationToken,
+) -> Router {
+    let surface = Surface::at_the_door(Arc::clone(desk));
+    let live = Live::new(Arc::clone(&desk.feed), closing.child_token());
+    let api = Api::new(Arc::clone(desk), live, settings, closing.child_token());
+    let rooms = [
+        mcp(surface, Arc::clone(&door), closing),
+        api::router(api, Arc::clone(&desk.auth)),
+        pages(Arc::clone(desk), Arc::clone(&desk.auth)),
+    ];
+    house(rooms, door)
+}
+
+/// Several sets of routes behind one door.
+pub fn house(rooms: impl IntoIterator<Item = Router>, door: Arc<Door>) -> Router {
+    let empty = Router::new().route("/healthz", get(|| async { "ok\n" }));
+    rooms
+        .into_iter()
+        .fold(empty, Router::merge)
+        .layer(from_fn_with_state(door, door::look))
+        .layer(from_fn(careful))
+}
+
+/// The routes of a server that speaks MCP through `surface`.
+pub fn mcp<S>(surface: S, door: Arc<Door>, closing: &CancellationToken) -> Router
 where
     S: ServerHandler + Clone,
 {
@@ -42,19 +104,21 @@ where
     Router::new()
         .route_service("/mcp", mcp)
         .layer(from_fn_with_state(legible::Open::default(), legible::look))
-        .layer(from_fn_with_state(Arc::clone(&door), door::admit))
-        .route("/healthz", get(|| async { "ok\n" }))
-        .layer(from_fn_with_state(door, door::look))
+        .layer(from_fn_with_state(door, door::admit))
 }
 
-/// The same with the pages for people.
-pub fn with_pages(router: Router, desk: Arc<Desk>, door: Arc<Door>) -> Router {
-    let pages = page::routes(page::Office { desk, door: Arc::clone(&door) });
-    router.merge(pages.layer(from_fn_with_state(door, door::look)))
+/// The pages for people, and where browsers enter and leave. Whoever asks for what is not there enters first, so that
+/// nobody learns from outside what is.
+pub fn pages(desk: Arc<Desk>, auth: Arc<Auth>) -> Router {
+    let pages = page::routes(Arc::clone(&desk)).merge(dashboard::routes(desk));
+    let pages = pages.layer(from_fn_with_state(Arc::clone(&auth), admit::for_pages));
+    pages.merge(dashboard::open_routes()).merge(enter::routes(auth))
 }
 
-/// Serves until it is told to close.
-pub async fn serve(listener: TcpListener, router: Router, closing: CancellationToken) -> io::Result<()> {
-    let ended = async move { closing.cancelled().await };
-    axum::serve(listener, router).with_graceful_shutdown(ended).await
+async fn careful(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    for (name, value) in CAUTIONS {
+        response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    response
 }

@@ -1,6 +1,7 @@
 //! Secrets of one installation: tokens for guests over HTTP, and the key that seals questions. Made once, kept beside
 //! the database, readable by their owner alone.
 
+use crate::auth::secret;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -22,11 +23,11 @@ pub struct Keys {
 impl Keys {
     /// Reads them, or makes those that are not there. Whoever calls has the database to itself.
     pub fn of(directory: &Path) -> io::Result<Keys> {
-        let seal = kept(&directory.join(SEAL), || hex(&chance()))?;
+        let seal = kept(&directory.join(SEAL), secret::fresh)?;
         Ok(Keys {
             seal: unhex(&seal).ok_or_else(|| broken(directory.join(SEAL)))?,
-            agent: token(&directory.join(AGENT), "rutter_agent")?,
-            operator: token(&directory.join(OPERATOR), "rutter_operator")?,
+            agent: token(&directory.join(AGENT), "agent")?,
+            operator: token(&directory.join(OPERATOR), "operator")?,
         })
     }
 }
@@ -37,8 +38,8 @@ impl std::fmt::Debug for Keys {
     }
 }
 
-fn token(path: &Path, prefix: &str) -> io::Result<String> {
-    let token = kept(path, || format!("{prefix}_{}", hex(&chance())))?;
+fn token(path: &Path, name: &str) -> io::Result<String> {
+    let token = kept(path, || secret::named(name, &secret::fresh()))?;
     let is_plain = token.len() >= 32 && token.bytes().all(|byte| byte.is_ascii_graphic());
     is_plain.then_some(token).ok_or_else(|| broken(path.to_owned()))
 }
@@ -60,16 +61,6 @@ fn kept(path: &Path, make: impl FnOnce() -> String) -> io::Result<String> {
         }
         Err(error) => Err(error),
     }
-}
-
-fn chance() -> [u8; 32] {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).expect("the system has chance to give");
-    bytes
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex(text: &str) -> Option<[u8; 32]> {

@@ -11,6 +11,7 @@ mod moment;
 pub mod plan;
 
 use focus::Focus;
+use rutter_core::journal::event::Record;
 use rutter_core::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -148,6 +149,11 @@ pub fn write(account: &Account, format: Format, length: Length, focus: Option<&s
     let focus = Focus::read(focus.unwrap_or_default());
     let sections = form::sections(account, format, &focus);
     form::fit(sections, length.chars_max(), &account.uri)
+}
+
+/// What one entry says, in one line; `None` for one that only moves things on.
+pub(crate) fn line(record: &Record) -> Option<String> {
+    event::fact(record, Length::Detailed).map(|fact| fact.text)
 }
 
 fn word(kind: Kind) -> String {

@@ -13,20 +13,25 @@ mod entries;
 mod executions;
 mod export;
 mod fault;
+mod feed;
 mod key;
+mod latency;
 mod lease;
 pub mod ledger;
 mod letters;
 mod load;
 mod lock;
 pub mod migration;
+mod outbox;
 pub mod own;
 mod payloads;
 mod place;
 mod plans;
 mod projections;
+mod proof;
 mod query;
 mod readers;
+mod register;
 mod request;
 mod session;
 mod tree;
@@ -38,12 +43,13 @@ use connection::File;
 use disk::Space;
 use executions::{More, NewExecution};
 use key::KeyRing;
+use latency::Latency;
 use ledger::{Ledger, Signed, Uncovered};
 use lock::OwnerLock;
 use plans::Plans;
 use readers::Readers;
 use rutter_core::execution::Identity;
-use rutter_core::id::{TenantId, WorkerId};
+use rutter_core::id::WorkerId;
 use rutter_core::port::journal::{
     Append, Appended, Claim, Journal, Lease, Loaded, NewLetter, NewPlan, Opened, Opening, Posted, Saved,
 };
@@ -53,7 +59,8 @@ use session::Session;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use tokio::sync::{mpsc, oneshot};
+use std::time::Instant;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tree::Tree;
 use writer::{Fence, Pending, Write, Writer};
 
@@ -110,6 +117,10 @@ pub struct Store {
     fence: Fence,
     threads: Vec<JoinHandle<()>>,
     uncovered: Arc<Uncovered>,
+    grown: watch::Receiver<()>,
+    latency: Latency,
+    /// For what reads so much that it has a connection of its own.
+    long_reads: Arc<Semaphore>,
     file: File,
     keys: KeyRing,
     clock: Clock,
@@ -146,6 +157,7 @@ impl Store {
             }
         }
         let counting = Arc::clone(&uncovered);
+        let (growing, grown) = watch::channel(());
         let (writes, requests) = mpsc::channel(writer::QUEUE_MAX);
         let writer = Writer {
             file: file.clone(),
@@ -155,6 +167,7 @@ impl Store {
             is_stale: false,
             requests,
             on_added: Box::new(move |tenant, count| counting.add(tenant, count)),
+            grown: growing,
         };
         let no_thread = |error: std::io::Error| Error::Io(format!("no thread: {error}"));
         let (readers, mut threads) = Readers::start(&file, options.readers).map_err(no_thread)?;
@@ -168,6 +181,9 @@ impl Store {
             fence,
             threads,
             uncovered,
+            grown,
+            latency: Latency::default(),
+            long_reads: Arc::new(Semaphore::new(proof::LONG_READS_MAX)),
             file,
             keys,
             clock: options.clock,
@@ -204,20 +220,6 @@ impl Store {
         Ok(())
     }
 
-    /// Signs the head of a tenant's ledger now; `None` when there is nothing new to sign.
-    pub fn checkpoint(&self, tenant: &TenantId) -> Answer<'_, Option<String>> {
-        let (tenant, keys, clock) = (tenant.clone(), self.keys.clone(), Arc::clone(&self.clock));
-        Box::pin(async move {
-            let signing = move |connection: &mut rusqlite::Connection| {
-                ledger::sign(connection, &keys, &tenant, clock())
-            };
-            let Some(signed) = self.read(signing).await? else { return Ok(None) };
-            let note = signed.note.clone();
-            self.write(true, move |session| ledger::keep(session, &signed)).await?;
-            Ok(Some(note))
-        })
-    }
-
     /// Until when somebody who had the database before was believed to live, if anybody ever drove something.
     pub fn believed_until(&self) -> Option<Timestamp> {
         self.believed_until
@@ -236,6 +238,7 @@ impl Store {
     ) -> Answer<'a, T> {
         Box::pin(async move {
             let writes = self.writes.as_ref().ok_or(Error::Closed)?;
+            let asked = Instant::now();
             let (reply, answer) = oneshot::channel();
             let write: Box<dyn Write> = Box::new(Pending { work, outcome, given: None, reply });
             match outcome {
@@ -245,7 +248,11 @@ impl Store {
                     mpsc::error::TrySendError::Closed(_) => Error::Closed,
                 })?,
             }
-            answer.await.map_err(|_| Error::Closed)?
+            let given = answer.await.map_err(|_| Error::Closed)?;
+            if given.is_ok() {
+                self.latency.count(asked.elapsed());
+            }
+            given
         })
     }
 

@@ -3,7 +3,7 @@
 mod answer;
 mod check;
 mod exchange;
-mod meaning;
+pub(crate) mod meaning;
 pub mod post;
 mod request;
 mod template;

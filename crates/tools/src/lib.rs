@@ -13,6 +13,7 @@ pub mod guard;
 pub mod http;
 pub mod limit;
 pub mod mcp;
+pub mod post;
 pub mod registry;
 pub mod search;
 pub mod secret;

@@ -10,7 +10,7 @@ use crate::terminal::{Terminal, printable};
 use anyhow::Context;
 use rutter_core::journal::note::VerifierKey;
 use rutter_core::journal::verify::{Assurance, Fault, Receipt, Trust, Verdict, Verifier, Why};
-use rutter_store::sqlite::verify::Checked;
+use rutter_core::port::proof::Checked;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};

@@ -154,6 +154,7 @@ pub(crate) fn happened<P>(event: &Event<P>) -> String {
         Event::LedgerRestored { origin, size, reason } => {
             format!("goes on from a backup of {size} entries of {origin}{}", because(reason))
         }
+        Event::SettingChanged { setting, id, change } => format!("{setting} {id}: {change}"),
     }
 }
 

@@ -76,7 +76,8 @@ impl Execution {
             | Event::PlanSaved { .. }
             | Event::PayloadsErased { .. }
             | Event::ExecutionsRemoved { .. }
-            | Event::LedgerRestored { .. } => return Err("it never follows in an execution".into()),
+            | Event::LedgerRestored { .. }
+            | Event::SettingChanged { .. } => return Err("it never follows in an execution".into()),
             Event::ExecutionStarted {} => {
                 self.phase = Phase::Forward;
                 self.started_at = Some(at);

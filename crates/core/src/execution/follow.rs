@@ -17,7 +17,8 @@ impl Execution {
             | Event::PlanSaved { .. }
             | Event::PayloadsErased { .. }
             | Event::ExecutionsRemoved { .. }
-            | Event::LedgerRestored { .. } => false,
+            | Event::LedgerRestored { .. }
+            | Event::SettingChanged { .. } => false,
             Event::ExecutionStarted {} => pending,
             Event::FanOutOpened { .. }
             | Event::StepsSkipped { .. }

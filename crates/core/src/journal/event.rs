@@ -302,6 +302,12 @@ pub enum Event<P = Payload> {
         size: u64,
         reason: String,
     },
+    /// Somebody changed how the installation behaves: a key, a webhook, a rule. `change` says it in words.
+    SettingChanged {
+        setting: String,
+        id: String,
+        change: String,
+    },
 }
 
 impl<P> Event<P> {

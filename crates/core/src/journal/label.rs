@@ -49,6 +49,7 @@ pub const KINDS: &[&str] = &[
     "payloads_erased",
     "executions_removed",
     "ledger_restored",
+    "setting_changed",
 ];
 
 impl<P> Event<P> {
@@ -100,6 +101,7 @@ impl<P> Event<P> {
             Event::PayloadsErased { .. } => "payloads_erased",
             Event::ExecutionsRemoved { .. } => "executions_removed",
             Event::LedgerRestored { .. } => "ledger_restored",
+            Event::SettingChanged { .. } => "setting_changed",
         }
     }
 
@@ -145,6 +147,7 @@ impl<P> Event<P> {
             Event::ActionRecorded { kind, description, .. } => words.extend([kind.as_str(), description]),
             Event::ToolAsked { message, .. } => words.push(message),
             Event::PlanSaved { name, .. } => words.push(name),
+            Event::SettingChanged { setting, id, change } => words.extend([setting.as_str(), id, change]),
             Event::ExecutionOpened { .. }
             | Event::ExecutionStarted {}
             | Event::FanOutOpened { .. }

@@ -69,5 +69,8 @@ pub struct Health {
     /// Requests to write that wait for their turn.
     pub queue: u64,
     /// How long writing took, from asking to being on disk: not more than so many microseconds, for how many.
+    /// The last bound is `u64::MAX`, and its count that of all.
     pub append_micros: Vec<(u64, u64)>,
+    /// All of that together.
+    pub append_micros_sum: u64,
 }

@@ -1,43 +1,45 @@
-//! Who may come in over HTTP: the right host, no foreign page, a token, and nobody in another's session.
+//! What every request has to pass, whatever it asks for: the right host, no foreign page, nothing said twice, nothing too
+//! large; and for MCP, a token or key and nobody in another's session.
 
+use super::authority::Authority;
+use crate::auth::admit::refused;
+use crate::auth::{Auth, Peer, Scope, require};
 use crate::fault::Fault;
-use crate::guest::{Guest, Role, Toolset};
-use axum::body::Body;
+use crate::guest::{Guest, Toolset};
+use crate::limits::{HEAD_BYTES_MAX, MESSAGE_BYTES_MAX, URL_BYTES_MAX};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
-use rutter_core::hash::Hash;
-use rutter_core::id::TenantId;
+use axum::response::Response;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) const SESSION: &str = "mcp-session-id";
 /// Sessions whose owner is remembered; the oldest is forgotten first, and its session with it.
 const SESSIONS_MAX: usize = 10_000;
+/// Said twice, these mean two things.
+const ONCE: [HeaderName; 6] = [
+    header::HOST,
+    header::ORIGIN,
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::CONTENT_TYPE,
+    HeaderName::from_static("x-csrf-token"),
+];
 
 #[derive(Debug)]
 pub struct Door {
     /// Names under which this server may be addressed, without port.
     hosts: Vec<String>,
-    tokens: Vec<Token>,
-    /// Lets everybody in as this guest; only for tests of the protocol.
-    open_for: Option<Guest>,
+    entrance: Entrance,
     sessions: Mutex<Sessions>,
 }
 
-/// A token and who comes with it. Only its hash is kept in memory.
-#[derive(Clone, Debug)]
-pub struct Token {
-    hash: Hash,
-    pub name: String,
-    pub role: Role,
-}
-
-impl Token {
-    pub fn new(name: &str, role: Role, secret: &str) -> Token {
-        Token { hash: digest(secret), name: name.to_owned(), role }
-    }
+#[derive(Debug)]
+enum Entrance {
+    Guarded(Arc<Auth>),
+    /// Everybody is this guest; only for tests of the protocol.
+    Open(Guest),
 }
 
 #[derive(Debug, Default)]
@@ -48,84 +50,79 @@ struct Sessions {
 
 impl Door {
     /// `hosts`: names beside those of this machine's own loopback.
-    pub fn new(hosts: Vec<String>, tokens: Vec<Token>) -> Door {
-        Door { hosts, tokens, open_for: None, sessions: Mutex::default() }
+    pub fn new(hosts: Vec<String>, auth: Arc<Auth>) -> Door {
+        Door { hosts, entrance: Entrance::Guarded(auth), sessions: Mutex::default() }
     }
 
     /// Without tokens, for one guest. Never reachable from the command line.
     pub fn open_for(guest: Guest) -> Door {
-        Door { open_for: Some(guest), ..Door::new(Vec::new(), Vec::new()) }
+        Door { hosts: Vec::new(), entrance: Entrance::Open(guest), sessions: Mutex::default() }
     }
 
-    /// Who a secret belongs to.
-    pub fn whose(&self, secret: &str) -> Option<&Token> {
-        // Hashes are compared, which tells nothing about the secret by how long it takes.
-        let hash = digest(secret);
-        self.tokens.iter().find(|token| token.hash == hash)
+    /// The name the request was sent to, if it is one of ours.
+    fn host<'a>(&self, request: &'a Request) -> Option<Authority<'a>> {
+        let text = request.headers().get(header::HOST)?.to_str().ok()?;
+        let host = Authority::parse(text).filter(|host| self.is_ours(host.name))?;
+        // A target that names a host itself must name the same one.
+        let target = request.uri().authority().map(|target| target.as_str());
+        target.is_none_or(|target| target.eq_ignore_ascii_case(text)).then_some(host)
     }
 
-    fn knows_host(&self, headers: &HeaderMap) -> bool {
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        host.is_some_and(|host| self.is_ours(host_of(host)))
-    }
-
-    /// A page that was not served by us has no business here.
-    fn knows_origin(&self, headers: &HeaderMap) -> bool {
+    /// A page that was not served by us has no business here, nor has one from another port of the same machine.
+    fn knows_origin(&self, headers: &HeaderMap, host: &Authority<'_>) -> bool {
         let Some(origin) = headers.get(header::ORIGIN) else { return true };
         let Some((scheme, rest)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else {
             return false;
         };
-        matches!(scheme, "http" | "https") && self.is_ours(host_of(rest))
+        let default_port = match scheme {
+            "http" => 80,
+            "https" => 443,
+            _ => return false,
+        };
+        let Some(origin) = Authority::parse(rest) else { return false };
+        let is_same = origin.name.eq_ignore_ascii_case(host.name)
+            && origin.port.unwrap_or(default_port) == host.port.unwrap_or(default_port);
+        // Whoever stands in front of this server may have named it otherwise.
+        let is_front = origin.port.is_none() && self.is_named(origin.name);
+        is_same || is_front
     }
 
-    fn is_ours(&self, host: &str) -> bool {
-        let loopback = ["localhost", "127.0.0.1", "[::1]", "::1"];
-        loopback.contains(&host) || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
+    fn is_ours(&self, name: &str) -> bool {
+        let loopback = ["localhost", "127.0.0.1", "[::1]"];
+        loopback.iter().any(|known| known.eq_ignore_ascii_case(name)) || self.is_named(name)
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
     fn guest(&self, request: &Request) -> Result<Guest, Box<Response>> {
-        if let Some(guest) = &self.open_for {
-            return Ok(guest.clone());
+        let auth = match &self.entrance {
+            Entrance::Open(guest) => return Ok(guest.clone()),
+            Entrance::Guarded(auth) => auth,
+        };
+        let principal = auth.by_bearer(request.headers(), Peer::of(request))?;
+        let refuse = |status, fault: &Fault| Box::new(refused(status, fault));
+        let toolsets = toolsets(request.uri().query())
+            .map_err(|message| refuse(StatusCode::BAD_REQUEST, &Fault::new("server.arguments", message)))?;
+        let is_admin = toolsets.contains(&Toolset::Admin);
+        let guest = principal.guest(toolsets);
+        // Every toolset both looks and acts.
+        let needed = [Some(Scope::Read), Some(Scope::Operate), is_admin.then_some(Scope::Admin)];
+        for scope in needed.into_iter().flatten() {
+            require(&guest, scope).map_err(|fault| refuse(StatusCode::FORBIDDEN, &fault))?;
         }
-        let secret = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let secret = secret.and_then(|value| value.split_once(' '));
-        let secret = secret.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let token = secret.and_then(|(_, secret)| self.whose(secret.trim()));
-        let token = token.ok_or_else(|| {
-            let fault = Fault::new("server.unauthorized", "this needs a token: Authorization: Bearer …")
-                .hint("the operator finds tokens beside the database: agent.token");
-            let mut response = refused(StatusCode::UNAUTHORIZED, &fault);
-            response
-                .headers_mut()
-                .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"rutter\""));
-            Box::new(response)
-        })?;
-        let wrong =
-            |message| Box::new(refused(StatusCode::BAD_REQUEST, &Fault::new("server.arguments", message)));
-        let toolsets = toolsets(request.uri().query()).map_err(wrong)?;
-        if toolsets.contains(&Toolset::Admin) && token.role != Role::Operator {
-            let fault = Fault::new("server.not_allowed", "the toolset admin is for operators")
-                .hint("come with the operator's token, or without the toolset");
-            return Err(Box::new(refused(StatusCode::FORBIDDEN, &fault)));
-        }
-        Ok(Guest {
-            tenant: TenantId::new("default"),
-            name: token.name.clone(),
-            role: token.role,
-            person: token.name.clone(),
-            toolsets,
-            is_local: false,
-        })
+        Ok(guest)
     }
 
     fn owns(&self, session: &str, guest: &Guest) -> bool {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.owners.get(session).is_none_or(|owner| *owner == guest.name)
+        sessions.owners.get(session).is_none_or(|owner| *owner == guest.id)
     }
 
     fn remember(&self, session: &str, guest: &Guest) {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        if sessions.owners.insert(session.to_owned(), guest.name.clone()).is_none() {
+        if sessions.owners.insert(session.to_owned(), guest.id.clone()).is_none() {
             sessions.oldest.push_back(session.to_owned());
         }
         while sessions.oldest.len() > SESSIONS_MAX {
@@ -136,21 +133,53 @@ impl Door {
     }
 }
 
-/// Looks at where a request wants to go and which page sent it.
+/// Looks at where a request wants to go, which page sent it, and how large it is.
 pub(super) async fn look(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    if !door.knows_host(request.headers()) {
-        let fault = Fault::new("server.host", "this server does not go by the name in Host")
-            .hint("the operator adds it under [server] hosts in rutter.toml");
-        return refused(StatusCode::FORBIDDEN, &fault);
+    match door.check(&request) {
+        Ok(()) => next.run(request).await,
+        Err((status, fault)) => refused(status, &fault),
     }
-    if !door.knows_origin(request.headers()) {
-        let fault = Fault::new("server.origin", "a page from elsewhere may not ask this server anything");
-        return refused(StatusCode::FORBIDDEN, &fault);
-    }
-    next.run(request).await
 }
 
-/// Lets in whoever has a token.
+impl Door {
+    fn check(&self, request: &Request) -> Result<(), (StatusCode, Fault)> {
+        let headers = request.headers();
+        let wrong = |status, message: String| Err((status, Fault::new("server.arguments", message)));
+        if let Some(name) = ONCE.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some()) {
+            return wrong(StatusCode::BAD_REQUEST, format!("the header {name} came twice"));
+        }
+        let Some(host) = self.host(request) else {
+            let fault = Fault::new("server.host", "this server does not go by the name in Host")
+                .hint("the operator adds it under [server] hosts in rutter.toml");
+            return Err((StatusCode::FORBIDDEN, fault));
+        };
+        if !self.knows_origin(headers, &host) {
+            let fault = Fault::new("server.origin", "a page from elsewhere may not ask this server anything");
+            return Err((StatusCode::FORBIDDEN, fault));
+        }
+        let url = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
+        if url > URL_BYTES_MAX {
+            return wrong(
+                StatusCode::URI_TOO_LONG,
+                format!("an address may have {URL_BYTES_MAX} bytes, this has {url}"),
+            );
+        }
+        let head: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        if head > HEAD_BYTES_MAX {
+            let message = format!("headers may have {HEAD_BYTES_MAX} bytes, these have {head}");
+            return wrong(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message);
+        }
+        let length =
+            headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        if length.is_some_and(|length| length > MESSAGE_BYTES_MAX as u64) {
+            let message = format!("a body may have {MESSAGE_BYTES_MAX} bytes, this one has more");
+            return wrong(StatusCode::PAYLOAD_TOO_LARGE, message);
+        }
+        Ok(())
+    }
+}
+
+/// Lets in whoever has a token or key.
 pub(super) async fn admit(State(door): State<Arc<Door>>, mut request: Request, next: Next) -> Response {
     let guest = match door.guest(&request) {
         Ok(guest) => guest,
@@ -169,23 +198,6 @@ pub(super) async fn admit(State(door): State<Arc<Door>>, mut request: Request, n
         door.remember(session, &guest);
     }
     response
-}
-
-pub(crate) fn refused(status: StatusCode, fault: &Fault) -> Response {
-    let content = [(header::CONTENT_TYPE, "application/json")];
-    (status, content, Body::from(fault.json().to_string())).into_response()
-}
-
-fn digest(secret: &str) -> Hash {
-    Hash::of_fields("rutter/token/v1", &[secret.as_bytes()])
-}
-
-/// The name without port.
-fn host_of(authority: &str) -> &str {
-    match authority.strip_prefix('[').and_then(|rest| rest.find(']')) {
-        Some(end) => &authority[..end + 2],
-        None => authority.split(':').next().unwrap_or_default(),
-    }
 }
 
 /// `?toolset=default,journal`

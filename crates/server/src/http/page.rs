@@ -1,34 +1,30 @@
 //! The page behind the link in an answer: what an execution asks, for a person with a token to say.
 //!
-//! The link itself gives no right: an agent has it too. Whoever opens it proves with the operator's token that they
-//! are a person who may answer; the browser keeps that in a cookie that no other page can use.
+//! The link itself gives no right: an agent has it too. Whoever opens it has entered before, and may answer with the
+//! scope `approve` alone.
 
-use super::door::{Door, Token};
+use crate::auth::enter::escaped;
+use crate::auth::{Browser, Scope, require};
 use crate::desk::Desk;
 use crate::fault::Fault;
-use crate::guest::Role;
-use axum::Router;
+use crate::guest::Guest;
 use axum::extract::{Form, Path, Request, State};
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE,
-};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use rutter_core::actor::Actor;
+use axum::{Extension, Router};
 use rutter_core::execution::Identity;
 use rutter_core::execution::view::{Ask, View};
 use rutter_core::hash::Hash;
-use rutter_core::id::{ExecutionId, PartId, TenantId, ToolName};
+use rutter_core::id::{ExecutionId, PartId, ToolName};
 use rutter_core::journal::event::Answer;
 use rutter_engine::control::Control;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-const CHIP: &str = "rutter_person";
-const HOURS: u32 = 8;
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;\
     color-scheme:light dark}pre{overflow:auto;padding:.6rem;border:1px solid #8886;border-radius:.4rem}\
     form{margin:.6rem 0}button,input{font:inherit;padding:.3rem .7rem;margin:.2rem .3rem .2rem 0}\
@@ -36,13 +32,7 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;mar
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; \
     base-uri 'none'";
 
-#[derive(Clone)]
-pub(super) struct Office {
-    pub(super) desk: Arc<Desk>,
-    pub(super) door: Arc<Door>,
-}
-
-pub(super) fn routes(office: Office) -> Router {
+pub(super) fn routes(desk: Arc<Desk>) -> Router {
     // Names that could not be one are not looked at any further.
     let plain = from_fn(|Path(execution): Path<ExecutionPath>, request: Request, next: Next| async move {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -53,10 +43,9 @@ pub(super) fn routes(office: Office) -> Router {
     });
     Router::new()
         .route("/ask/{execution}", get(show))
-        .route("/ask/{execution}/enter", post(enter))
         .route("/ask/{execution}/answer", post(answer))
         .route_layer(plain)
-        .with_state(office)
+        .with_state(desk)
 }
 
 #[derive(Deserialize)]
@@ -64,36 +53,18 @@ struct ExecutionPath {
     execution: String,
 }
 
-async fn show(State(office): State<Office>, Path(execution): Path<String>, headers: HeaderMap) -> Response {
-    if office.person(&headers).is_none() {
-        return page(StatusCode::UNAUTHORIZED, &entrance(&execution, ""));
-    }
-    match office.desk.engine.view(&identity(&execution)).await {
-        Ok(view) => page(StatusCode::OK, &questions(&view)),
-        Err(error) => wrong(StatusCode::NOT_FOUND, &error.into()),
-    }
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    token: String,
-}
-
-async fn enter(
-    State(office): State<Office>,
+async fn show(
+    State(desk): State<Arc<Desk>>,
     Path(execution): Path<String>,
-    Form(entry): Form<Entry>,
+    Extension(guest): Extension<Guest>,
+    Extension(browser): Extension<Browser>,
 ) -> Response {
-    let secret = entry.token.trim();
-    match office.door.whose(secret) {
-        Some(Token { role: Role::Operator, .. }) => {
-            let seconds = HOURS * 3600;
-            let chip = format!("{CHIP}={secret}; HttpOnly; SameSite=Strict; Path=/ask; Max-Age={seconds}");
-            let back = format!("/ask/{}", ExecutionId::new(&execution));
-            (StatusCode::SEE_OTHER, [(SET_COOKIE, chip), (LOCATION, back)]).into_response()
-        }
-        Some(_) => page(StatusCode::FORBIDDEN, &entrance(&execution, "This token is for agents.")),
-        None => page(StatusCode::UNAUTHORIZED, &entrance(&execution, "This token is not known here.")),
+    if let Err(fault) = require(&guest, Scope::Approve) {
+        return wrong(StatusCode::FORBIDDEN, &fault);
+    }
+    match desk.engine.view(&identity(&guest, &execution)).await {
+        Ok(view) => page(StatusCode::OK, &questions(&view, &browser)),
+        Err(error) => wrong(StatusCode::NOT_FOUND, &error.into()),
     }
 }
 
@@ -113,14 +84,14 @@ struct Said {
 }
 
 async fn answer(
-    State(office): State<Office>,
+    State(desk): State<Arc<Desk>>,
     Path(execution): Path<String>,
-    headers: HeaderMap,
+    Extension(guest): Extension<Guest>,
     Form(said): Form<Said>,
 ) -> Response {
-    let Some(person) = office.person(&headers) else {
-        return page(StatusCode::UNAUTHORIZED, &entrance(&execution, ""));
-    };
+    if let Err(fault) = require(&guest, Scope::Approve) {
+        return wrong(StatusCode::FORBIDDEN, &fault);
+    }
     let control = match said.control() {
         Ok(control) => control,
         Err(fault) => return wrong(StatusCode::BAD_REQUEST, &fault),
@@ -129,19 +100,9 @@ async fn answer(
         "" => "answered on the page".to_owned(),
         reason => reason.to_owned(),
     };
-    match office.desk.engine.control(&identity(&execution), person, control, reason, None).await {
+    match desk.engine.control(&identity(&guest, &execution), guest.actor(), control, reason, None).await {
         Ok(()) => (StatusCode::SEE_OTHER, [(LOCATION, format!("/ask/{execution}"))]).into_response(),
         Err(error) => wrong(StatusCode::CONFLICT, &error.into()),
-    }
-}
-
-impl Office {
-    fn person(&self, headers: &HeaderMap) -> Option<Actor> {
-        let cookies = headers.get(COOKIE)?.to_str().ok()?;
-        let secret =
-            cookies.split(';').find_map(|cookie| cookie.trim().strip_prefix(CHIP)?.strip_prefix('='))?;
-        let token = self.door.whose(secret).filter(|token| token.role == Role::Operator)?;
-        Some(Actor::person(&token.name))
     }
 }
 
@@ -177,21 +138,11 @@ impl Said {
     }
 }
 
-fn identity(execution: &str) -> Identity {
-    Identity { tenant: TenantId::new("default"), execution: ExecutionId::new(execution) }
+fn identity(guest: &Guest, execution: &str) -> Identity {
+    Identity { tenant: guest.tenant.clone(), execution: ExecutionId::new(execution) }
 }
 
-fn entrance(execution: &str, remark: &str) -> String {
-    let (execution, remark) = (escaped(execution), escaped(remark));
-    format!(
-        "<h1>Who are you?</h1><p>{remark}</p><p>To see what {execution} asks, give the operator's token. It is in the \
-         file operator.token beside the database.</p><form method=post action=\"/ask/{execution}/enter\">\
-         <label>Token <input type=password name=token autocomplete=current-password required autofocus></label>\
-         <button>Enter</button></form>"
-    )
-}
-
-fn questions(view: &View) -> String {
+fn questions(view: &View, browser: &Browser) -> String {
     let head = format!(
         "<h1>{}</h1><p>{} · {} · {} of {} steps settled</p>",
         escaped(&view.plan),
@@ -203,10 +154,10 @@ fn questions(view: &View) -> String {
     if view.questions.is_empty() {
         return head + "<p>Nothing waits for you.</p>";
     }
-    view.questions.iter().fold(head, |text, ask| text + &question(view, ask))
+    view.questions.iter().fold(head, |text, ask| text + &question(view, ask, browser))
 }
 
-fn question(view: &View, ask: &Ask) -> String {
+fn question(view: &View, ask: &Ask, browser: &Browser) -> String {
     let hidden =
         |name: &str, value: &str| format!("<input type=hidden name={name} value=\"{}\">", escaped(value));
     let button = |say: &str, text: &str| format!("<button name=say value={say}>{text}</button>");
@@ -256,10 +207,11 @@ fn question(view: &View, ask: &Ask) -> String {
         }
     };
     format!(
-        "<section><h2>{}</h2><pre>{}</pre><form method=post action=\"/ask/{}/answer\">{fields}</form></section>",
+        "<section><h2>{}</h2><pre>{}</pre><form method=post action=\"/ask/{}/answer\">{}{fields}</form></section>",
         escaped(&ask.to_string()),
         escaped(&shown),
-        escaped(view.execution.as_str())
+        escaped(view.execution.as_str()),
+        hidden("csrf", &browser.csrf)
     )
 }
 
@@ -286,19 +238,4 @@ fn page(status: StatusCode, body: &str) -> Response {
         (CACHE_CONTROL, "no-store"),
     ];
     (status, headers, text).into_response()
-}
-
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            character => safe.push(character),
-        }
-    }
-    safe
 }

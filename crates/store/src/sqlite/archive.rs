@@ -1,5 +1,6 @@
 //! Reading a database without owning it: to verify it, export it or look at it, while its owner works or is gone.
 
+use super::DATABASE;
 use super::connection::File;
 use super::export;
 use super::fault;
@@ -10,10 +11,9 @@ use super::migration;
 use super::plans::Plans;
 use super::projections;
 use super::query;
-use super::session::{hash_of, one, size_of};
-use super::verify::{self, Checked};
-use super::{DATABASE, own};
-use rusqlite::{Connection, params};
+use super::session::size_of;
+use super::verify;
+use rusqlite::Connection;
 use rutter_core::execution::Identity;
 use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::journal::export::Line;
@@ -21,6 +21,7 @@ use rutter_core::journal::note::VerifierKey;
 use rutter_core::journal::verify::{Receipt, Trust};
 use rutter_core::port::Error;
 use rutter_core::port::journal::Loaded;
+use rutter_core::port::proof::Checked;
 use rutter_core::port::query::{
     EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, Listing, Page, PlanFilter, PlanSummary,
     SavedPlan,
@@ -56,9 +57,6 @@ pub struct TenantStats {
     pub executions: Vec<(String, u64)>,
 }
 
-const ENTRY_HASH: &str = "select hash from entry where execution = ?1 and seq = ?2";
-const EXECUTION: &str = "select number from execution where tenant = ?1 and id = ?2";
-const LAST_SEQ: &str = "select max(seq) from entry where execution = ?1";
 const TABLE_BYTES: &str = "select name, sum(pgsize) from dbstat group by name order by 2 desc";
 const STATUSES: &str = "select status, count from total where tenant = ?1 and count > 0 order by status";
 
@@ -110,15 +108,15 @@ impl Archive {
         projections: bool,
         progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<Checked, Error> {
-        let Checked { verdict, mut rows } = verify::ledger(&mut self.connection, tenant, trust, progress)?;
-        if let Some(ledger) = Ledger::find(&self.connection, tenant)? {
-            rows.extend(verify::heads(&self.connection, &ledger)?);
-            if projections && verdict.is_clean() {
-                rows.extend(projections::integrity(&self.connection)?);
-                rows.extend(projections::differences(&self.connection, &ledger, &self.plans)?);
-            }
+        let mut checked = verify::whole(&mut self.connection, tenant, trust, progress)?;
+        if projections
+            && checked.verdict.is_clean()
+            && let Some(ledger) = Ledger::find(&self.connection, tenant)?
+        {
+            checked.rows.extend(projections::integrity(&self.connection)?);
+            checked.rows.extend(projections::differences(&self.connection, &ledger, &self.plans)?);
         }
-        Ok(Checked { verdict, rows })
+        Ok(checked)
     }
 
     /// Entries as [`Query::entries`](rutter_core::port::query::Query::entries) lists them.
@@ -168,20 +166,7 @@ impl Archive {
 
     /// What somebody can keep to show later that an entry was there; the last one if none is named.
     pub fn receipt(&self, identity: &Identity, seq: Option<u64>) -> Result<Receipt, Error> {
-        let unknown = || Error::NotFound { what: "execution", id: identity.execution.to_string() };
-        let ledger = Ledger::find(&self.connection, &identity.tenant)?.ok_or_else(unknown)?;
-        let number = match identity.execution.as_str() {
-            own::JOURNAL => -ledger.number,
-            id => one(&self.connection, EXECUTION, params![ledger.number, id])?.ok_or_else(unknown)?,
-        };
-        let seq = match seq {
-            Some(seq) => seq,
-            None => one::<Option<u64>>(&self.connection, LAST_SEQ, [number])?.flatten().unwrap_or(0),
-        };
-        let hash: Option<Vec<u8>> = one(&self.connection, ENTRY_HASH, params![number, seq])?;
-        let no_entry = || Error::NotFound { what: "entry", id: format!("{} of {}", seq, identity.execution) };
-        let hash = hash_of(&hash.ok_or_else(no_entry)?)?;
-        Ok(Receipt { tenant: identity.tenant.clone(), execution: identity.execution.clone(), seq, hash })
+        export::receipt(&self.connection, identity, seq)
     }
 
     /// The newest signed head of a tenant's ledger.

@@ -10,6 +10,7 @@ use super::session::{hash_of, one};
 use super::tree::Tree;
 use crate::compress;
 use rusqlite::{Connection, Row, Rows, params};
+use rutter_core::execution::Identity;
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, TenantId};
 use rutter_core::journal::chain::Chain;
@@ -20,6 +21,7 @@ use rutter_core::journal::export::{
 };
 use rutter_core::journal::note::Note;
 use rutter_core::journal::payload::{Commitment, Salt};
+use rutter_core::journal::verify::Receipt;
 use rutter_core::limits::{ENTRY_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use rutter_core::port::Error;
 use std::borrow::Cow;
@@ -163,6 +165,31 @@ pub(super) fn executions(
     // In the order of the ledger; what has no proven place comes last, each execution in its own order.
     lines.sort_by_key(|line| line.leaf.unwrap_or(u64::MAX));
     lines.into_iter().try_for_each(|line| each(Line::Entry(line)))
+}
+
+const ENTRY_HASH: &str = "select hash from entry where execution = ?1 and seq = ?2";
+const LAST_SEQ: &str = "select max(seq) from entry where execution = ?1";
+
+/// What somebody can keep to show later that an entry was there; the last one if none is named.
+pub(super) fn receipt(
+    connection: &Connection,
+    identity: &Identity,
+    seq: Option<u64>,
+) -> Result<Receipt, Error> {
+    let unknown = || Error::NotFound { what: "execution", id: identity.execution.to_string() };
+    let ledger = Ledger::find(connection, &identity.tenant)?.ok_or_else(unknown)?;
+    let number = match identity.execution.as_str() {
+        own::JOURNAL => -ledger.number,
+        id => one(connection, EXECUTION_NUMBER, params![ledger.number, id])?.ok_or_else(unknown)?,
+    };
+    let seq = match seq {
+        Some(seq) => seq,
+        None => one::<Option<u64>>(connection, LAST_SEQ, [number])?.flatten().unwrap_or(0),
+    };
+    let hash: Option<Vec<u8>> = one(connection, ENTRY_HASH, params![number, seq])?;
+    let no_entry = || Error::NotFound { what: "entry", id: format!("{} of {}", seq, identity.execution) };
+    let hash = hash_of(&hash.ok_or_else(no_entry)?)?;
+    Ok(Receipt { tenant: identity.tenant.clone(), execution: identity.execution.clone(), seq, hash })
 }
 
 fn find(connection: &Connection, tenant: &TenantId) -> Result<Ledger, Error> {

@@ -9,8 +9,10 @@ use rutter_core::time::Timestamp;
 use std::path::Path;
 
 /// Never edited once released: the checksum of each is kept in the database.
-pub(super) const ALL: &[Migration] =
-    &[Migration { number: 1, name: "journal", sql: include_str!("../../migrations/0001_journal.sql") }];
+pub(super) const ALL: &[Migration] = &[
+    Migration { number: 1, name: "journal", sql: include_str!("../../migrations/0001_journal.sql") },
+    Migration { number: 2, name: "surfaces", sql: include_str!("../../migrations/0002_surfaces.sql") },
+];
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Migration {

@@ -16,8 +16,7 @@ mod tests;
 use super::plans::Plans;
 use super::session::{self, one};
 use super::{Store, fault, refused};
-pub(super) use cursor::Key;
-use cursor::{List, Paging};
+pub(super) use cursor::{Key, List, Paging, size_of_page};
 use rusqlite::Connection;
 use rutter_core::execution::Identity;
 use rutter_core::execution::view::Status;
@@ -215,7 +214,7 @@ pub(super) fn number_of(connection: &Connection, tenant: &TenantId) -> Result<Op
     one(connection, TENANT, [tenant.as_str()])
 }
 
-fn nothing<T>() -> Listing<T> {
+pub(super) fn nothing<T>() -> Listing<T> {
     Listing { items: Vec::new(), next: None }
 }
 

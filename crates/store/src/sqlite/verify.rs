@@ -13,9 +13,10 @@ use rutter_core::journal::chain::Entry;
 use rutter_core::journal::codec;
 use rutter_core::journal::event::Event;
 use rutter_core::journal::export::{Line, PayloadLine};
-use rutter_core::journal::verify::{Trust, Verdict, Verifier};
+use rutter_core::journal::verify::{Trust, Verifier};
 use rutter_core::limits::ENTRY_BYTES_MAX;
 use rutter_core::port::Error;
+use rutter_core::port::proof::Checked;
 use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::thread;
@@ -24,26 +25,25 @@ use std::thread;
 const CHUNK: usize = 512;
 const CHUNKS_MAX: usize = 8;
 
-/// What a check of the whole store found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Checked {
-    /// The ledger as an export of it would be judged.
-    pub verdict: Verdict,
-    /// Where the rows of the store do not say what the journals say.
-    pub rows: Vec<String>,
-}
-
-impl Checked {
-    pub fn is_clean(&self) -> bool {
-        self.verdict.is_clean() && self.rows.is_empty()
-    }
-}
-
 /// Rows that differ are listed up to here.
 pub(super) const DIFFERENCES_MAX: usize = 100;
 
+/// Checks a tenant's ledger, and whether each execution's row says where its journal ends.
+pub(super) fn whole(
+    connection: &mut Connection,
+    tenant: &TenantId,
+    trust: Trust,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<Checked, Error> {
+    let mut checked = ledger(connection, tenant, trust, progress)?;
+    if let Some(ledger) = Ledger::find(connection, tenant)? {
+        checked.rows.extend(heads(connection, &ledger)?);
+    }
+    Ok(checked)
+}
+
 /// Checks chains, tree, checkpoints and payloads of a tenant. `progress` is told how many entries were read.
-pub(super) fn ledger(
+fn ledger(
     connection: &mut Connection,
     tenant: &TenantId,
     trust: Trust,

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use tokio::sync::mpsc::error::TryRecvError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// More requests than this wait outside.
 pub(super) const QUEUE_MAX: usize = 4_096;
@@ -84,6 +84,8 @@ pub(super) struct Writer {
     pub requests: mpsc::Receiver<Box<dyn Write>>,
     /// Told how many entries were added to which tenant's ledger.
     pub on_added: Box<dyn Fn(i64, u64) + Send>,
+    /// Moves when a ledger may have grown; whoever follows one looks then.
+    pub grown: watch::Sender<()>,
 }
 
 /// A transaction that did not end well, and whether its commit had begun.
@@ -222,6 +224,8 @@ impl Writer {
                     match again {
                         Ok(()) => {
                             self.tell_added();
+                            // What the failed commit had written after all is counted by nobody.
+                            self.grown.send_replace(());
                             write.answer(None);
                         }
                         Err(again) => {
@@ -242,11 +246,15 @@ impl Writer {
         }
     }
 
-    /// Tells whoever signs checkpoints what was written.
+    /// Tells whoever signs checkpoints, and whoever follows a ledger, what was written.
     fn tell_added(&mut self) {
+        if self.session.added.is_empty() {
+            return;
+        }
         for (tenant, count) in self.session.added.drain() {
             (self.on_added)(tenant, count);
         }
+        self.grown.send_replace(());
     }
 
     /// Leaves a failed transaction behind: by a fresh connection, or not at all.

@@ -8,6 +8,7 @@ use rutter_core::execution::Execution;
 use rutter_core::execution::view::Status;
 use rutter_core::journal::verify::Trust;
 use rutter_core::port::journal::Journal;
+use rutter_core::port::proof::Proof;
 use rutter_store::sqlite::backup::{backup, restore};
 use rutter_store::{Archive, wait};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,7 +60,7 @@ fn a_restored_ledger_has_another_name_and_holds_what_was_open() {
     carry_out(&store, &plan, 1, 2);
     carry_out(&store, &plan, 2, 1);
     carry_out(&store, &plan, 3, 0);
-    wait(store.checkpoint(&tenant())).unwrap();
+    wait(store.sign(&tenant())).unwrap();
     let copy = directory.path().join("copy.db");
     backup(directory.path(), &copy, &mut |_, _| {}).unwrap();
     carry_out(&store, &plan, 4, 2);

@@ -12,9 +12,9 @@ use rutter_core::journal::verify::Trust;
 use rutter_core::plan::document::Format;
 use rutter_core::plan::{Driver, Plan, check};
 use rutter_core::port::journal::{Append, Journal, Lease, NewPlan, Opened, Opening, Sealed};
+use rutter_core::port::proof::{Checked, Proof};
 use rutter_core::time::Timestamp;
 use rutter_core::tool::{Outcome, ToolCatalog};
-use rutter_store::sqlite::verify::Checked;
 use rutter_store::{Archive, Options, Store, wait};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -139,7 +139,7 @@ pub(crate) fn database(directory: &Path, executions: u64) -> PathBuf {
     for number in 0..executions {
         carry_out(&store, &plan, number, 2);
         if number % 5 == 4 {
-            wait(store.checkpoint(&tenant())).unwrap();
+            wait(store.sign(&tenant())).unwrap();
         }
     }
     drop(store);

@@ -9,6 +9,7 @@ use rutter_core::journal::note::Note;
 use rutter_core::journal::verify::{Assurance, Trust, verify_export};
 use rutter_core::port::Error;
 use rutter_core::port::journal::Journal;
+use rutter_core::port::proof::Proof;
 use rutter_store::{Archive, Store, wait};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,14 +24,14 @@ fn the_key_is_made_at_first_use_and_nobody_else_can_read_it() {
     let store = open(directory.path());
     assert!(!directory.path().join("ledger.key").exists());
     save_plan(&store);
-    let note = wait(store.checkpoint(&tenant())).unwrap().unwrap();
+    let note = wait(store.sign(&tenant())).unwrap().unwrap();
     assert_eq!(size_of(&note), 1);
     let mode = fs::metadata(directory.path().join("ledger.key")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let public = fs::read_to_string(directory.path().join("ledger.pub")).unwrap();
     let key = Archive::open(directory.path()).unwrap().public_key().unwrap().unwrap();
     assert_eq!(public.trim(), key.to_string());
-    assert_eq!(wait(store.checkpoint(&tenant())).unwrap(), None, "nothing is new");
+    assert_eq!(wait(store.sign(&tenant())).unwrap(), None, "nothing is new");
 }
 
 #[test]

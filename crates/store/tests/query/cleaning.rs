@@ -8,6 +8,7 @@ use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PlanId, TenantId, WorkerId};
 use rutter_core::journal::event::{Event, Removed};
 use rutter_core::port::journal::{Journal, NewLetter, Posted, Request};
+use rutter_core::port::proof::Proof;
 use rutter_core::port::query::{EntryFilter, ExecutionFilter, Page, PlanFilter, Query, Totals};
 use rutter_core::port::upkeep::{Cleaned, CleanedPart, Cleaning, Upkeep};
 use rutter_core::time::Timestamp;
@@ -43,7 +44,7 @@ fn a_removed_execution_is_gone_and_its_hashes_stay() {
     pen.row.status = Status::Completed;
     pen.note("the unmistakablesentence", json!({"of": "exec_1"}));
     stage.open("exec_2", 5);
-    let checkpoint = wait(stage.store.checkpoint(&acme())).unwrap();
+    let checkpoint = wait(stage.store.sign(&acme())).unwrap();
     assert!(checkpoint.is_some());
     assert_eq!(wait(stage.store.clean(cleaning(CleanedPart::Executions))), Ok(ONE));
 

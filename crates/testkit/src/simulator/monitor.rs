@@ -316,7 +316,8 @@ impl Monitor {
             | Event::PlanSaved { .. }
             | Event::PayloadsErased { .. }
             | Event::ExecutionsRemoved { .. }
-            | Event::LedgerRestored { .. } => {}
+            | Event::LedgerRestored { .. }
+            | Event::SettingChanged { .. } => {}
         }
     }
 

@@ -41,7 +41,7 @@ fn usual(status: u16, comes_back: bool) -> (Verdict, Category) {
 }
 
 /// The span in `Retry-After`. A date counts from the server's own clock, where it tells it.
-pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Millis> {
+pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Millis> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         let seconds: u64 = text.parse().unwrap_or(u64::MAX);

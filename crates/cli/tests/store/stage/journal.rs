@@ -8,6 +8,7 @@ use rutter_core::journal::event::Record;
 use rutter_core::journal::payload::Salt;
 use rutter_core::plan::Plan;
 use rutter_core::port::journal::{Append, Claim, Journal as _, Lease, NewPlan, Opened, Opening, Sealed};
+use rutter_core::port::proof::Proof;
 use rutter_core::time::Timestamp;
 use rutter_store::{Options, Store, wait};
 use std::cell::{Cell, RefCell};
@@ -122,7 +123,7 @@ impl Journal {
     }
 
     pub fn sign(&self) {
-        self.book.with(|store| wait(store.checkpoint(&self.identity.tenant)));
+        self.book.with(|store| wait(store.sign(&self.identity.tenant)));
     }
 
     /// What a new process makes of the database, having nothing else.

@@ -285,7 +285,8 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
         | E::PlanSaved { .. }
         | E::PayloadsErased { .. }
         | E::ExecutionsRemoved { .. }
-        | E::LedgerRestored { .. } => return Err("is not what this event is about"),
+        | E::LedgerRestored { .. }
+        | E::SettingChanged { .. } => return Err("is not what this event is about"),
     };
     Ok(next)
 }

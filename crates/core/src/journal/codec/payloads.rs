@@ -138,6 +138,7 @@ impl<P> Event<P> {
                 Event::ExecutionsRemoved { executions, reason }
             }
             Event::LedgerRestored { origin, size, reason } => Event::LedgerRestored { origin, size, reason },
+            Event::SettingChanged { setting, id, change } => Event::SettingChanged { setting, id, change },
         })
     }
 }

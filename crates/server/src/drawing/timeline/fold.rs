@@ -196,7 +196,8 @@ impl<'a> Fold<'a> {
             | Event::PlanSaved { .. }
             | Event::PayloadsErased { .. }
             | Event::ExecutionsRemoved { .. }
-            | Event::LedgerRestored { .. } => {}
+            | Event::LedgerRestored { .. }
+            | Event::SettingChanged { .. } => {}
         }
     }
 

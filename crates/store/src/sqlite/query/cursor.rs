@@ -9,7 +9,7 @@ pub(in crate::sqlite) type Key = (i64, i64);
 
 /// Each list has cursors of its own, so that one of another list is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum List {
+pub(in crate::sqlite) enum List {
     Executions,
     Plans,
     /// Of one journal, by their numbers.
@@ -18,11 +18,14 @@ pub(super) enum List {
     Entries,
     /// Of all journals, those with certain words, by place.
     FoundEntries,
+    Deliveries,
+    /// By epoch and size.
+    Checkpoints,
 }
 
 /// How much to list, and from where on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Paging {
+pub(in crate::sqlite) struct Paging {
     list: List,
     pub limit: usize,
     pub after: Option<Key>,
@@ -30,12 +33,9 @@ pub(super) struct Paging {
 
 impl Paging {
     pub fn read(list: List, page: &Page) -> Result<Paging, Error> {
-        if page.limit == 0 || page.limit > PAGE_MAX {
-            let (max, found) = (PAGE_MAX.into(), page.limit.into());
-            return Err(Error::Limit { limit: "page_max", max, found });
-        }
+        let limit = size_of_page(page.limit)?;
         let after = page.after.as_ref().map(|cursor| read(list, cursor)).transpose()?;
-        Ok(Paging { list, limit: page.limit as usize, after })
+        Ok(Paging { list, limit, after })
     }
 
     /// One more than fits on the page: whether there is one says whether the list goes on.
@@ -56,6 +56,14 @@ impl Paging {
     }
 }
 
+/// How many items may be asked for at once.
+pub(in crate::sqlite) fn size_of_page(limit: u32) -> Result<usize, Error> {
+    match limit {
+        1..=PAGE_MAX => Ok(limit as usize),
+        _ => Err(Error::Limit { limit: "page_max", max: PAGE_MAX.into(), found: limit.into() }),
+    }
+}
+
 fn write(list: List, (first, second): Key) -> String {
     let letter = match list {
         List::Executions => 'x',
@@ -63,6 +71,8 @@ fn write(list: List, (first, second): Key) -> String {
         List::Journal => 'j',
         List::Entries => 'e',
         List::FoundEntries => 'f',
+        List::Deliveries => 'd',
+        List::Checkpoints => 'c',
     };
     format!("{letter}{first}.{second}")
 }

@@ -1,0 +1,276 @@
+//! How things are written on pages: times, spans, ids, status, addresses.
+
+use askama::filters::HtmlSafe;
+use rutter_core::time::calendar::utc;
+use rutter_core::time::{Millis, Timestamp};
+use std::fmt::{self, Write as _};
+
+/// How a status looks: a tone, a sign and a word, the same everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    pub tone: &'static str,
+    pub sign: &'static str,
+    pub word: &'static str,
+}
+
+impl Look {
+    /// Of an execution or a step, by the word the API uses.
+    pub fn of(status: &'static str) -> Look {
+        let (tone, sign, word) = match status {
+            "pending" => ("muted", "○", "pending"),
+            "running" => ("run", "▸", "running"),
+            "retrying" => ("warn", "↻", "retrying"),
+            "paused" => ("muted", "‖", "paused"),
+            "waiting" => ("wait", "?", "waiting"),
+            "in_doubt" => ("wait", "?", "in doubt"),
+            "replanning" => ("warn", "↻", "replanning"),
+            "compensating" => ("warn", "↩", "compensating"),
+            "completed" => ("ok", "✓", "completed"),
+            "partial" => ("warn", "±", "partial"),
+            "failed" => ("bad", "✗", "failed"),
+            "compensation_failed" => ("bad", "✗", "compensation failed"),
+            "cancelled" => ("muted", "⊘", "cancelled"),
+            "skipped" => ("muted", "·", "skipped"),
+            "compensated" => ("muted", "↩", "compensated"),
+            other => ("muted", "·", other),
+        };
+        Look { tone, sign, word }
+    }
+}
+
+/// A template that shows one writes it out whole.
+impl fmt::Display for Look {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Look { tone, sign, word } = self;
+        let sign = format_args!("<span class=\"sign\" aria-hidden=\"true\">{sign}</span>");
+        write!(f, "<span class=\"status {tone}\">{sign}{}</span>", escaped(word))
+    }
+}
+
+impl HtmlSafe for Look {}
+
+/// A point in time: how long ago, and exactly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moment {
+    pub exact: String,
+    pub relative: String,
+}
+
+impl Moment {
+    pub fn of(at: Timestamp, now: Timestamp) -> Moment {
+        Moment { exact: utc(at), relative: relative(at, now) }
+    }
+}
+
+/// Scripts keep the relative part right while the page is open.
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Moment { exact, relative } = self;
+        write!(f, "<time datetime=\"{exact}\" title=\"{exact}\">{relative}</time>")
+    }
+}
+
+impl HtmlSafe for Moment {}
+
+/// An id with its page, short, and a button that copies it whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Id {
+    pub full: String,
+    pub href: String,
+}
+
+impl Id {
+    pub fn execution(id: &str) -> Id {
+        Id { full: id.to_owned(), href: format!("/executions/{}", encoded(id)) }
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (full, href, short) = (escaped(&self.full), escaped(&self.href), escaped(&short(&self.full)));
+        write!(
+            f,
+            "<span class=\"nowrap\"><a class=\"mono\" href=\"{href}\" title=\"{full}\">{short}</a>\
+             <button class=\"copy\" type=\"button\" data-copy=\"{full}\" aria-label=\"Copy {full}\">⧉</button></span>"
+        )
+    }
+}
+
+impl HtmlSafe for Id {}
+
+/// As text in HTML, also inside quotes.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// "3 min ago", "in 2 h", "now".
+pub fn relative(at: Timestamp, now: Timestamp) -> String {
+    let (ahead, behind) = (at.since(now), now.since(at));
+    let rough = |span: Millis| {
+        let seconds = span.0 / 1_000;
+        match seconds {
+            0..60 => format!("{seconds} s"),
+            60..3_600 => format!("{} min", seconds / 60),
+            3_600..172_800 => format!("{} h", seconds / 3_600),
+            _ => format!("{} d", seconds / 86_400),
+        }
+    };
+    match (ahead.0, behind.0) {
+        (0..1_000, 0..1_000) => "now".to_owned(),
+        (0, _) => format!("{} ago", rough(behind)),
+        _ => format!("in {}", rough(ahead)),
+    }
+}
+
+/// A span as people say it: two units at the most.
+pub fn span(span: Millis) -> String {
+    let ms = span.0;
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..10_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        10_000..60_000 => format!("{} s", ms / 1_000),
+        60_000..3_600_000 => format!("{} min {:02} s", ms / 60_000, ms / 1_000 % 60),
+        3_600_000..86_400_000 => format!("{} h {:02} min", ms / 3_600_000, ms / 60_000 % 60),
+        _ => format!("{} d {} h", ms / 86_400_000, ms / 3_600_000 % 24),
+    }
+}
+
+/// The beginning and the end of an id, enough to tell it from others by eye.
+pub fn short(id: &str) -> String {
+    const KEPT: usize = 6;
+    match id.split_once('_') {
+        Some((kind, rest)) if rest.is_ascii() && rest.len() > 2 * KEPT => {
+            format!("{kind}_…{}", &rest[rest.len() - KEPT..])
+        }
+        _ => id.to_owned(),
+    }
+}
+
+/// With a separator between thousands.
+pub fn count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push('\u{2009}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `?a=1&b=2`, or nothing.
+pub fn query(pairs: &[(String, String)]) -> String {
+    let mut text = String::new();
+    for (name, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
+        text.push(if text.is_empty() { '?' } else { '&' });
+        encode(name, &mut text);
+        text.push('=');
+        encode(value, &mut text);
+    }
+    text
+}
+
+/// One piece of an address.
+pub fn encoded(piece: &str) -> String {
+    let mut text = String::new();
+    encode(piece, &mut text);
+    text
+}
+
+fn encode(piece: &str, text: &mut String) {
+    for byte in piece.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'@' => {
+                text.push(char::from(byte));
+            }
+            _ => write!(text, "%{byte:02X}").expect("writing to a string cannot fail"),
+        }
+    }
+}
+
+/// What somebody asks for as a time: `24h` ago, a day, or a minute, all in UTC.
+pub fn instant(text: &str, now: Timestamp) -> Option<Timestamp> {
+    let text = text.trim();
+    if let Some(span) = Millis::parse(text) {
+        return Some(Timestamp(now.0.saturating_sub_unsigned(span.0)));
+    }
+    let (date, clock) = text.split_once(['T', ' ']).unwrap_or((text, "00:00"));
+    let date = date.split('-').map(str::parse).collect::<Result<Vec<i64>, _>>().ok()?;
+    let clock = clock.trim_end_matches('Z').split([':', '.']).map(str::parse);
+    let clock = clock.collect::<Result<Vec<i64>, _>>().ok()?;
+    let &[year, month, day] = date.as_slice() else { return None };
+    let (hour, minute) = (*clock.first()?, *clock.get(1)?);
+    let (second, ms) = (clock.get(2).copied().unwrap_or(0), clock.get(3).copied().unwrap_or(0));
+    let fits = (1970..=9999).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && (0..24).contains(&hour)
+        && (0..60).contains(&minute)
+        && (0..61).contains(&second)
+        && (0..1_000).contains(&ms);
+    fits.then(|| {
+        let minutes = days(year, month, day) * 1_440 + hour * 60 + minute;
+        Timestamp((minutes * 60 + second) * 1_000 + ms)
+    })
+}
+
+/// Days since 1970. Years begin in March here, so that a leap day is the last of its year.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let month_from_march = (month + 9) % 12;
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    let day_of_era = year % 400 * 365 + year % 400 / 4 - year % 400 / 100 + day_of_year;
+    year / 400 * 146_097 + day_of_era - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_they_are_written() {
+        let now = Timestamp(1_794_801_300_250);
+        for text in ["2026-11-16T03:55:00.250Z", "2000-02-29T00:00:00.000Z", "2024-12-31T23:59:59.999Z"] {
+            assert_eq!(instant(text, now).map(utc).as_deref(), Some(text));
+        }
+        assert_eq!(instant("2026-11-16", now).map(utc).as_deref(), Some("2026-11-16T00:00:00.000Z"));
+        assert_eq!(instant("24h", now), Some(Timestamp(now.0 - 86_400_000)));
+        for text in ["", "yesterday", "2026-13-01", "2026-1", "2026-01-01T25:00", "9999999999999d"] {
+            assert!(instant(text, now).is_none_or(|at| at < now), "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_and_times_are_said_shortly() {
+        let now = Timestamp(1_000_000_000);
+        for (ms, text) in [(0, "now"), (5_000, "5 s ago"), (-90_000, "in 1 min"), (200_000_000, "2 d ago")] {
+            assert_eq!(relative(Timestamp(now.0 - ms), now), text);
+        }
+        for (ms, text) in [(12, "12 ms"), (1_250, "1.2 s"), (61_000, "1 min 01 s"), (90_000_000, "1 d 1 h")] {
+            assert_eq!(span(Millis(ms)), text);
+        }
+    }
+
+    #[test]
+    fn addresses_carry_everything_as_data() {
+        let pairs = [("a".to_owned(), "x&y=<ü>".to_owned()), ("none".to_owned(), String::new())];
+        assert_eq!(query(&pairs), "?a=x%26y%3D%3C%C3%BC%3E");
+        assert_eq!(
+            (short("exec_01ARZ3NDEKTSV4RRFFQ69G5FAV").as_str(), short("ledger").as_str()),
+            ("exec_…9G5FAV", "ledger")
+        );
+        assert_eq!(count(1_234_567), "1\u{2009}234\u{2009}567");
+    }
+}

@@ -1,0 +1,236 @@
+//! Deliveries: what is still to be sent, every try, and how far the readers that make them have come.
+
+mod list;
+
+use super::query::{List, Paging, number_of, size_of_page};
+use super::register::check_id;
+use super::session::{Session, one};
+use super::{Store, refused};
+use rusqlite::params;
+use rutter_core::id::TenantId;
+use rutter_core::limits::{DELIVERIES_MAX, DELIVERY_BYTES_MAX, REASON_BYTES_MAX};
+use rutter_core::port::outbox::{
+    Delivery, DeliveryAttempt, DeliveryCounts, DeliveryFilter, DeliveryState, Moved, NewDelivery, Outbox,
+    Then,
+};
+use rutter_core::port::query::{Listing, Page};
+use rutter_core::port::{Answer, Error};
+use rutter_core::time::Timestamp;
+
+const MARK: &str = "select place from mark where tenant = ?1 and reader = ?2";
+const MOVE: &str = "
+    insert into mark (tenant, reader, place)
+    values (?1, ?2, ?3)
+    on conflict (tenant, reader)
+    do update set place = excluded.place";
+const PUT: &str = "
+    insert into delivery (tenant, destination, event, kind, body, state, created_at, touched_at, due_at)
+    values (?1, ?2, ?3, ?4, ?5, 'pending', ?6, ?6, ?7)
+    on conflict (tenant, destination, event) do nothing";
+const ATTEMPTS: &str = "select attempts from delivery where number = ?1 and state = 'pending'";
+const TRIED: &str = "
+    insert into delivery_attempt (delivery, nth, at, took_ms, status, outcome)
+    values (?1, ?2, ?3, ?4, ?5, ?6)";
+const THEN: &str = "
+    update delivery
+    set attempts = ?2, state = ?3, due_at = ?4, touched_at = ?5
+    where number = ?1";
+const IS_THERE: &str = "select 1 from delivery where tenant = ?1 and number = ?2";
+const AGAIN: &str = "
+    update delivery
+    set state = 'pending', due_at = ?3, touched_at = ?3
+    where tenant = ?1 and number = ?2 and state <> 'pending'";
+/// One short write, so that others have their turn in between.
+const PRUNE_AT_ONCE: u64 = 500;
+const OLD: &str = "
+    select number
+    from delivery
+    where tenant = ?1 and touched_at < ?2 and state <> 'pending'
+    order by touched_at
+    limit ?3";
+const FORGET_ATTEMPTS: &str = "delete from delivery_attempt where delivery = ?1";
+const FORGET: &str = "delete from delivery where number = ?1";
+
+impl Outbox for Store {
+    fn mark(&self, tenant: &TenantId, reader: &str) -> Answer<'_, u64> {
+        let (tenant, reader) = (tenant.clone(), reader.to_owned());
+        self.read(move |connection| match number_of(connection, &tenant)? {
+            Some(tenant) => Ok(one(connection, MARK, params![tenant, reader])?.unwrap_or(0)),
+            None => Ok(0),
+        })
+    }
+
+    fn put(&self, tenant: &TenantId, moved: Option<Moved>, deliveries: Vec<NewDelivery>) -> Answer<'_, ()> {
+        if let Err(error) = check(moved.as_ref(), &deliveries) {
+            return refused(error);
+        }
+        let (tenant, now, mut is_again) = (tenant.clone(), (self.clock)(), false);
+        self.write(true, move |session| {
+            let is_again = std::mem::replace(&mut is_again, true);
+            put(session, &tenant, moved.as_ref(), &deliveries, now, is_again)
+        })
+    }
+
+    fn due(&self, now: Timestamp, limit: u32) -> Answer<'_, Vec<Delivery>> {
+        match size_of_page(limit) {
+            Ok(limit) => self.read(move |connection| list::due(connection, now, limit)),
+            Err(error) => refused(error),
+        }
+    }
+
+    fn next_due(&self) -> Answer<'_, Option<Timestamp>> {
+        self.read(|connection| list::next_due(connection))
+    }
+
+    fn tried(&self, number: u64, attempt: DeliveryAttempt, then: Then) -> Answer<'_, ()> {
+        let mut before = None;
+        self.write(true, move |session| tried(session, number, &attempt, then, &mut before))
+    }
+
+    fn deliveries(
+        &self,
+        tenant: &TenantId,
+        filter: DeliveryFilter,
+        page: Page,
+    ) -> Answer<'_, Listing<Delivery>> {
+        let tenant = tenant.clone();
+        match Paging::read(List::Deliveries, &page) {
+            Ok(paging) => self.read(move |connection| match number_of(connection, &tenant)? {
+                Some(tenant) => list::deliveries(connection, tenant, &filter, paging),
+                None => Ok(super::query::nothing()),
+            }),
+            Err(error) => refused(error),
+        }
+    }
+
+    fn delivery(
+        &self,
+        tenant: &TenantId,
+        number: u64,
+    ) -> Answer<'_, Option<(Delivery, Vec<DeliveryAttempt>)>> {
+        let tenant = tenant.clone();
+        self.read(move |connection| match number_of(connection, &tenant)? {
+            Some(tenant) => list::delivery(connection, tenant, number),
+            None => Ok(None),
+        })
+    }
+
+    fn again(&self, tenant: &TenantId, number: u64, at: Timestamp) -> Answer<'_, bool> {
+        let tenant = tenant.clone();
+        self.write(true, move |session| {
+            let Some(tenant) = session.find_tenant(&tenant)? else { return Ok(false) };
+            session.execute(AGAIN, params![tenant, number, at.0])?;
+            Ok(session.one::<i64>(IS_THERE, params![tenant, number])?.is_some())
+        })
+    }
+
+    fn counts(&self, tenant: &TenantId, destination: Option<&str>) -> Answer<'_, DeliveryCounts> {
+        let (tenant, destination) = (tenant.clone(), destination.map(str::to_owned));
+        self.read(move |connection| match number_of(connection, &tenant)? {
+            Some(tenant) => list::counts(connection, tenant, destination.as_deref()),
+            None => Ok(DeliveryCounts::default()),
+        })
+    }
+
+    /// A loop of short writes: between two of them others have their turn, and dropping the answer stops it.
+    fn prune(&self, tenant: &TenantId, before: Timestamp) -> Answer<'_, u64> {
+        let tenant = tenant.clone();
+        Box::pin(async move {
+            let mut sum = 0;
+            loop {
+                let tenant = tenant.clone();
+                let pruned = self.write(true, move |session| prune(session, &tenant, before)).await?;
+                sum += pruned;
+                if pruned < PRUNE_AT_ONCE {
+                    return Ok(sum);
+                }
+            }
+        })
+    }
+}
+
+fn check(moved: Option<&Moved>, deliveries: &[NewDelivery]) -> Result<(), Error> {
+    if let Some(Moved { reader, from, to }) = moved {
+        check_id(reader)?;
+        if to < from {
+            return Err(Error::Invalid(format!("a mark does not move back from {from} to {to}")));
+        }
+    }
+    let (max, found) = (DELIVERIES_MAX as u64, deliveries.len() as u64);
+    if found > max {
+        return Err(Error::Limit { limit: "deliveries_max", max, found });
+    }
+    for NewDelivery { destination, event, kind, body, .. } in deliveries {
+        [destination, event, kind].into_iter().try_for_each(|id| check_id(id))?;
+        let (max, found) = (DELIVERY_BYTES_MAX as u64, body.len() as u64);
+        if found > max {
+            return Err(Error::Limit { limit: "delivery_bytes_max", max, found });
+        }
+    }
+    Ok(())
+}
+
+/// Puts deliveries in. When it was attempted before and the mark has moved, that commit was not lost.
+fn put(
+    session: &mut Session,
+    tenant: &TenantId,
+    moved: Option<&Moved>,
+    deliveries: &[NewDelivery],
+    now: Timestamp,
+    is_again: bool,
+) -> Result<(), Error> {
+    let tenant = session.tenant(tenant)?;
+    if let Some(Moved { reader, from, to }) = moved {
+        let found: u64 = session.one(MARK, params![tenant, reader])?.unwrap_or(0);
+        if is_again && from < to && found >= *to {
+            return Ok(());
+        }
+        if found != *from {
+            return Err(Error::Conflict { what: format!("the mark of {reader}"), expected: *from, found });
+        }
+        session.execute(MOVE, params![tenant, reader, to])?;
+    }
+    for NewDelivery { destination, event, kind, body, due_at } in deliveries {
+        session.execute(PUT, params![tenant, destination, event, kind, body, now.0, due_at.0])?;
+    }
+    Ok(())
+}
+
+/// Records a try. `before` is how many tries an earlier attempt found, whose commit may have been lost or not.
+fn tried(
+    session: &mut Session,
+    number: u64,
+    attempt: &DeliveryAttempt,
+    then: Then,
+    before: &mut Option<u64>,
+) -> Result<(), Error> {
+    let Some(attempts) = session.one::<u64>(ATTEMPTS, [number])? else { return Ok(()) };
+    if before.is_some_and(|before| attempts > before) {
+        return Ok(());
+    }
+    *before = Some(attempts);
+    let DeliveryAttempt { at, took_ms, status, outcome } = attempt;
+    let outcome = &outcome[..outcome.floor_char_boundary(REASON_BYTES_MAX)];
+    session.execute(TRIED, params![number, attempts + 1, at.0, took_ms, status, outcome])?;
+    let (state, due_at) = match then {
+        Then::Delivered => (DeliveryState::Delivered, None),
+        Then::Again { at } => (DeliveryState::Pending, Some(at.0)),
+        Then::Dead => (DeliveryState::Dead, None),
+    };
+    session.execute(THEN, params![number, attempts + 1, state.as_str(), due_at, at.0])?;
+    Ok(())
+}
+
+fn prune(session: &mut Session, tenant: &TenantId, before: Timestamp) -> Result<u64, Error> {
+    let Some(tenant) = session.find_tenant(tenant)? else { return Ok(0) };
+    let old = || -> rusqlite::Result<Vec<i64>> {
+        let mut statement = session.connection.prepare_cached(OLD)?;
+        statement.query_map(params![tenant, before.0, PRUNE_AT_ONCE], |row| row.get(0))?.collect()
+    };
+    let old = old().map_err(super::fault::of)?;
+    for number in &old {
+        session.execute(FORGET_ATTEMPTS, [number])?;
+        session.execute(FORGET, [number])?;
+    }
+    Ok(old.len() as u64)
+}
