@@ -33,6 +33,10 @@ pub const WEBHOOKS_MAX: usize = 100;
 pub const WEBHOOK_PATTERNS_MAX: usize = 50;
 /// Names in one list of a webhook or a rule: plans, webhooks, commands.
 pub const WEBHOOK_NAMES_MAX: usize = 100;
+/// Rules that operators added or changed.
+pub const RULES_MAX: usize = 100;
+/// Silences that are not over.
+pub const SILENCES_MAX: usize = 100;
 /// Keys there may be, those that are good no more among them.
 pub const KEYS_MAX: usize = 1_000;
 pub const KEY_NAME_CHARS_MAX: usize = 128;

@@ -144,7 +144,8 @@ impl Scribe<'_> {
             | Event::PlanSaved { .. }
             | Event::PayloadsErased { .. }
             | Event::ExecutionsRemoved { .. }
-            | Event::LedgerRestored { .. } => {}
+            | Event::LedgerRestored { .. }
+            | Event::SettingChanged { .. } => {}
         }
     }
 
