@@ -381,6 +381,11 @@ impl Engine {
         self.shared.fleet.len()
     }
 
+    /// Executions that were accepted and wait for a place in memory.
+    pub fn backlog(&self) -> usize {
+        self.shared.backlog.load(Ordering::Relaxed)
+    }
+
     pub fn now(&self) -> Timestamp {
         self.shared.clock.now()
     }

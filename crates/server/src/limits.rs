@@ -37,6 +37,20 @@ pub const WEBHOOK_NAMES_MAX: usize = 100;
 pub const RULES_MAX: usize = 100;
 /// Silences that are not over.
 pub const SILENCES_MAX: usize = 100;
+/// Items on one page of a list over HTTP when no number is named.
+pub const PAGE_DEFAULT: u32 = 50;
+/// The body of a request over HTTP: a plan of the greatest length, written as text in JSON, and what is around it.
+pub const BODY_BYTES_MAX: usize = 4 << 20;
+/// Streams of events that are open at the same time, all guests together.
+pub const STREAMS_MAX: usize = 1_024;
+/// Streams of events one guest may have open, unless the settings say otherwise.
+pub const STREAMS_PER_GUEST: usize = 10;
+/// The newest entries of the ledger that are kept in memory for whoever follows it.
+pub const LIVE_ENTRIES_MAX: usize = 8_192;
+/// How long the answer to a request with a key is kept.
+pub const REPLY_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Guests whose pace is remembered at the same time.
+pub const PACED_GUESTS_MAX: usize = 10_000;
 /// Keys there may be, those that are good no more among them.
 pub const KEYS_MAX: usize = 1_000;
 pub const KEY_NAME_CHARS_MAX: usize = 128;

@@ -1,4 +1,4 @@
-//! How a time is written for people: RFC 3339 in UTC.
+//! How a time is written for people, and read: RFC 3339, in UTC when we write.
 
 use super::Timestamp;
 
@@ -17,6 +17,62 @@ pub fn utc(at: Timestamp) -> String {
     let ms = at.0.rem_euclid(DAY_MS);
     let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", ms % 1_000)
+}
+
+/// Reads the years 1970 to 9999, with an offset; what is finer than a millisecond is dropped.
+pub fn read(text: &str) -> Option<Timestamp> {
+    let number = |from: usize, to: usize| -> Option<i64> {
+        let digits = text.get(from..to)?;
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+    };
+    let is = |at: usize, allowed: &[u8]| text.as_bytes().get(at).is_some_and(|byte| allowed.contains(byte));
+    if !(is(4, b"-") && is(7, b"-") && is(10, b"Tt ") && is(13, b":") && is(16, b":")) {
+        return None;
+    }
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+    if year < 1970 || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let rest = text.get(19..)?;
+    let (part_ms, zone) = match rest.strip_prefix('.') {
+        None => (0, rest),
+        Some(part) => {
+            let length = part.find(|c: char| !c.is_ascii_digit()).filter(|length| *length > 0)?;
+            let three: String = part[..length].chars().chain("00".chars()).take(3).collect();
+            (three.parse::<i64>().ok()?, &part[length..])
+        }
+    };
+    let days = days(year, month, day).filter(|days| date(*days) == (year, month, day))?;
+    let ms = ((hour * 60 + minute) * 60 + second) * 1_000 + part_ms;
+    Some(Timestamp(days * DAY_MS + ms - offset_ms(zone)?))
+}
+
+fn offset_ms(zone: &str) -> Option<i64> {
+    if zone == "Z" || zone == "z" {
+        return Some(0);
+    }
+    let sign = match zone.get(..1)? {
+        "+" => 1,
+        "-" => -1,
+        _ => return None,
+    };
+    let (hours, minutes) = zone.get(1..)?.split_once(':')?;
+    let two = |text: &str, most: i64| {
+        let is_plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<i64>().ok().filter(|number| is_plain && *number <= most)
+    };
+    Some(sign * (two(hours, 23)? * 60 + two(minutes, 59)?) * 60_000)
+}
+
+/// Days from 1970-01-01 to a date, counted in years that begin in March, so that a leap day is the last of its year.
+fn days(year: i64, month: i64, day: i64) -> Option<i64> {
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let before = year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    Some(before + (month * 153 + 2) / 5 + day - 1 - EPOCH_DAYS)
 }
 
 /// Year, month and day from the days since 1970. Years begin in March here, so that a leap day is the last of its year.
@@ -53,6 +109,18 @@ mod tests {
             (i64::MIN, "-9223372036854775808"),
         ] {
             assert_eq!(utc(Timestamp(ms)), text);
+        }
+    }
+
+    #[test]
+    fn times_are_read_as_they_are_written() {
+        for ms in [0, 250, 951_782_400_000, 1_709_164_800_000, 1_794_801_300_250, 253_402_300_799_999] {
+            assert_eq!(read(&utc(Timestamp(ms))), Some(Timestamp(ms)));
+        }
+        assert_eq!(read("2026-11-16T05:55:00.25+02:00"), read("2026-11-16T03:55:00.250Z"));
+        for text in ["", "2026-11-16", "2026-02-30T00:00:00Z", "2026-11-16T24:00:00Z", "2026-11-16T03:55:00"]
+        {
+            assert_eq!(read(text), None, "{text}");
         }
     }
 

@@ -9,9 +9,6 @@ mod execution;
 mod find_plans;
 mod find_tools;
 mod fit;
-mod forecast;
-mod options;
-mod plan;
 mod preview;
 mod query_history;
 mod query_ledger;
@@ -26,7 +23,7 @@ mod replan;
 mod save_plan;
 mod status;
 mod summarize;
-mod terse;
+pub(crate) mod terse;
 
 use crate::mcp::tool::Tool;
 use std::sync::LazyLock;

@@ -1,5 +1,6 @@
 //! What a tool knows of the call it answers: who asks, with which program, and what that program can do.
 
+use crate::deed::Caller;
 use crate::desk::Desk;
 use crate::guest::Guest;
 use rmcp::model::{
@@ -69,6 +70,12 @@ impl Visit {
 
     pub(crate) fn identity(&self, execution: &str) -> Identity {
         Identity { tenant: self.guest.tenant.clone(), execution: ExecutionId::new(execution) }
+    }
+
+    /// Whoever asks, for what can be asked in other ways too.
+    pub(crate) fn caller(&self) -> Caller {
+        let (desk, tenant) = (Arc::clone(&self.desk), self.guest.tenant.clone());
+        Caller { desk, tenant, actor: self.agent() }
     }
 
     pub(crate) fn agent(&self) -> Actor {

@@ -1,21 +1,16 @@
 //! `cleanup_history`: takes away what is no longer to be kept; the hashes stay, and so does the proof.
 
 use crate::auth::Scope;
+use crate::deed::Caller;
+use crate::deed::cleanup::{Cleanup, CleanupType, Found, clean, days};
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::visit::Visit;
-use rutter_core::port::query::{ExecutionFilter, History, Page, PlanFilter};
-use rutter_core::port::upkeep::{CleanedPart, Cleaning};
-use rutter_core::time::{Millis, Timestamp};
+use rutter_core::port::upkeep::CleanedPart;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-
-const DAYS_DEFAULT: u32 = 30;
-const DAYS_MAX: u32 = 365;
-/// Plans that are looked at when those without executions are counted.
-const PLANS_MAX: u32 = 1_000;
 
 pub(super) fn tool() -> Tool {
     let about = About {
@@ -45,26 +40,6 @@ struct Input {
     reason: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum CleanupType {
-    CompletedOld,
-    FailedOld,
-    OrphanedPlans,
-    AllOld,
-}
-
-impl CleanupType {
-    fn as_str(self) -> &'static str {
-        match self {
-            CleanupType::CompletedOld => "completed_old",
-            CleanupType::FailedOld => "failed_old",
-            CleanupType::OrphanedPlans => "orphaned_plans",
-            CleanupType::AllOld => "all_old",
-        }
-    }
-}
-
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct Output {
     summary: String,
@@ -88,36 +63,16 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         return Err(Fault::new("server.not_allowed", "only an operator may clean up")
             .hint("tell the user: `rutter` on the server, or a token with the role operator, can"));
     }
-    let days = match input.older_than_days.unwrap_or(DAYS_DEFAULT) {
-        days @ 1..=DAYS_MAX => days,
-        days => {
-            let message = format!("older_than_days is 1 to {DAYS_MAX}, this is {days}");
-            return Err(Fault::new("server.arguments", message));
-        }
-    };
-    let now = visit.desk.engine.now();
-    let untouched_since = Timestamp(now.0.saturating_sub_unsigned(Millis::hours(24 * u64::from(days)).0));
-    let kind = input.cleanup_type;
-    let statuses = match kind {
-        CleanupType::OrphanedPlans => return orphans(&visit, untouched_since).await,
-        CleanupType::CompletedOld => History::Completed.filter().statuses,
-        CleanupType::FailedOld => History::Failed.filter().statuses,
-        CleanupType::AllOld => Vec::new(),
-    };
+    let (kind, days) = (input.cleanup_type, days(input.older_than_days)?);
     let dry_run = input.dry_run.unwrap_or(true);
-    let reason = input.reason.unwrap_or_else(|| format!("{}, older than {days} days", kind.as_str()));
     let what = if input.include_events { CleanedPart::Executions } else { CleanedPart::Payloads };
-    let cleaned = visit.desk.upkeep.clean(Cleaning {
-        tenant: visit.guest.tenant.clone(),
-        statuses,
-        untouched_since,
-        what,
-        dry_run,
-        actor: if is_operator { visit.person() } else { visit.agent() },
-        at: now,
-        reason,
-    });
-    let cleaned = cleaned.await?;
+    let actor = if is_operator { visit.person() } else { visit.agent() };
+    let caller = Caller { actor, ..visit.caller() };
+    let cleanup = Cleanup { kind, days, dry_run, what, reason: input.reason };
+    let cleaned = match clean(&caller, cleanup).await? {
+        Found::Cleaned(cleaned) => cleaned,
+        Found::Orphans { count, among } => return orphans(count, among),
+    };
     let thing = if input.include_events { "executions" } else { "executions' parameters and results" };
     let count = cleaned.executions;
     let again = json!({ "cleanup_type": kind.as_str(), "older_than_days": days, "dry_run": false,
@@ -146,16 +101,8 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     })
 }
 
-/// Old plans nobody executes. They are counted and stay: what was agreed to is part of the ledger.
-async fn orphans(visit: &Visit, saved_before: Timestamp) -> Result<Answer, Fault> {
-    let (query, tenant) = (&visit.desk.query, &visit.guest.tenant);
-    let plans = query.plans(tenant, PlanFilter::default(), Page::first(PLANS_MAX)).await?;
-    let mut items_found = 0;
-    for plan in plans.items.iter().filter(|plan| plan.saved_at < saved_before) {
-        let of_plan = ExecutionFilter { plan: Some(plan.id.clone()), ..ExecutionFilter::default() };
-        items_found += u64::from(query.executions(tenant, of_plan, Page::first(1)).await?.items.is_empty());
-    }
-    let more = if plans.next.is_some() { format!(" among the {PLANS_MAX} newest") } else { String::new() };
+fn orphans(items_found: u64, among: Option<u32>) -> Result<Answer, Fault> {
+    let more = among.map(|count| format!(" among the {count} newest")).unwrap_or_default();
     Answer::done(&Output {
         summary: format!(
             "{items_found} old plans{more} have no execution; they stay, since revisions are part of the ledger"

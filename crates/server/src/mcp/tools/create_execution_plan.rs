@@ -1,10 +1,10 @@
 //! `create_execution_plan`: a plan from selected tools, made by rules and checked like any other.
 
+use crate::deed::plan::keep;
 use crate::draft::{Wanted, draft, refuse, unknown};
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
-use crate::mcp::tools::plan::keep;
 use crate::mcp::tools::terse::{fitting, object, rows};
 use crate::mcp::visit::Visit;
 use rutter_core::plan::Driver;
@@ -96,7 +96,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     };
     let (id, revision) = match input.save.unwrap_or(true) {
         true => {
-            let submitted = keep(&visit, text, None, None, input.request_id.as_deref()).await?;
+            let submitted = keep(&visit.caller(), text, None, None, input.request_id.as_deref()).await?;
             (Some(submitted.id.to_string()), Some(submitted.saved.revision()))
         }
         false => {

@@ -1,5 +1,7 @@
 //! `execute_plan`: begins an execution, which is on record before anything is called, and waits a while.
 
+use crate::deed::options::ExecutionOptions;
+use crate::deed::plan::{Drives, SamePlanInput, keep, no_plan};
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::limits::WAIT_DEFAULT;
@@ -7,8 +9,6 @@ use crate::mcp::ask::{self, Settled, settle};
 use crate::mcp::tickets;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::execution::ExecutionAnswer;
-use crate::mcp::tools::options::ExecutionOptions;
-use crate::mcp::tools::plan::{Drives, SamePlanInput, keep, no_plan};
 use crate::mcp::visit::Visit;
 use crate::mcp::wait::{settled, span};
 use rutter_core::execution::Identity;
@@ -61,8 +61,8 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     let plan = match (&input.plan_id, &input.plan) {
         (Some(id), None) => PlanId::new(id),
         (None, Some(plan)) => {
-            let text = plan.0.text(&visit, input.driver.into())?;
-            keep(&visit, text, None, None, input.request_id.as_deref()).await?.id
+            let text = plan.0.text(&visit.guest.tenant, input.driver.into())?;
+            keep(&visit.caller(), text, None, None, input.request_id.as_deref()).await?.id
         }
         _ => {
             return Err(Fault::new("server.arguments", "give either plan_id or plan")
@@ -70,7 +70,9 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         }
     };
     let revision = match &input.execution_options {
-        Some(options) => options.revision(&visit, &plan, input.revision, input.driver.into()).await?,
+        Some(options) => {
+            options.revision(&visit.caller(), &plan, input.revision, input.driver.into()).await?
+        }
         None => input.revision,
     };
     let start = Start {

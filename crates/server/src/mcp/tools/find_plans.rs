@@ -1,9 +1,9 @@
 //! `find_plans`: saved plans by words, name or tag, or one of them whole.
 
+use crate::deed::plan::no_plan;
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
-use crate::mcp::tools::plan::no_plan;
 use crate::mcp::tools::terse::{fitting, object, rows, shortened};
 use crate::mcp::visit::Visit;
 use crate::words::cut;

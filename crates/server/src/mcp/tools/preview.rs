@@ -1,19 +1,19 @@
 //! `preview`: what a plan would do, what can be undone, what each failure leads to; of an execution also what
 //! undoing it now would do.
 
+use crate::deed::forecast::forecast;
+use crate::deed::plan::{Drives, SamePlanInput, no_plan};
+use crate::deed::rollback::Rollback;
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::limits::ANSWER_BYTES;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::execution::looked;
-use crate::mcp::tools::forecast::forecast;
-use crate::mcp::tools::plan::{Drives, SamePlanInput, no_plan};
 use crate::mcp::tools::terse::{bytes, fitting, object, rows, shortened};
 use crate::mcp::visit::Visit;
 use crate::words::cut;
 use rutter_core::execution::Execution;
-use rutter_core::id::{PartId, PlanId, ToolName};
-use rutter_core::journal::event::Side;
+use rutter_core::id::PlanId;
 use rutter_core::plan::Plan;
 use rutter_core::plan::preview::{Preview, StepPreview, WhatIf, preview};
 use schemars::JsonSchema;
@@ -91,7 +91,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     let subject = subject(&visit, &input).await?;
     let preview = preview(&subject.plan);
     let forecast = match &subject.id {
-        Some(id) => forecast(&visit, id).await?,
+        Some(id) => forecast(&visit.desk, &visit.guest.tenant, id).await?,
         None => json!("no history: the plan is not saved"),
     };
     let mut output = Output {
@@ -101,7 +101,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         steps: Vec::new(),
         more: None,
         what_if: Value::Null,
-        rollback: subject.rollback.as_ref().map_or(Value::Null, Rollback::json),
+        rollback: subject.rollback.as_ref().map_or(Value::Null, rollback_json),
         forecast,
     };
     let cards = preview.steps.iter().zip(&preview.what_if);
@@ -126,7 +126,7 @@ async fn subject(visit: &Visit, input: &Input) -> Result<Subject, Fault> {
     let engine = &visit.desk.engine;
     match (&input.plan, &input.plan_id, &input.execution_id) {
         (Some(plan), None, None) => {
-            let text = plan.0.text(visit, input.driver.into())?;
+            let text = plan.0.text(&visit.guest.tenant, input.driver.into())?;
             let plan = engine.check(&text).await?.plan;
             let next = "save_plan".to_owned();
             Ok(Subject { plan, id: None, rollback: None, next })
@@ -210,48 +210,16 @@ fn what_if_whole(what_if: &WhatIf) -> Value {
     value
 }
 
-/// What undoing an execution now would do.
-struct Rollback {
-    /// In the order they would be undone, each with the tool that does it.
-    parts: Vec<(PartId, Option<ToolName>)>,
-    /// With an effect, and nothing to undo it with.
-    stays: Vec<PartId>,
-    /// Come to rest first, and are then undone if they can be.
-    under_way: Vec<PartId>,
-}
-
-impl Rollback {
-    fn of(execution: &Execution) -> Rollback {
-        let scope = execution.undo_scope(None);
-        let under_way: Vec<PartId> =
-            execution.parts().filter(|(_, part)| part.is_active()).map(|(id, _)| id).collect();
-        let stays = execution
-            .parts()
-            .filter(|(id, part)| part.effect.is_some() && !scope.contains(id) && !under_way.contains(id));
-        let stays = stays.map(|(id, _)| id).collect();
-        let tool = |id: &PartId| {
-            let step = &execution.plan().steps[execution.plan().find(id.step.as_str())?];
-            let compensation = match execution.part(id)?.effect?.side {
-                Side::Fallback => step.fallback.as_ref()?.compensation.as_ref(),
-                _ => step.compensation.as_ref(),
-            };
-            compensation.map(|compensation| compensation.call.tool.clone())
-        };
-        let parts = scope.into_iter().map(|id| (id.clone(), tool(&id))).collect();
-        Rollback { parts, stays, under_way }
-    }
-
-    fn json(&self) -> Value {
-        let undone: Vec<Value> =
-            self.parts.iter().map(|(part, tool)| json!({ "step": part, "tool": tool })).collect();
-        let count = undone.len();
-        let undone = fitting(undone, ROLLBACK_BYTES_MAX);
-        let mut value = json!({ "count": count, "in_order": undone });
-        for (name, parts) in [("stays", &self.stays), ("under_way", &self.under_way)] {
-            if !parts.is_empty() {
-                value[name] = shortened(&json!(parts), ROLLBACK_BYTES_MAX / 4);
-            }
+fn rollback_json(rollback: &Rollback) -> Value {
+    let undone: Vec<Value> =
+        rollback.parts.iter().map(|(part, tool)| json!({ "step": part, "tool": tool })).collect();
+    let count = undone.len();
+    let undone = fitting(undone, ROLLBACK_BYTES_MAX);
+    let mut value = json!({ "count": count, "in_order": undone });
+    for (name, parts) in [("stays", &rollback.stays), ("under_way", &rollback.under_way)] {
+        if !parts.is_empty() {
+            value[name] = shortened(&json!(parts), ROLLBACK_BYTES_MAX / 4);
         }
-        value
     }
+    value
 }

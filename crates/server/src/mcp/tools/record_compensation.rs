@@ -1,16 +1,14 @@
 //! `record_compensation`: what the agent undid by hand.
 
+use crate::deed::record::Details;
+use crate::deed::record::compensation::{CompensationRecord, record};
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
-use crate::mcp::tools::recording::{Details, Recorded, say};
+use crate::mcp::tools::recording::Recorded;
 use crate::mcp::visit::Visit;
-use rutter_core::id::PartId;
-use rutter_engine::Signal;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
-use std::sync::Arc;
 
 pub(super) fn tool() -> Tool {
     let about = About {
@@ -38,17 +36,9 @@ struct Input {
 
 async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     let identity = visit.identity(&input.execution_id);
-    let missing =
-        || Fault::new("server.arguments", "step_id is the id of a step, or step[item] of a fan-out");
-    let part = PartId::parse(&input.step_id).ok_or_else(missing)?;
-    let Input { reason, action_taken, details, .. } = input;
-    let description = format!("{action_taken}: {reason}");
-    let mut evidence = json!({ "reason": reason, "action_taken": action_taken });
-    if let Some(Details(details)) = details {
-        evidence["details"] = (*details).clone();
-    }
+    let Input { step_id, reason, action_taken, details, .. } = input;
+    let undone = CompensationRecord { step_id, reason, action_taken, details };
+    let part = record(&visit.caller(), &identity, undone, input.request_id).await?;
     let what = format!("recorded that {part} was undone by hand");
-    let signal = Signal::RecordCompensation { part, description, evidence: Some(Arc::new(evidence)) };
-    say(&visit, &identity, signal, input.request_id).await?;
     Answer::done(&Recorded::of(&visit, &identity, &what).await?)
 }

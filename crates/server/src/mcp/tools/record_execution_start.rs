@@ -1,9 +1,10 @@
 //! `record_execution_start`: begins an execution whose calls the agent makes itself.
 
+use crate::deed::record::{part_of, say};
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
-use crate::mcp::tools::recording::{Recorded, part_of, say};
+use crate::mcp::tools::recording::Recorded;
 use crate::mcp::visit::Visit;
 use rutter_core::execution::Identity;
 use rutter_core::execution::input::Refusal;
@@ -60,7 +61,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     if let Some(reason) = notes.filter(|notes| !notes.is_empty()) {
         let signal =
             Signal::RecordDecision { step: None, decision: "start".to_owned(), reason, details: None };
-        say(&visit, &identity, signal, part_of(request_id.as_deref(), "notes")).await?;
+        say(&visit.caller(), &identity, signal, part_of(request_id.as_deref(), "notes")).await?;
     }
     Answer::done(&Recorded::of(&visit, &identity, "the start is on record").await?)
 }

@@ -1,10 +1,10 @@
 //! `record_plan`: keeps a plan that the agent will carry out with tools of its own.
 
+use crate::deed::plan::{PlanInput, SamePlanInput, keep};
+use crate::deed::record::full_name;
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
-use crate::mcp::tools::plan::{PlanInput, SamePlanInput, keep};
-use crate::mcp::tools::recording::full_name;
 use crate::mcp::visit::Visit;
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Document;
@@ -93,9 +93,9 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         }
         _ => return Err(Fault::new("server.arguments", "give either plan, or name, description and steps")),
     };
-    let text = with_full_names(plan).text(&visit, Driver::Agent)?;
+    let text = with_full_names(plan).text(&visit.guest.tenant, Driver::Agent)?;
     let failure_policies_defined = policies(&text);
-    let submitted = keep(&visit, text, None, None, request_id.as_deref()).await?;
+    let submitted = keep(&visit.caller(), text, None, None, request_id.as_deref()).await?;
     let (id, revision) = (&submitted.id, submitted.saved.revision());
     let saved = visit.desk.query.plan(&visit.guest.tenant, id, Some(revision)).await?;
     let created_at = saved.ok_or_else(|| Fault::missing("plan", id.as_str()))?.summary.saved_at;

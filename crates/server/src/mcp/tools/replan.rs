@@ -2,19 +2,19 @@
 
 mod brief;
 
+use crate::deed::plan::SamePlanInput;
+use crate::deed::replan::{carry_out, propose};
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
 use crate::mcp::tools::execution::looked;
-use crate::mcp::tools::plan::SamePlanInput;
 use crate::mcp::tools::terse::text;
 use crate::mcp::visit::Visit;
 use crate::words::{self, cut};
 use rutter_core::execution::view::View;
-use rutter_core::execution::{Execution, Identity, input};
+use rutter_core::execution::{Execution, Identity};
 use rutter_core::id::{ExecutionId, PlanId};
 use rutter_core::plan::Plan;
-use rutter_core::plan::diff::diff;
 use rutter_core::port::query::{ExecutionFilter, History, Page};
 use rutter_engine::Signal;
 use schemars::JsonSchema;
@@ -200,22 +200,13 @@ async fn change(
     (old, view): (&Plan, &View),
     contradictions: Vec<String>,
 ) -> Result<Answer, Fault> {
-    let engine = &visit.desk.engine;
-    let text = new.0.text(visit, view.driver)?;
-    let accepted = engine.check(&text).await?;
-    let lines = diff(old, &accepted.plan).lines();
+    let (caller, key) = (visit.caller(), input.request_id.as_deref());
+    let proposal = propose(&caller, identity, (old, view.driver), &new.0, &input.reason, key).await?;
+    let lines = &proposal.lines;
     let mut shown: Vec<String> =
         lines.iter().take(DIFF_LINES_MAX).map(|line| cut(line, LINE_CHARS_MAX)).collect();
     if lines.len() > shown.len() {
         shown.push(format!("and {} more changes", lines.len() - shown.len()));
-    }
-    // Refused before a revision is kept that nobody carries out.
-    let (actor, reason) = (visit.agent(), input.reason.clone());
-    let asked = input::Input::Replan { plan: Arc::clone(&accepted.plan), reason: reason.clone() };
-    let is_repeated = input.request_id.is_some() && old.hash == accepted.plan.hash;
-    if !is_repeated {
-        let admitted = engine.look(identity, move |execution| execution.admit(&actor, &asked)).await?;
-        admitted?;
     }
     let mut output = Output {
         summary: format!("the new plan makes {} changes; nothing is changed yet", lines.len()),
@@ -232,13 +223,9 @@ async fn change(
         return Answer::done(&output);
     }
     remember(visit, identity, input).await?;
-    let plan = visit.desk.query.execution(identity).await?;
-    let plan = plan.ok_or_else(|| Fault::missing("execution", identity.execution.as_str()))?.plan;
-    let submitted = engine.submit(text, Some(plan.clone()), None, visit.agent()).await?;
-    let revision = submitted.saved.revision();
-    let signal = Signal::Replan { plan, revision, reason };
-    engine.signal(identity, visit.agent(), signal, input.request_id.clone()).await?;
-    let view = engine.view(identity).await?;
+    let (reason, key) = (input.reason.clone(), input.request_id.clone());
+    let revision = carry_out(&caller, identity, proposal, reason, key).await?;
+    let view = visit.desk.engine.view(identity).await?;
     output.summary = format!("it follows revision {revision} now; {}", words::summary(&view));
     output.next = words::next(&view);
     output.status = view.status.as_str().to_owned();

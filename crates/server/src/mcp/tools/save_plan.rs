@@ -1,9 +1,9 @@
 //! `save_plan`: checks a plan like a compiler and keeps it.
 
+use crate::deed::plan::{Drives, PlanInput, keep};
 use crate::fault::Fault;
 use crate::guest::Toolset;
 use crate::mcp::tool::{About, Answer, Nature, Tool};
-use crate::mcp::tools::plan::{Drives, PlanInput, keep};
 use crate::mcp::tools::terse::{fitting, object, rows};
 use crate::mcp::visit::Visit;
 use rutter_core::id::PlanId;
@@ -65,14 +65,14 @@ struct Output {
 }
 
 async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
-    let text = input.plan.text(&visit, input.driver.into())?;
+    let text = input.plan.text(&visit.guest.tenant, input.driver.into())?;
     let engine = &visit.desk.engine;
     let (accepted, id, saved) = match input.dry_run {
         true => (engine.check(&text).await?, None, None),
         false => {
             let id = input.plan_id.as_deref().map(PlanId::new);
             let request = input.request_id.as_deref();
-            let submitted = keep(&visit, text, id, input.expected_revision, request).await?;
+            let submitted = keep(&visit.caller(), text, id, input.expected_revision, request).await?;
             (submitted.accepted, Some(submitted.id), Some(submitted.saved))
         }
     };

@@ -1,9 +1,9 @@
 //! Options of one execution that a plan has fields for: they become a revision, so that what is carried out
 //! is what is kept.
 
+use crate::deed::Caller;
+use crate::deed::plan::no_plan;
 use crate::fault::Fault;
-use crate::mcp::tools::plan::no_plan;
-use crate::mcp::visit::Visit;
 use rutter_core::id::PlanId;
 use rutter_core::plan::document::{Document, Format};
 use rutter_core::plan::{Driver, PolicyAction};
@@ -29,12 +29,12 @@ impl ExecutionOptions {
     /// The revision that says what these options say: the one it is about, if nothing differs.
     pub(crate) async fn revision(
         &self,
-        visit: &Visit,
+        caller: &Caller,
         plan: &PlanId,
         revision: Option<u32>,
         driver: Driver,
     ) -> Result<Option<u32>, Fault> {
-        let saved = visit.desk.query.plan(&visit.guest.tenant, plan, revision).await?;
+        let saved = caller.desk.query.plan(&caller.tenant, plan, revision).await?;
         let saved = saved.ok_or_else(|| no_plan(plan))?.plan;
         let unreadable = |_| Fault::new("server.internal", "a saved plan cannot be read any more");
         let document = Document::read(&saved.source, saved.format).map_err(unreadable)?.value;
@@ -61,8 +61,9 @@ impl ExecutionOptions {
             return Ok(revision);
         }
         let source = document.to_string().into_bytes();
-        let text = PlanText { tenant: visit.guest.tenant.clone(), source, format: Format::Json, driver };
-        let submitted = visit.desk.engine.submit(text, Some(plan.clone()), None, visit.agent()).await?;
+        let text = PlanText { tenant: caller.tenant.clone(), source, format: Format::Json, driver };
+        let submitted =
+            caller.desk.engine.submit(text, Some(plan.clone()), None, caller.actor.clone()).await?;
         Ok(Some(submitted.saved.revision()))
     }
 }

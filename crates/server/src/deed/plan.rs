@@ -1,9 +1,9 @@
-//! A plan as tools take it: an object, or its text.
+//! A plan as it comes in, an object or its text, and keeping it.
 
+use crate::deed::Caller;
 use crate::fault::Fault;
-use crate::mcp::visit::Visit;
 use rutter_core::hash::Hash;
-use rutter_core::id::PlanId;
+use rutter_core::id::{PlanId, TenantId};
 use rutter_core::limits::REQUEST_KEY_BYTES_MAX;
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Format;
@@ -23,7 +23,7 @@ pub(crate) enum PlanInput {
 }
 
 impl PlanInput {
-    pub(crate) fn text(&self, visit: &Visit, driver: Driver) -> Result<PlanText, Fault> {
+    pub(crate) fn text(&self, tenant: &TenantId, driver: Driver) -> Result<PlanText, Fault> {
         let source = match self {
             PlanInput::Text(text) => text.clone().into_bytes(),
             PlanInput::Object(fields) => {
@@ -32,7 +32,7 @@ impl PlanInput {
             }
         };
         let format = Format::guess(&source);
-        Ok(PlanText { tenant: visit.guest.tenant.clone(), source, format, driver })
+        Ok(PlanText { tenant: tenant.clone(), source, format, driver })
     }
 }
 
@@ -82,15 +82,15 @@ impl JsonSchema for PlanInput {
 /// Keeps a plan. The id of a new one follows from the request's id, or else from its text, so that asking twice keeps
 /// one plan.
 pub(crate) async fn keep(
-    visit: &Visit,
+    caller: &Caller,
     text: PlanText,
     plan: Option<PlanId>,
     expected: Option<u32>,
     request: Option<&str>,
 ) -> Result<Submitted, Fault> {
-    let engine = &visit.desk.engine;
+    let engine = &caller.desk.engine;
     if plan.is_some() {
-        return Ok(engine.submit(text, plan, expected, visit.agent()).await?);
+        return Ok(engine.submit(text, plan, expected, caller.actor.clone()).await?);
     }
     // A key that starts nothing must not keep a plan either.
     let is_key = |key: &str| {
@@ -106,14 +106,14 @@ pub(crate) async fn keep(
         None => Hash::of_fields("rutter/plan-of-text/v1", &[&text.source]),
     };
     let id = PlanId::new(&format!("plan_{}", &hash.to_string()[..26]));
-    match (engine.submit(text.clone(), Some(id), Some(0), visit.agent()).await, request) {
+    match (engine.submit(text.clone(), Some(id), Some(0), caller.actor.clone()).await, request) {
         // The request was made before, with another plan.
         (Err(Error::Store(port::Error::Conflict { .. })), Some(key)) => {
             Err(port::Error::KeyReused { key: key.to_owned() }.into())
         }
         // The plan of this text has gone on since, or its tools are others now.
         (Err(Error::Store(port::Error::Conflict { .. })), None) => {
-            Ok(engine.submit(text, None, None, visit.agent()).await?)
+            Ok(engine.submit(text, None, None, caller.actor.clone()).await?)
         }
         (kept, _) => Ok(kept?),
     }

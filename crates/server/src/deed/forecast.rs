@@ -1,10 +1,10 @@
 //! What the journal's own history says of a plan: how often it completed, how long that took, which step failed most.
 
+use crate::desk::Desk;
 use crate::fault::Fault;
-use crate::mcp::visit::Visit;
 use rutter_core::execution::Identity;
 use rutter_core::execution::view::Status;
-use rutter_core::id::{PlanId, StepId};
+use rutter_core::id::{PlanId, StepId, TenantId};
 use rutter_core::journal::event::Event;
 use rutter_core::port::query::{EntryFilter, ExecutionFilter, Page};
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ const EXECUTIONS_MAX: u32 = 100;
 /// Of one execution.
 const FAILURES_MAX: u32 = 50;
 
-pub(super) async fn forecast(visit: &Visit, plan: &PlanId) -> Result<Value, Fault> {
-    let (query, tenant) = (&visit.desk.query, &visit.guest.tenant);
+pub(crate) async fn forecast(desk: &Desk, tenant: &TenantId, plan: &PlanId) -> Result<Value, Fault> {
+    let query = &desk.query;
     let statuses = Status::ALL.into_iter().filter(|status| status.has_ended()).collect();
     let filter = ExecutionFilter { plan: Some(plan.clone()), statuses, ..ExecutionFilter::default() };
     let ended = query.executions(tenant, filter, Page::first(EXECUTIONS_MAX)).await?.items;
@@ -26,7 +26,7 @@ pub(super) async fn forecast(visit: &Visit, plan: &PlanId) -> Result<Value, Faul
     let mut failures: BTreeMap<StepId, usize> = BTreeMap::new();
     for execution in &ended {
         let identity = Identity { tenant: tenant.clone(), execution: execution.id.clone() };
-        for step in failed(visit, &identity).await? {
+        for step in failed(desk, &identity).await? {
             *failures.entry(step).or_default() += 1;
         }
     }
@@ -47,13 +47,13 @@ pub(super) async fn forecast(visit: &Visit, plan: &PlanId) -> Result<Value, Faul
 }
 
 /// The steps that failed for good, each time they did.
-async fn failed(visit: &Visit, identity: &Identity) -> Result<Vec<StepId>, Fault> {
+async fn failed(desk: &Desk, identity: &Identity) -> Result<Vec<StepId>, Fault> {
     let filter = EntryFilter {
         execution: Some(identity.execution.clone()),
         kinds: vec!["failure_handled".to_owned()],
         ..EntryFilter::default()
     };
-    let entries = visit.desk.query.entries(&identity.tenant, filter, Page::first(FAILURES_MAX)).await?;
+    let entries = desk.query.entries(&identity.tenant, filter, Page::first(FAILURES_MAX)).await?;
     let steps = entries.items.into_iter().filter_map(|entry| match entry.record.event {
         Event::FailureHandled { step, .. } => Some(step),
         _ => None,

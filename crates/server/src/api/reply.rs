@@ -1,0 +1,80 @@
+//! What a route answers: a value with its status and headers, or a page of a list.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub(crate) struct Reply<O> {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    /// `None` where the status says everything.
+    pub(crate) value: Option<O>,
+}
+
+impl<O> Reply<O> {
+    fn new(status: StatusCode, value: Option<O>) -> Reply<O> {
+        Reply { status, headers: HeaderMap::new(), value }
+    }
+
+    pub(crate) fn ok(value: O) -> Reply<O> {
+        Reply::new(StatusCode::OK, Some(value))
+    }
+
+    /// Something new, which is found there from now on.
+    pub(crate) fn created(value: O, location: &str) -> Reply<O> {
+        Reply::new(StatusCode::CREATED, Some(value)).header(header::LOCATION, location)
+    }
+
+    pub(crate) fn nothing() -> Reply<O> {
+        Reply::new(StatusCode::NO_CONTENT, None)
+    }
+
+    /// The client has it already.
+    pub(crate) fn unchanged(tag: &str) -> Reply<O> {
+        Reply::new(StatusCode::NOT_MODIFIED, None).tag(tag)
+    }
+
+    pub(crate) fn tag(self, tag: &str) -> Reply<O> {
+        self.header(header::ETAG, tag)
+    }
+
+    pub(crate) fn header(mut self, name: HeaderName, value: &str) -> Reply<O> {
+        // Ids that cannot stand in a header are found in the body.
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.insert(name, value);
+        }
+        self
+    }
+}
+
+impl<O: Serialize> Reply<O> {
+    pub(crate) fn response(self) -> Result<Response<Body>, serde_json::Error> {
+        let body = match &self.value {
+            Some(value) => Body::from(serde_json::to_vec(value)?),
+            None => Body::empty(),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+        let headers = response.headers_mut();
+        if self.value.is_some() {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        // What was looked at once may be another thing the next time.
+        let kept = headers.contains_key(header::ETAG);
+        let kept = HeaderValue::from_static(if kept { "private, no-cache" } else { "no-store" });
+        headers.insert(header::CACHE_CONTROL, kept);
+        Ok(response)
+    }
+}
+
+/// A page of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ListOf{T}")]
+pub(crate) struct List<T> {
+    pub(crate) items: Vec<T>,
+    /// Ask for the same list with this as `cursor` to go on; absent at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_cursor: Option<String>,
+}

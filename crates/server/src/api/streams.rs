@@ -1,0 +1,59 @@
+//! Who may follow what happens: so many streams for one guest, and so many in all.
+
+use crate::fault::Fault;
+use crate::guest::Guest;
+use crate::limits::STREAMS_MAX;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+#[derive(Debug)]
+pub(crate) struct Streams {
+    per_guest: usize,
+    open: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+/// One open stream; dropping it makes room for another.
+#[derive(Debug)]
+pub(crate) struct Place {
+    guest: String,
+    open: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+impl Streams {
+    pub(crate) fn new(per_guest: usize) -> Streams {
+        Streams { per_guest, open: Arc::default() }
+    }
+
+    pub(crate) fn open(&self) -> usize {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
+    }
+
+    pub(crate) fn enter(&self, guest: &Guest) -> Result<Place, Fault> {
+        let name = format!("{}/{}", guest.tenant, guest.id);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = open.values().sum();
+        let own = open.get(&name).copied().unwrap_or(0);
+        let full = match (own >= self.per_guest, all >= STREAMS_MAX) {
+            (true, _) => format!("you follow {own} streams already, and that is how many you may"),
+            (false, true) => format!("{STREAMS_MAX} streams are open, and there is room for no more"),
+            (false, false) => {
+                *open.entry(name.clone()).or_default() += 1;
+                return Ok(Place { guest: name, open: Arc::clone(&self.open) });
+            }
+        };
+        let fault = Fault::new("server.rate_limited", full);
+        Err(Fault { retryable: true, ..fault.hint("close one that is not needed any more") })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.guest) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.guest);
+            }
+        }
+    }
+}
