@@ -3,6 +3,7 @@
 pub(crate) mod begin;
 pub(crate) mod db;
 pub(crate) mod journal;
+pub(crate) mod key;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod serve;
@@ -13,6 +14,7 @@ use clap::{Args as Options, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use db::DbCommand;
 use journal::JournalCommand;
+use key::{KeyCommand, OpenArgs};
 use plan::PlanCommand;
 use run::{ExecCommand, RunArgs};
 use rutter_core::id::TenantId;
@@ -69,6 +71,9 @@ pub(crate) enum Command {
     /// Speak MCP over pipes: what an agent starts. Starts a server if there is none
     #[command(after_help = EXIT_CODES)]
     Mcp(McpArgs),
+    /// Print a link that lets a browser in, once, and open it. Starts a server if there is none
+    #[command(after_help = EXIT_CODES)]
+    Open(OpenArgs),
     /// End the server of a database; what is under way comes to its end first
     #[command(after_help = EXIT_CODES)]
     Stop(StopArgs),
@@ -87,6 +92,9 @@ pub(crate) enum Command {
     /// Look after the database: migrate, back up, restore, measure and clean it
     #[command(subcommand)]
     Db(DbCommand),
+    /// Look after the keys with which programs and people come in over HTTP
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// Look at the settings and where they come from
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -195,6 +203,8 @@ impl Command {
             Command::Run(args) => args.store.json,
             Command::Serve(args) => args.store.json,
             Command::Stop(args) => args.store.json,
+            Command::Open(args) => args.store.json,
+            Command::Key(command) => command.store().json,
             Command::Exec(command) => command.store().json,
             Command::Tools(command) => command.is_json(),
             Command::Plan(command) => command.is_json(),

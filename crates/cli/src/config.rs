@@ -3,6 +3,7 @@
 
 mod file;
 pub(crate) mod leaf;
+pub(crate) mod outward;
 pub(crate) mod server;
 pub(crate) mod show;
 pub(crate) mod sources;
@@ -11,6 +12,7 @@ use crate::args::StoreArgs;
 use crate::args::run::ToolArgs;
 use crate::failure::Refusal;
 use file::Settings;
+use outward::WebhooksConfig;
 use rutter_core::time::Millis;
 use server::ServerConfig;
 use sources::Sources;
@@ -25,6 +27,7 @@ pub(crate) struct Config {
     pub(crate) operator: String,
     pub(crate) tools: rutter_tools::config::Config,
     pub(crate) server: ServerConfig,
+    pub(crate) webhooks: WebhooksConfig,
     /// Two processes with the same mark were told of the same tools.
     pub(crate) tools_mark: String,
 }
@@ -54,6 +57,7 @@ impl Config {
             operator: "operator".to_owned(),
             tools: Default::default(),
             server: ServerConfig::default(),
+            webhooks: WebhooksConfig::default(),
             tools_mark: String::new(),
         }
     }
@@ -80,6 +84,7 @@ impl Config {
             operator,
             tools: merged(files),
             server: files.iter().find_map(|file| file.tools.server.clone()).unwrap_or_default(),
+            webhooks: files.iter().find_map(|file| file.tools.webhooks.clone()).unwrap_or_default(),
             tools_mark: String::new(),
         })
     }

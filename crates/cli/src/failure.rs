@@ -4,6 +4,7 @@ use crate::Exit;
 use crate::table::{Paint, wrapped};
 use crate::terminal::printable;
 use rutter_core::port::Error;
+use rutter_server::fault::Fault;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt;
@@ -47,6 +48,12 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Refusal {
+        Refusal { code: fault.code, message: fault.message, hint: fault.hint }
+    }
+}
 
 /// An error as it is told.
 #[derive(Debug)]

@@ -9,21 +9,26 @@ use crate::{store, tools};
 use anyhow::Context;
 use rutter_core::execution::Identity;
 use rutter_core::execution::view::Status;
-use rutter_core::id::WorkerId;
+use rutter_core::id::{TenantId, WorkerId};
 use rutter_core::journal::verify::Receipt;
 use rutter_core::port::proof::Proof;
 use rutter_core::time::Timestamp;
 use rutter_engine::options::hold_after;
 use rutter_engine::{Clock, Engine, Error, Happening, Live, Options};
-use rutter_server::desk::{Desk, Settings};
+use rutter_server::auth::{Auth, Token};
+use rutter_server::desk::{Desk, Parts, Settings};
+use rutter_server::guest::Role;
 use rutter_server::keys::Keys;
 use rutter_server::socket::Socket;
 use rutter_store::{Archive, Store};
 use rutter_tools::builtin::Builtins;
+use rutter_tools::guard::SystemResolver;
+use rutter_tools::post::Carrier;
 use rutter_tools::registry::Registry;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) struct Helm {
@@ -32,10 +37,12 @@ pub(crate) struct Helm {
     pub(crate) builtins: Arc<Builtins>,
     pub(crate) config: Config,
     pub(crate) desk: Arc<Desk>,
-    pub(crate) keys: Keys,
+    pub(crate) auth: Arc<Auth>,
     store: Arc<Store>,
     socket: Option<Socket>,
     timers: CancellationToken,
+    /// What is done beside answering.
+    beside: JoinHandle<()>,
     /// Somebody asked this process to end.
     pub(crate) stop: CancellationToken,
 }
@@ -59,14 +66,32 @@ impl Helm {
         let engine = engine.map_err(told)?;
         let keys = Keys::of(&config.directory).context("the keys beside the database")?;
         let settings = Settings { ask_at_client: config.server.ask_at_client };
-        let desk = Desk::new(engine.clone(), &store, registry.clone(), settings, keys.seal);
+        let carrier = Carrier::new(&config.webhooks.allow, Arc::new(SystemResolver));
+        let carrier = carrier.map_err(|why| {
+            Refusal::new("config.invalid", format!("webhooks.allow: {why}"))
+                .with_hint("list hosts, addresses or networks such as 10.0.0.0/8")
+        })?;
+        let desk = Desk::open(Parts {
+            engine: engine.clone(),
+            store: store.clone(),
+            tools: registry.clone(),
+            post: Arc::new(carrier),
+            clock,
+            tokens: tokens(&config, &keys),
+            settings,
+            seal: keys.seal,
+        })
+        .await?;
+        let auth = Arc::clone(&desk.auth);
         let stop = CancellationToken::new();
         let (person, mark) = (&config.operator, &config.tools_mark);
-        let socket = Socket::listen(&config.directory, Arc::clone(&desk), person, mark, stop.clone());
+        let socket =
+            Socket::listen(&config.directory, desk.clone(), auth.clone(), person, mark, stop.clone());
         let socket = socket.inspect_err(|error| {
             tracing::warn!("other commands cannot reach this one: no socket beside the database: {error}");
         });
         let timers = CancellationToken::new();
+        let beside = tokio::spawn(Arc::clone(&desk).run(timers.clone()));
         let (builtins, shutdown) = (Arc::clone(&tooling.builtins), timers.clone());
         tokio::spawn(async move { builtins.run_timers(shutdown).await });
         Ok(Helm {
@@ -75,10 +100,11 @@ impl Helm {
             builtins: tooling.builtins,
             config,
             desk,
-            keys,
+            auth,
             store,
             socket: socket.ok(),
             timers,
+            beside,
             stop,
         })
     }
@@ -133,12 +159,32 @@ impl Helm {
     pub(crate) async fn close(self) {
         self.timers.cancel();
         self.engine.close().await;
+        // One that panicked has said so.
+        let _ = self.beside.await;
         // Until here one can still ask how things stand.
         if let Some(socket) = self.socket {
             socket.close();
         }
         self.registry.close().await;
     }
+}
+
+/// Who may come in. A token that cannot be read lets nobody in; `rutter serve` does not start then.
+pub(crate) async fn auth(
+    register: Arc<Store>,
+    clock: Clock,
+    config: &Config,
+    keys: &Keys,
+) -> Result<Arc<Auth>, rutter_core::port::Error> {
+    let tenant = TenantId::new("default");
+    Auth::open(register, tenant, Arc::new(move || clock.now()), tokens(config, keys)).await
+}
+
+fn tokens(config: &Config, keys: &Keys) -> Vec<Token> {
+    let mut tokens = config.server.tokens().unwrap_or_default();
+    tokens.push(Token::new("agent", Role::Agent, &keys.agent));
+    tokens.push(Token::new(&config.operator, Role::Operator, &keys.operator));
+    tokens
 }
 
 fn hear(identity: &Identity, happening: Happening, progress: &mut Progress) -> Option<Status> {

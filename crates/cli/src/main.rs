@@ -16,9 +16,11 @@ mod helm;
 mod import;
 mod init;
 mod journal;
+mod key;
 mod log;
 mod man;
 mod mcp;
+mod open;
 mod outcome;
 mod outlet;
 mod plan;
@@ -114,6 +116,8 @@ fn run(command: Command, terminal: &Terminal) -> anyhow::Result<Exit> {
         Command::Serve(args) => serve::run(&args, terminal),
         Command::Mcp(args) => mcp::run(&args),
         Command::Stop(args) => serve::stop(&args, terminal),
+        Command::Open(args) => open::run(&args, terminal),
+        Command::Key(command) => key::run(&command, terminal),
         Command::Exec(command) => exec::run(&command, terminal),
         Command::Tools(command) => tools::run(&command, terminal),
         Command::Bench(BenchCommand::Store(args)) => bench::run(&args, terminal),

@@ -3,6 +3,8 @@
 mod front;
 
 use crate::Exit;
+use crate::args::StoreArgs;
+use crate::args::run::ToolArgs;
 use crate::args::serve::McpArgs;
 use crate::config::Config;
 use crate::daemon::Starter;
@@ -24,17 +26,20 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<Exit> {
         return helm::on_runtime(embedded(args, tenant, toolsets));
     }
     let config = Config::load_with(&args.store, &args.tools)?;
-    let mut flags = Vec::new();
-    let named = args.store.config.iter().map(|path| ("--config", path));
-    for (flag, path) in named.chain(args.tools.mcp_config.iter().map(|path| ("--mcp-config", path))) {
-        flags.extend([flag.to_owned(), path.display().to_string()]);
-    }
+    let flags = flags(&args.store, &args.tools);
     let starter = Starter { directory: config.directory, flags };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(front::run(starter, Greeting::Mcp { tenant, toolsets }))?;
     // A reader of stdin may still be blocked; it ends with the process.
     runtime.shutdown_background();
     Ok(Exit::Done)
+}
+
+/// What a server is started with, so that it has the same tools.
+pub(crate) fn flags(store: &StoreArgs, tools: &ToolArgs) -> Vec<String> {
+    let named = store.config.iter().map(|path| ("--config", path));
+    let named = named.chain(tools.mcp_config.iter().map(|path| ("--mcp-config", path)));
+    named.flat_map(|(flag, path)| [flag.to_owned(), path.display().to_string()]).collect()
 }
 
 async fn embedded(args: &McpArgs, tenant: TenantId, toolsets: BTreeSet<Toolset>) -> anyhow::Result<Exit> {

@@ -7,12 +7,14 @@ use crate::failure::Refusal;
 use crate::helm::{self, Helm};
 use crate::store;
 use crate::terminal::Terminal;
+use rutter_core::id::TenantId;
 use rutter_core::port::query::{History, Page};
-use rutter_server::guest::Role;
-use rutter_server::http::door::{Door, Token};
-use rutter_server::mcp::Surface;
+use rutter_server::auth::{Token, enter};
+use rutter_server::guest::Guest;
+use rutter_server::http::door::Door;
+use rutter_server::http::listen::{Places, serve_in};
 use rutter_server::socket::Greeting;
-use rutter_server::{http, keys};
+use rutter_server::{api, http, keys};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -41,10 +43,8 @@ async fn serve(args: &ServeArgs, helm: &Helm, terminal: &Terminal) -> anyhow::Re
     let closing = CancellationToken::new();
     let config = &helm.config.server;
     let address = args.listen.unwrap_or(config.listen);
-    let mut tokens = config.tokens()?;
-    check_address(address, &tokens)?;
-    tokens.push(Token::new("agent", Role::Agent, &helm.keys.agent));
-    tokens.push(Token::new(&helm.config.operator, Role::Operator, &helm.keys.operator));
+    check_address(address, &config.tokens()?)?;
+    let places = Places::default();
     let mut pages = None;
     let bound = match args.no_http {
         true => None,
@@ -54,12 +54,11 @@ async fn serve(args: &ServeArgs, helm: &Helm, terminal: &Terminal) -> anyhow::Re
         None => None,
         Some(Ok(listener)) => {
             let link = format!("http://{}", listener.local_addr()?);
-            let door = Arc::new(Door::new(config.hosts.clone(), tokens));
-            let surface = Surface::at_the_door(Arc::clone(&helm.desk));
-            let router = http::router(surface, Arc::clone(&door), &closing);
-            let router = http::with_pages(router, Arc::clone(&helm.desk), door);
-            pages = Some(tokio::spawn(http::serve(listener, router, closing.clone())));
+            let door = Arc::new(Door::new(config.hosts.clone(), Arc::clone(&helm.auth)));
+            let router = http::everything(&helm.desk, door, api::Settings::default(), &closing);
+            pages = Some(tokio::spawn(serve_in(places.clone(), listener, router, closing.clone())));
             let _ = helm.desk.link.set(link.clone());
+            helm.desk.watch.set_link(&link);
             Some(link)
         }
         // It was started for one client, which does not need the port; another directory's server may have it.
@@ -72,8 +71,8 @@ async fn serve(args: &ServeArgs, helm: &Helm, terminal: &Terminal) -> anyhow::Re
             return Err(refusal.with_hint("name another with --listen, or use --no-http").into());
         }
     };
-    tell(args, helm, link.as_deref(), terminal)?;
-    until_ended(args, helm).await?;
+    tell(args, helm, link.as_deref(), terminal).await?;
+    until_ended(args, helm, &places).await?;
     terminal.remark("ending; what is under way comes to its end\n");
     closing.cancel();
     if let Some(pages) = pages {
@@ -93,7 +92,7 @@ fn check_address(address: SocketAddr, tokens: &[Token]) -> Result<(), Refusal> {
         .with_hint("listen on 127.0.0.1, or configure [server.tokens] and [server] hosts in rutter.toml"))
 }
 
-fn tell(args: &ServeArgs, helm: &Helm, link: Option<&str>, terminal: &Terminal) -> anyhow::Result<()> {
+async fn tell(args: &ServeArgs, helm: &Helm, link: Option<&str>, terminal: &Terminal) -> anyhow::Result<()> {
     let directory = &helm.config.directory;
     let token = directory.join(keys::AGENT);
     if args.store.json {
@@ -107,14 +106,25 @@ fn tell(args: &ServeArgs, helm: &Helm, link: Option<&str>, terminal: &Terminal) 
     let mut text = format!("serving {}\n", directory.display());
     if let Some(link) = link {
         text += &format!("MCP over HTTP: {link}/mcp with the token in {}\n", token.display());
+        text += &format!("in a browser: {}\n", entrance(helm, link, terminal).await?);
     }
     text += "MCP over pipes: rutter mcp   (claude mcp add rutter -- rutter mcp)\nCtrl-C ends it; executions go on at the next start.\n";
     terminal.remark(&text);
     Ok(())
 }
 
+/// A link that lets one browser in, where a person reads it; what is written to a log may be read by others.
+async fn entrance(helm: &Helm, address: &str, terminal: &Terminal) -> anyhow::Result<String> {
+    if !terminal.is_watched {
+        return Ok(format!("{address}; `rutter open` prints a link that lets you in"));
+    }
+    let owner = Guest::owner(TenantId::new("default"), &helm.config.operator);
+    let code = helm.auth.link(&owner).await.map_err(Refusal::from)?;
+    Ok(format!("{}  (good once, for ten minutes; `rutter open` prints another)", enter::link(address, &code)))
+}
+
 /// Until a signal, `rutter stop`, or nobody needs it any more.
-async fn until_ended(args: &ServeArgs, helm: &Helm) -> anyhow::Result<()> {
+async fn until_ended(args: &ServeArgs, helm: &Helm, places: &Places) -> anyhow::Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut needed = Instant::now();
     loop {
@@ -124,7 +134,7 @@ async fn until_ended(args: &ServeArgs, helm: &Helm) -> anyhow::Result<()> {
             () = helm.stop.cancelled() => return Ok(()),
             () = tokio::time::sleep(LOOK), if args.idle.is_some() => {}
         }
-        if helm.connections() > 0 || is_busy(helm).await {
+        if helm.connections() > 0 || places.taken() > 0 || is_busy(helm).await {
             needed = Instant::now();
         }
         if args.idle.is_some_and(|seconds| needed.elapsed() >= Duration::from_secs(seconds)) {
@@ -138,7 +148,7 @@ async fn is_busy(helm: &Helm) -> bool {
     if helm.engine.live() > 0 || helm.builtins.has_timers() {
         return true;
     }
-    let tenant = rutter_core::id::TenantId::new("default");
+    let tenant = TenantId::new("default");
     let listed = helm.desk.query.executions(&tenant, History::Incomplete.filter(), Page::first(1)).await;
     // A database that cannot be read any more, or is gone, needs nobody.
     listed.is_ok_and(|listing| !listing.items.is_empty())

@@ -3,11 +3,13 @@
 use anyhow::Context;
 use rutter_core::id::WorkerId;
 use rutter_engine::{Clock, Engine, Options};
-use rutter_server::desk::{Desk, Settings};
+use rutter_server::desk::{Desk, Parts, Settings};
 use rutter_server::mcp::Surface;
 use rutter_store::Store;
 use rutter_tools::assemble::{World, assemble};
 use rutter_tools::child::Launcher;
+use rutter_tools::guard::SystemResolver;
+use rutter_tools::post::Carrier;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,5 +33,16 @@ pub async fn surface(folder: &Path) -> anyhow::Result<Surface> {
         .await
         .context("the engine did not start")?;
     let settings = Settings { ask_at_client: true };
-    Ok(Surface::at_the_door(Desk::new(engine, &store, registry, settings, [7; 32])))
+    let desk = Desk::open(Parts {
+        engine,
+        store,
+        tools: registry,
+        post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).context("no carrier")?),
+        clock,
+        tokens: Vec::new(),
+        settings,
+        seal: [7; 32],
+    })
+    .await;
+    Ok(Surface::at_the_door(desk.context("the desk did not open")?))
 }

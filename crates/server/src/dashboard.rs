@@ -5,13 +5,17 @@
 //! things are written, [`assets`] are the files pages need. Whoever comes in has passed the door: a [`Guest`] and a
 //! [`Browser`](crate::auth::Browser) stand in the request.
 
+pub mod approvals;
 pub mod assets;
 pub mod executions;
 pub mod format;
 pub mod journal;
 pub mod overview;
 pub mod page;
+pub mod question;
+pub mod settings;
 pub mod shell;
+pub mod tools;
 
 use crate::desk::Desk;
 use crate::fault::Fault;
@@ -26,11 +30,22 @@ pub fn routes(desk: Arc<Desk>) -> Router {
     Router::new()
         .route("/", get(overview::show))
         .route("/executions", get(executions::show))
+        .route("/executions/{execution}/answer", post(question::answer))
         .route("/executions/bulk", post(executions::bulk::run))
+        .route("/approvals", get(approvals::show))
         .route("/journal", get(journal::show))
         .route("/journal/export", get(journal::export::write))
         .route("/journal/verify", post(journal::verify::run))
         .route("/journal/sign", post(journal::verify::sign))
+        .route("/tools", get(tools::show))
+        .route("/tools/ask", post(tools::ask))
+        .route("/tools/{name}", get(tools::tool::show))
+        .route("/tools/{name}/call", post(tools::attempt::run))
+        .route("/servers/{name}/reset", post(tools::reset))
+        .route("/settings", get(settings::show))
+        .route("/settings/keys", post(settings::keys::create))
+        .route("/settings/keys/{id}/revoke", post(settings::keys::revoke))
+        .route("/settings/sessions/{id}/end", post(settings::sign_out))
         .route("/theme", post(shell::choose_theme))
         .route("/help", get(shell::help))
         .fallback(nowhere)

@@ -1,16 +1,23 @@
 //! Where everything that is asked arrives: the engine, and the ports it does not hide.
 
+use crate::auth::{Auth, Token};
+use crate::insight::Insight;
+use crate::watch::{self, Watch};
 use rmcp::model::RequestStateCodec;
+use rutter_core::id::TenantId;
+use rutter_core::port;
 use rutter_core::port::feed::Feed;
-use rutter_core::port::outbox::Outbox;
+use rutter_core::port::outbox::{Outbox, Post};
 use rutter_core::port::proof::Proof;
 use rutter_core::port::query::Query;
 use rutter_core::port::register::Register;
 use rutter_core::port::tools::Tools;
 use rutter_core::port::upkeep::Upkeep;
-use rutter_engine::Engine;
+use rutter_core::time::Timestamp;
+use rutter_engine::{Clock, Engine};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 pub struct Desk {
     pub engine: Engine,
@@ -21,6 +28,12 @@ pub struct Desk {
     pub outbox: Arc<dyn Outbox>,
     pub proof: Arc<dyn Proof>,
     pub tools: Arc<dyn Tools>,
+    /// Who may come in.
+    pub auth: Arc<Auth>,
+    /// What the journals amount to.
+    pub insight: Arc<Insight>,
+    /// Webhooks and alerts.
+    pub watch: Arc<Watch>,
     pub settings: Settings,
     /// Where people find the pages of this server, once it has any.
     pub link: OnceLock<String>,
@@ -37,36 +50,72 @@ pub struct Settings {
     pub ask_at_client: bool,
 }
 
+/// What a desk is made of.
+pub struct Parts<S> {
+    pub engine: Engine,
+    /// Whoever keeps everything.
+    pub store: Arc<S>,
+    pub tools: Arc<dyn Tools>,
+    pub post: Arc<dyn Post>,
+    pub clock: Clock,
+    /// Of the configuration, and from the files beside the database.
+    pub tokens: Vec<Token>,
+    pub settings: Settings,
+    pub seal: [u8; 32],
+}
+
+impl<S> std::fmt::Debug for Parts<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
 impl Desk {
-    /// `store`: whoever keeps everything.
-    pub fn new<S>(
-        engine: Engine,
-        store: &Arc<S>,
-        tools: Arc<dyn Tools>,
-        settings: Settings,
-        seal: [u8; 32],
-    ) -> Arc<Desk>
+    pub async fn open<S>(parts: Parts<S>) -> Result<Arc<Desk>, port::Error>
     where
         S: Query + Upkeep + Feed + Register + Outbox + Proof + 'static,
     {
-        let places = Arc::new(Semaphore::new(crate::limits::REQUESTS_MAX));
-        let listeners = Semaphore::new(crate::limits::LISTENERS_MAX);
+        let Parts { engine, store, tools, post, clock, tokens, settings, seal } = parts;
+        let tenant = TenantId::new("default");
+        let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(move || clock.now());
+        let auth = Auth::open(store.clone(), tenant.clone(), Arc::clone(&now), tokens).await?;
+        let (feed, query, register) = (store.clone(), store.clone(), store.clone());
+        let insight = Insight::open(tenant.clone(), feed, query, register, clock).await?;
+        let ports = watch::Ports {
+            feed: store.clone(),
+            register: store.clone(),
+            outbox: store.clone(),
+            query: store.clone(),
+            post,
+        };
+        let watch = Watch::new(ports, now, watch::Options::new(vec![tenant]));
         let seal = RequestStateCodec::try_new(seal.to_vec()).expect("a key of 32 bytes is long enough");
-        Arc::new(Desk {
+        Ok(Arc::new(Desk {
             engine,
             query: store.clone(),
             upkeep: store.clone(),
             feed: store.clone(),
             register: store.clone(),
             outbox: store.clone(),
-            proof: store.clone(),
+            proof: store,
             tools,
+            auth,
+            insight,
+            watch,
             settings,
             link: OnceLock::new(),
             seal,
-            places,
-            listeners,
-        })
+            places: Arc::new(Semaphore::new(crate::limits::REQUESTS_MAX)),
+            listeners: Semaphore::new(crate::limits::LISTENERS_MAX),
+        }))
+    }
+
+    /// Does what is to be done beside answering: counts, sends, looks out. Ends when it is told to.
+    pub async fn run(self: Arc<Desk>, shutdown: CancellationToken) {
+        let kept = Arc::clone(&self.auth).run(shutdown.clone());
+        let counted = Arc::clone(&self.insight).run(shutdown.clone());
+        let watched = Arc::clone(&self.watch).run(shutdown);
+        tokio::join!(kept, counted, watched);
     }
 }
 

@@ -9,14 +9,17 @@ mod page;
 
 pub use listen::serve;
 
-use crate::auth::admit::{self, refused};
+use crate::api::{self, Api};
+use crate::auth::admit;
 use crate::auth::{Auth, enter};
+use crate::dashboard;
 use crate::desk::Desk;
-use crate::fault::Fault;
 use crate::limits::MESSAGE_BYTES_MAX;
+use crate::live::Live;
+use crate::mcp::Surface;
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
@@ -54,15 +57,30 @@ where
     house([mcp(surface, Arc::clone(&door), closing)], door)
 }
 
+/// Everything there is: MCP, the API and the pages.
+pub fn everything(
+    desk: &Arc<Desk>,
+    door: Arc<Door>,
+    settings: api::Settings,
+    closing: &CancellationToken,
+) -> Router {
+    let surface = Surface::at_the_door(Arc::clone(desk));
+    let live = Live::new(Arc::clone(&desk.feed), closing.child_token());
+    let api = Api::new(Arc::clone(desk), live, settings, closing.child_token());
+    let rooms = [
+        mcp(surface, Arc::clone(&door), closing),
+        api::router(api, Arc::clone(&desk.auth)),
+        pages(Arc::clone(desk), Arc::clone(&desk.auth)),
+    ];
+    house(rooms, door)
+}
+
 /// Several sets of routes behind one door.
 pub fn house(rooms: impl IntoIterator<Item = Router>, door: Arc<Door>) -> Router {
     let empty = Router::new().route("/healthz", get(|| async { "ok\n" }));
     rooms
         .into_iter()
         .fold(empty, Router::merge)
-        .fallback(|| async {
-            refused(StatusCode::NOT_FOUND, &Fault::new("server.arguments", "there is nothing here"))
-        })
         .layer(from_fn_with_state(door, door::look))
         .layer(from_fn(careful))
 }
@@ -89,10 +107,12 @@ where
         .layer(from_fn_with_state(door, door::admit))
 }
 
-/// The pages for people, and where browsers enter and leave.
+/// The pages for people, and where browsers enter and leave. Whoever asks for what is not there enters first, so that
+/// nobody learns from outside what is.
 pub fn pages(desk: Arc<Desk>, auth: Arc<Auth>) -> Router {
-    let asking = page::routes(desk).layer(from_fn_with_state(Arc::clone(&auth), admit::for_pages));
-    asking.merge(enter::routes(auth))
+    let pages = page::routes(Arc::clone(&desk)).merge(dashboard::routes(desk));
+    let pages = pages.layer(from_fn_with_state(Arc::clone(&auth), admit::for_pages));
+    pages.merge(dashboard::open_routes()).merge(enter::routes(auth))
 }
 
 async fn careful(request: Request, next: Next) -> Response {

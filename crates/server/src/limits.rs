@@ -27,6 +27,12 @@ pub const RESOURCES_WATCHED_MAX: usize = 100;
 pub const EXECUTIONS_KNOWN_MAX: usize = 100;
 /// How long a ticket is good at least, from the beginning of its execution on.
 pub const TICKET_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Webhooks of one tenant.
+pub const WEBHOOKS_MAX: usize = 100;
+/// Patterns of one webhook.
+pub const WEBHOOK_PATTERNS_MAX: usize = 50;
+/// Names in one list of a webhook or a rule: plans, webhooks, commands.
+pub const WEBHOOK_NAMES_MAX: usize = 100;
 /// Items on one page of a list over HTTP when no number is named.
 pub const PAGE_DEFAULT: u32 = 50;
 /// The body of a request over HTTP: a plan of the greatest length, written as text in JSON, and what is around it.

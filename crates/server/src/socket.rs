@@ -2,6 +2,8 @@
 //!
 //! The first line says what one comes for. Most get one line back; an MCP client stays and speaks its protocol.
 
+use crate::auth::key::Wish;
+use crate::auth::{Auth, enter};
 use crate::desk::Desk;
 use crate::fault::Fault;
 use crate::guest::{Guest, Toolset};
@@ -51,6 +53,10 @@ pub enum Greeting {
     Run { tenant: TenantId, actor: Actor, plan: String, inputs: Value, key: Option<String> },
     /// To have a plan kept: as a new one, or as the next revision of `id`.
     Save { tenant: TenantId, actor: Actor, plan: String, id: Option<PlanId>, driver: Driver },
+    /// To have something done with keys.
+    Key { tenant: TenantId, person: String, wish: Wish },
+    /// To have a link that lets a browser in, once.
+    Link { tenant: TenantId, person: String },
     /// To know who is there.
     Who,
     /// To end the server: what is under way comes to its end first.
@@ -132,6 +138,7 @@ impl Socket {
     pub fn listen(
         directory: &Path,
         desk: Arc<Desk>,
+        auth: Arc<Auth>,
         person: &str,
         tools_mark: &str,
         stop: CancellationToken,
@@ -142,7 +149,7 @@ impl Socket {
         fs::set_permissions(&address.path, Permissions::from_mode(0o600))?;
         let closing = CancellationToken::new();
         let (person, tools_mark) = (person.to_owned(), tools_mark.to_owned());
-        let porter = Porter { desk, person, tools_mark, stop, closing: closing.clone() };
+        let porter = Porter { desk, auth, person, tools_mark, stop, closing: closing.clone() };
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         tokio::spawn(Arc::new(porter).run(listener, Arc::clone(&places)));
         Ok(Socket { path: directory.join(NAME), places, closing })
@@ -162,6 +169,7 @@ impl Socket {
 
 struct Porter {
     desk: Arc<Desk>,
+    auth: Arc<Auth>,
     person: String,
     tools_mark: String,
     stop: CancellationToken,
@@ -232,6 +240,12 @@ impl Porter {
             Greeting::Save { tenant, actor, plan, id, driver } => {
                 answer(writer, save(engine, tenant, actor, plan, id, driver).await).await
             }
+            Greeting::Key { tenant, person, wish } => {
+                answer(writer, self.auth.grant(&Guest::owner(tenant, &person), wish).await).await
+            }
+            Greeting::Link { tenant, person } => {
+                answer(writer, self.link(&Guest::owner(tenant, &person)).await).await
+            }
             Greeting::Who => {
                 let who = json!({ "version": env!("CARGO_PKG_VERSION"), "pid": std::process::id(),
                     "executions": engine.live(), "link": self.desk.link.get(), "tools_mark": self.tools_mark });
@@ -243,6 +257,18 @@ impl Porter {
                 Ok(())
             }
         }
+    }
+}
+
+impl Porter {
+    async fn link(&self, by: &Guest) -> Result<Value, Fault> {
+        let Some(address) = self.desk.link.get() else {
+            let fault =
+                Fault::new("server.address", "the process that has the database does not listen for HTTP");
+            return Err(fault.hint("end it with `rutter stop`; `rutter serve` listens"));
+        };
+        let code = self.auth.link(by).await?;
+        Ok(json!({ "link": enter::link(address, &code) }))
     }
 }
 

@@ -10,25 +10,31 @@ mod cleaning;
 mod entries;
 mod erasing;
 mod executions;
+mod feed;
 mod letters;
 mod limits;
 mod loading;
 mod opening;
+mod outbox;
 mod paging;
 mod plans;
+mod register;
 mod together;
 
 pub use stage::{Pen, Stage, plan_with, request, worker};
 
 use crate::panic::caught;
+use rutter_core::port::feed::Feed;
 use rutter_core::port::journal::Journal;
+use rutter_core::port::outbox::Outbox;
 use rutter_core::port::query::Query;
+use rutter_core::port::register::Register;
 use rutter_core::port::upkeep::Upkeep;
 
 /// All that a store offers.
-pub trait Store: Journal + Query + Upkeep {}
+pub trait Store: Journal + Query + Upkeep + Feed + Register + Outbox {}
 
-impl<T: Journal + Query + Upkeep + ?Sized> Store for T {}
+impl<T: Journal + Query + Upkeep + Feed + Register + Outbox + ?Sized> Store for T {}
 
 pub type Case = fn(&dyn Store);
 
@@ -46,6 +52,9 @@ pub const CASES: &[&[(&str, Case)]] = &[
     paging::CASES,
     erasing::CASES,
     cleaning::CASES,
+    feed::CASES,
+    register::CASES,
+    outbox::CASES,
     together::CASES,
 ];
 

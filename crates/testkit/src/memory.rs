@@ -1,7 +1,10 @@
 //! A store in memory: what any store must do, in the plainest way. It forgets everything when it is dropped.
 
 mod find;
+mod follow;
 mod holding;
+mod outbox;
+mod register;
 mod remove;
 mod state;
 mod words;
@@ -21,16 +24,26 @@ use rutter_core::port::upkeep::{Cleaned, Cleaning, Erased, Erasure, Upkeep};
 use rutter_core::time::Timestamp;
 use state::{Outcome, State};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
 
 #[derive(Debug, Default)]
 pub struct Memory {
     state: Mutex<State>,
+    /// Moves when a ledger may have grown.
+    grown: watch::Sender<()>,
 }
 
 impl Memory {
     /// Every operation checks first and changes after, so a panic in between leaves nothing half done.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something that may add entries, and tells whoever waits for some.
+    fn adding<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        let worked = work(&mut self.state());
+        self.grown.send_replace(());
+        worked
     }
 }
 
@@ -40,11 +53,11 @@ fn answer<'a, T: Send + 'a>(outcome: Outcome<T>) -> Answer<'a, T> {
 
 impl Journal for Memory {
     fn save(&self, plan: NewPlan) -> Answer<'_, Saved> {
-        answer(self.state().save(plan))
+        answer(self.adding(|state| state.save(plan)))
     }
 
     fn open(&self, opening: Opening) -> Answer<'_, Opened> {
-        answer(self.state().open(opening))
+        answer(self.adding(|state| state.open(opening)))
     }
 
     fn claim(&self, claim: Claim) -> Answer<'_, Vec<Lease>> {
@@ -61,7 +74,7 @@ impl Journal for Memory {
     }
 
     fn append(&self, append: Append) -> Answer<'_, Appended> {
-        answer(self.state().append(append))
+        answer(self.adding(|state| state.append(append)))
     }
 
     fn post(&self, letter: NewLetter) -> Answer<'_, Posted> {
@@ -111,10 +124,10 @@ impl Query for Memory {
 
 impl Upkeep for Memory {
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
-        answer(self.state().erase(erasure))
+        answer(self.adding(|state| state.erase(erasure)))
     }
 
     fn clean(&self, cleaning: Cleaning) -> Answer<'_, Cleaned> {
-        answer(self.state().clean(cleaning))
+        answer(self.adding(|state| state.clean(cleaning)))
     }
 }

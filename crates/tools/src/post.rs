@@ -30,7 +30,8 @@ impl Carrier {
     /// `allow` lists the hosts, addresses and networks inside that may be sent to, also without TLS.
     pub fn new(allow: &[String], resolver: Arc<dyn Resolver>) -> Result<Carrier, Refused> {
         let guard = Guard::new(allow, resolver)?;
-        let client = guard::client(&guard, CONNECT_TIMEOUT).map_err(|error| Refused::Url(error.to_string()))?;
+        let client =
+            guard::client(&guard, CONNECT_TIMEOUT).map_err(|error| Refused::Url(error.to_string()))?;
         Ok(Carrier { guard, client })
     }
 

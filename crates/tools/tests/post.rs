@@ -193,7 +193,10 @@ async fn an_answer_without_end_is_cut_and_one_that_never_comes_is_given_up() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", silent.local_addr().unwrap());
     let receipt = carrier.send(Parcel { timeout: Millis(50), ..parcel(&url) }).await;
-    assert!(matches!(&receipt, Receipt::Failed { why } if why.starts_with("no answer in time")), "{receipt:?}");
+    assert!(
+        matches!(&receipt, Receipt::Failed { why } if why.starts_with("no answer in time")),
+        "{receipt:?}"
+    );
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! One file with settings: read, checked, and refused with the line that is wrong.
 
 use super::leaf::{Leaf, leaves};
+use super::outward::WebhooksConfig;
 use super::server::ServerConfig;
 use crate::failure::Refusal;
 use rutter_core::plan::wording::{guess, quoted};
@@ -41,6 +42,7 @@ pub(super) struct Tools {
     pub(super) limits: Option<Limits>,
     pub(super) notify: BTreeMap<String, Channel>,
     pub(super) server: Option<ServerConfig>,
+    pub(super) webhooks: Option<WebhooksConfig>,
 }
 
 impl Settings {
@@ -80,8 +82,18 @@ impl Text<'_> {
         let mut settings = Settings { path: self.path.to_owned(), is_there: true, ..Settings::default() };
         let top = document.as_table();
         settings.leaves = leaves(top, &|place| self.line(place));
-        let names =
-            ["dir", "retention", "servers", "http", "commands", "secrets", "limits", "notify", "server"];
+        let names = [
+            "dir",
+            "retention",
+            "servers",
+            "http",
+            "commands",
+            "secrets",
+            "limits",
+            "notify",
+            "server",
+            "webhooks",
+        ];
         for (key, item) in self.known(top, &names)? {
             match key {
                 "dir" => settings.dir = Some(self.directory(item)?),

@@ -1,8 +1,8 @@
 //! `[server]` in rutter.toml: where it listens, under which names, and who may come in.
 
 use crate::failure::Refusal;
+use rutter_server::auth::Token;
 use rutter_server::guest::Role;
-use rutter_server::http::door::Token;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -118,7 +118,8 @@ mod tests {
             assert_eq!(read(&utc(Timestamp(ms))), Some(Timestamp(ms)));
         }
         assert_eq!(read("2026-11-16T05:55:00.25+02:00"), read("2026-11-16T03:55:00.250Z"));
-        for text in ["", "2026-11-16", "2026-02-30T00:00:00Z", "2026-11-16T24:00:00Z", "2026-11-16T03:55:00"] {
+        for text in ["", "2026-11-16", "2026-02-30T00:00:00Z", "2026-11-16T24:00:00Z", "2026-11-16T03:55:00"]
+        {
             assert_eq!(read(text), None, "{text}");
         }
     }

@@ -26,6 +26,11 @@ pub fn routes(auth: Arc<Auth>) -> Router {
         .with_state(auth)
 }
 
+/// What somebody opens to come in; `address` is where the server listens.
+pub fn link(address: &str, code: &str) -> String {
+    format!("{address}/enter?code={code}")
+}
+
 #[derive(Debug, Default, Deserialize)]
 struct Asked {
     code: Option<String>,

@@ -5,6 +5,7 @@ use super::session::Session;
 use super::{Auth, held};
 use crate::fault::Fault;
 use rutter_core::hash::Hash;
+use rutter_core::limits::CHANGES_MAX;
 use rutter_core::port;
 use rutter_core::port::query::Page;
 use rutter_core::port::register::{Change, Kind, Note};
@@ -86,9 +87,10 @@ impl Auth {
             }
             true
         });
-        match changes.is_empty() {
-            true => Ok(()),
-            false => self.write(changes, now).await,
+        while !changes.is_empty() {
+            let rest = changes.split_off(changes.len().min(CHANGES_MAX));
+            self.write(std::mem::replace(&mut changes, rest), now).await?;
         }
+        Ok(())
     }
 }

@@ -6,12 +6,13 @@ use crate::fault::Fault;
 use crate::guest::Guest;
 use crate::limits::{KEY_NAME_CHARS_MAX, KEYS_MAX};
 use rutter_core::hash::Hash;
+use rutter_core::journal::event::{Event, Record};
 use rutter_core::port::register::{Change, Changes, Kind};
 use rutter_core::time::calendar::utc;
 use rutter_core::time::{Millis, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// What a key is to be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,7 +91,28 @@ impl Key {
     }
 }
 
+/// What somebody who has the database wants done with its keys.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wish {
+    Create(NewKey),
+    List,
+    Revoke(String),
+}
+
 impl Auth {
+    /// Does what is wished, and says what there is to tell of it.
+    pub async fn grant(&self, by: &Guest, wish: Wish) -> Result<Value, Fault> {
+        Ok(match wish {
+            Wish::Create(new) => {
+                let (key, secret) = self.create(by, new).await?;
+                json!({ "key": key, "secret": secret })
+            }
+            Wish::List => json!({ "keys": self.list(by)? }),
+            Wish::Revoke(id) => json!({ "key": self.revoke(by, &id).await? }),
+        })
+    }
+
     /// Makes a key. The secret is told now and never again. Nobody gives rights they do not have.
     pub async fn create(&self, by: &Guest, new: NewKey) -> Result<(KeyView, String), Fault> {
         require(by, Scope::Admin)?;
@@ -116,7 +138,10 @@ impl Auth {
             is_touched: false,
         };
         // An id that is taken by chance is refused by its version.
-        self.write_key(&id, &key, Some(0), now).await?;
+        let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
+        let until = key.expires_at.map(|at| format!(" until {}", utc(at))).unwrap_or_default();
+        let change = format!("created for {:?} with {}{until}", key.name, scopes.join(", "));
+        self.write_key(by, &id, &key, Some(0), change).await?;
         let view = key.view(&id, now);
         held(&self.keys).insert(id, key);
         Ok((view, secret))
@@ -140,7 +165,7 @@ impl Auth {
         })?;
         if key.revoked_at.is_none() {
             key.revoked_at = Some(now);
-            self.write_key(id, &key, None, now).await?;
+            self.write_key(by, id, &key, None, format!("revoked; it was {:?}", key.name)).await?;
             // It may have been used while this was written.
             held(&self.keys).entry(id.to_owned()).and_modify(|kept| kept.revoked_at = Some(now));
         }
@@ -179,16 +204,21 @@ impl Auth {
         Ok(())
     }
 
+    /// With what the ledger's own journal says about it.
     async fn write_key(
         &self,
+        by: &Guest,
         id: &str,
         key: &Key,
         expected: Option<u64>,
-        now: Timestamp,
+        change: String,
     ) -> Result<(), Fault> {
-        let change = Change { expected, ..Change::put(Kind::Key, id, json!(key)) };
-        let (tenant, changes) = (self.tenant.clone(), vec![change]);
-        Ok(self.register.write(Changes { tenant, at: now, changes, record: None }).await?)
+        let at = self.now();
+        let event = Event::SettingChanged { setting: "key".to_owned(), id: id.to_owned(), change };
+        let record = Some(Record { at, actor: by.actor(), event });
+        let changes = vec![Change { expected, ..Change::put(Kind::Key, id, json!(key)) }];
+        let tenant = self.tenant.clone();
+        Ok(self.register.write(Changes { tenant, at, changes, record }).await?)
     }
 }
 

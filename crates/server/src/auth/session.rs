@@ -32,6 +32,18 @@ pub struct Browser {
     pub csrf: String,
 }
 
+/// A session as whoever looks after the installation sees it. Nobody can come in with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionView {
+    /// The hash of its cookie.
+    pub id: String,
+    pub name: String,
+    pub scopes: Scopes,
+    pub source: Source,
+    pub created_at: Timestamp,
+    pub used_at: Timestamp,
+}
+
 /// A session as it is kept, under the hash of its cookie.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Session {
@@ -141,12 +153,41 @@ impl Auth {
 
     /// Ends a session.
     pub async fn leave(&self, cookie: &str) -> Result<(), Fault> {
+        self.end(id_of(cookie)).await
+    }
+
+    async fn end(&self, id: Hash) -> Result<(), Fault> {
         let _pen = self.pen.lock().await;
-        let id = id_of(cookie);
         // It must not be good again after a restart, so that it is gone from there first.
         self.write(vec![Change::remove(Kind::Session, &id.to_string())], self.now()).await?;
         held(&self.sessions).remove(&id);
         Ok(())
+    }
+
+    /// Every session that has not ended, the newest first.
+    pub fn sessions(&self, by: &Guest) -> Result<Vec<SessionView>, Fault> {
+        require(by, Scope::Admin)?;
+        let now = self.now();
+        let sessions = held(&self.sessions);
+        let open = sessions.iter().filter(|(_, session)| !session.has_ended(now));
+        let view = |(id, session): (&Hash, &Session)| SessionView {
+            id: id.to_string(),
+            name: session.name.clone(),
+            scopes: session.scopes.clone(),
+            source: session.source.clone(),
+            created_at: session.created_at,
+            used_at: session.used_at,
+        };
+        let mut views: Vec<SessionView> = open.map(view).collect();
+        views.sort_by(|one, other| (other.created_at, &other.id).cmp(&(one.created_at, &one.id)));
+        Ok(views)
+    }
+
+    /// Ends somebody's session. Once more changes nothing.
+    pub async fn end_session(&self, by: &Guest, id: &str) -> Result<(), Fault> {
+        require(by, Scope::Admin)?;
+        let id = Hash::parse(id).ok_or_else(|| Fault::missing("session", id))?;
+        self.end(id).await
     }
 
     /// The caller has the pen.
@@ -194,7 +235,8 @@ impl Auth {
     }
 }
 
-fn id_of(cookie: &str) -> Hash {
+/// The name under which a session is listed.
+pub fn id_of(cookie: &str) -> Hash {
     Hash::of_fields("rutter/session/v1", &[cookie.as_bytes()])
 }
 

@@ -271,6 +271,9 @@ pub const SAYINGS: &[(&str, &str)] = &[
     ("saved", "Saved."),
     ("removed", "Removed."),
     ("sent", "Sent."),
+    ("asked", "The servers were asked which tools they have."),
+    ("revoked", "Revoked: nobody comes in with that key any more."),
+    ("signed_out", "Signed out."),
     ("reset", "The server gets another chance at once."),
     ("nothing_chosen", "Nothing was chosen."),
 ];

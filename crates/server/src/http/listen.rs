@@ -41,10 +41,35 @@ const TURNED_AWAY_MAX: usize = 64;
 /// How long one that is turned away may take to hear it.
 const TURNED_AWAY_TIME_MAX: Duration = Duration::from_secs(1);
 
+/// How many connections there may be, and are.
+#[derive(Clone, Debug)]
+pub struct Places(Arc<Semaphore>);
+
+impl Default for Places {
+    fn default() -> Places {
+        Places(Arc::new(Semaphore::new(HTTP_CONNECTIONS_MAX)))
+    }
+}
+
+impl Places {
+    pub fn taken(&self) -> usize {
+        HTTP_CONNECTIONS_MAX - self.0.available_permits()
+    }
+}
+
 /// Serves until it is told to close.
 pub async fn serve(listener: TcpListener, router: Router, closing: CancellationToken) -> io::Result<()> {
-    let (places, turned_away) =
-        (Arc::new(Semaphore::new(HTTP_CONNECTIONS_MAX)), Arc::new(Semaphore::new(TURNED_AWAY_MAX)));
+    serve_in(Places::default(), listener, router, closing).await
+}
+
+/// The same, where somebody counts who is there.
+pub async fn serve_in(
+    Places(places): Places,
+    listener: TcpListener,
+    router: Router,
+    closing: CancellationToken,
+) -> io::Result<()> {
+    let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
     let hosts = Hosts {
         router,
         closing: closing.clone(),

@@ -1,6 +1,6 @@
 //! A tool that panics, called over the protocol: whoever asked is told, and the next one is served.
 
-use crate::desk::{Desk, Settings};
+use crate::desk::{Desk, Parts, Settings};
 use crate::guest::{Guest, Toolset};
 use crate::mcp::Surface;
 use crate::mcp::tool::{About, Nature, Tool};
@@ -10,6 +10,8 @@ use rutter_engine::{Clock, Engine, Options};
 use rutter_store::Store;
 use rutter_tools::assemble::{World, assemble};
 use rutter_tools::child::Launcher;
+use rutter_tools::guard::SystemResolver;
+use rutter_tools::post::Carrier;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -71,5 +73,16 @@ async fn desk(folder: &Path) -> Arc<Desk> {
     let registry = assemble(&toml_edit::de::from_str("").unwrap(), world).unwrap().registry;
     let options = Options::new(WorkerId::new("worker"));
     let engine = Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await.unwrap();
-    Desk::new(engine, &store, registry, Settings { ask_at_client: true }, [7; 32])
+    Desk::open(Parts {
+        engine,
+        store,
+        tools: registry,
+        post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).unwrap()),
+        clock,
+        tokens: Vec::new(),
+        settings: Settings { ask_at_client: true },
+        seal: [7; 32],
+    })
+    .await
+    .unwrap()
 }

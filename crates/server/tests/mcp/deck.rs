@@ -3,13 +3,15 @@
 use rmcp::ServiceExt;
 use rutter_core::id::{TenantId, WorkerId};
 use rutter_engine::{Clock, Engine, Options};
-use rutter_server::desk::{Desk, Settings};
+use rutter_server::desk::{Desk, Parts, Settings};
 use rutter_server::guest::{Guest, Toolset};
 use rutter_server::mcp::Surface;
 use rutter_server::mcp::pipes::Pipes;
 use rutter_store::Store;
 use rutter_tools::assemble::{World, assemble};
 use rutter_tools::child::Launcher;
+use rutter_tools::guard::SystemResolver;
+use rutter_tools::post::Carrier;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -75,7 +77,18 @@ impl Deck {
         let engine =
             Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await.unwrap();
         let settings = Settings { ask_at_client: true };
-        let desk = Desk::new(engine.clone(), &store, registry.clone(), settings, [7; 32]);
+        let desk = Desk::open(Parts {
+            engine,
+            store,
+            tools: registry,
+            post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).unwrap()),
+            clock,
+            tokens: Vec::new(),
+            settings,
+            seal: [7; 32],
+        })
+        .await
+        .unwrap();
         Deck { desk, folder }
     }
 

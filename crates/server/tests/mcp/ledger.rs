@@ -15,12 +15,15 @@ use rutter_core::port::query::Query;
 use rutter_core::time::{Millis, Timestamp};
 use rutter_core::tool::ToolCatalog;
 use rutter_engine::{Clock, Engine, Options};
-use rutter_server::desk::Desk;
+use rutter_server::auth::{Auth, Token};
+use rutter_server::desk::{Desk, Parts};
 use rutter_server::guest::{Role, Toolset};
-use rutter_server::http::door::{Door, Token};
+use rutter_server::http::door::Door;
 use rutter_server::http::{router, serve};
 use rutter_server::mcp::Surface;
 use rutter_store::Store;
+use rutter_tools::guard::SystemResolver;
+use rutter_tools::post::Carrier;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -306,7 +309,18 @@ impl Aged {
         let options = Options::new(WorkerId::new("worker"));
         let engine =
             Engine::run(store.clone(), store.clone(), Arc::clone(&tools), clock, options).await.unwrap();
-        deck.desk = Desk::new(engine, &store, tools, settings, [7; 32]);
+        deck.desk = Desk::open(Parts {
+            engine,
+            store: store.clone(),
+            tools: tools,
+            post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).unwrap()),
+            clock,
+            tokens: Vec::new(),
+            settings,
+            seal: [7; 32],
+        })
+        .await
+        .unwrap();
         Aged { deck, store, _folder: folder }
     }
 
@@ -399,8 +413,11 @@ async fn over_http_only_an_operator_cleans_up() {
         ("operator", Role::Operator, "operator-token-of-enough-characters"),
     ];
     let tokens = secrets.iter().map(|(name, role, secret)| Token::new(name, *role, secret)).collect();
-    let (door, closing) = (Arc::new(Door::new(Vec::new(), tokens)), CancellationToken::new());
-    let pages = router(Surface::at_the_door(Arc::clone(&aged.deck.desk)), door, &closing);
+    let (desk, closing) = (&aged.deck.desk, CancellationToken::new());
+    let clock = Arc::new(|| Clock::system().now());
+    let auth = Auth::open(desk.register.clone(), tenant(), clock, tokens).await.unwrap();
+    let door = Arc::new(Door::new(Vec::new(), auth));
+    let pages = router(Surface::at_the_door(Arc::clone(desk)), door, &closing);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/mcp?toolset=journal", listener.local_addr().unwrap());
     tokio::spawn(serve(listener, pages, closing.clone()));

@@ -4,9 +4,11 @@ use crate::deck::{Deck, Era};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode};
 use rutter_core::id::TenantId;
+use rutter_engine::Clock;
+use rutter_server::auth::{Auth, Token};
 use rutter_server::guest::Role;
-use rutter_server::http::door::{Door, Token};
-use rutter_server::http::{router, serve, with_pages};
+use rutter_server::http::door::Door;
+use rutter_server::http::{house, mcp, pages, serve};
 use rutter_server::mcp::Surface;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -20,10 +22,14 @@ const OPERATOR: &str = "operator-token-of-enough-characters";
 async fn harbour(deck: &Deck) -> (String, CancellationToken) {
     let tokens =
         vec![Token::new("agent", Role::Agent, AGENT), Token::new("operator", Role::Operator, OPERATOR)];
-    let door = Arc::new(Door::new(Vec::new(), tokens));
+    let clock = Clock::system();
+    let (register, tenant) = (deck.desk.register.clone(), TenantId::new("default"));
+    let auth = Auth::open(register, tenant, Arc::new(move || clock.now()), tokens).await.unwrap();
+    let door = Arc::new(Door::new(Vec::new(), Arc::clone(&auth)));
     let closing = CancellationToken::new();
-    let pages = router(Surface::at_the_door(Arc::clone(&deck.desk)), Arc::clone(&door), &closing);
-    let pages = with_pages(pages, Arc::clone(&deck.desk), door);
+    let surface = Surface::at_the_door(Arc::clone(&deck.desk));
+    let rooms = [mcp(surface, Arc::clone(&door), &closing), pages(Arc::clone(&deck.desk), auth)];
+    let pages = house(rooms, door);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let link = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(serve(listener, pages, closing.clone()));
@@ -37,6 +43,13 @@ fn browser() -> Client {
 async fn text(response: Response) -> (StatusCode, String) {
     let status = response.status();
     (status, response.text().await.unwrap())
+}
+
+/// The cookie one gets, as one sends it back.
+fn chip(entered: &Response) -> String {
+    let chip = entered.headers()["set-cookie"].to_str().unwrap();
+    assert!(chip.contains("HttpOnly") && chip.contains("SameSite=Strict"), "{chip}");
+    chip.split(';').next().unwrap().to_owned()
 }
 
 async fn waiting(deck: &Deck) -> String {
@@ -59,17 +72,22 @@ async fn a_person_with_the_operators_token_approves_on_the_page_and_an_agent_can
     let (status, body) = text(browser.get(&page).send().await.unwrap()).await;
     assert_eq!(status, StatusCode::UNAUTHORIZED);
     assert!(!body.contains("memory.store"), "nothing is shown before one has entered");
-    for (token, expected) in [(AGENT, StatusCode::FORBIDDEN), ("nonsense", StatusCode::UNAUTHORIZED)] {
-        let entered = browser.post(format!("{page}/enter")).form(&[("token", token)]).send().await.unwrap();
-        assert_eq!(entered.status(), expected);
-        assert!(entered.headers().get("set-cookie").is_none());
-    }
+    let link = &link;
+    let enter = |token: &str| {
+        let fields = [("secret", token.to_owned()), ("next", format!("/ask/{execution}"))];
+        browser.post(format!("{link}/enter")).form(&fields).send()
+    };
+    let entered = enter("nonsense").await.unwrap();
+    assert_eq!(entered.status(), StatusCode::UNAUTHORIZED);
+    assert!(entered.headers().get("set-cookie").is_none());
+    let agents = chip(&enter(AGENT).await.unwrap());
+    let shown = browser.get(&page).header("cookie", &agents).send().await.unwrap();
+    assert_eq!(shown.status(), StatusCode::FORBIDDEN);
 
-    let entered = browser.post(format!("{page}/enter")).form(&[("token", OPERATOR)]).send().await.unwrap();
+    let entered = enter(OPERATOR).await.unwrap();
     assert_eq!(entered.status(), StatusCode::SEE_OTHER);
-    let chip = entered.headers()["set-cookie"].to_str().unwrap().to_owned();
-    assert!(chip.contains("HttpOnly") && chip.contains("SameSite=Strict"), "{chip}");
-    let chip = chip.split(';').next().unwrap().to_owned();
+    assert_eq!(entered.headers()["location"], format!("/ask/{execution}"));
+    let chip = chip(&entered);
     let (status, body) = text(browser.get(&page).header("cookie", &chip).send().await.unwrap()).await;
     assert_eq!(status, StatusCode::OK);
     assert!(body.contains("memory.store") && !body.contains("<script>"), "shown, and as text: {body}");
@@ -77,7 +95,11 @@ async fn a_person_with_the_operators_token_approves_on_the_page_and_an_agent_can
     let view = deck.desk.engine.executions(&TenantId::new("default"), Default::default()).await.unwrap();
     assert_eq!(view[0].row.status.as_str(), "waiting");
     let call = body.split("name=call value=\"").nth(1).unwrap().split('"').next().unwrap();
-    let said = [("part", "keep"), ("call", call), ("say", "approve"), ("reason", "looks right")];
+    let csrf = body.split("name=csrf value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let said =
+        [("csrf", csrf), ("part", "keep"), ("call", call), ("say", "approve"), ("reason", "looks right")];
+    let blind = browser.post(format!("{page}/answer")).header("cookie", &chip).form(&said[1..]);
+    assert_eq!(blind.send().await.unwrap().status(), StatusCode::FORBIDDEN, "only our own page can answer");
     let foreign = browser.post(format!("{page}/answer")).header("cookie", &chip);
     let foreign = foreign.header("origin", "http://elsewhere.example").form(&said).send().await.unwrap();
     assert_eq!(foreign.status(), StatusCode::FORBIDDEN, "a page from elsewhere cannot answer");
@@ -119,7 +141,9 @@ async fn nobody_comes_in_without_a_token_or_under_a_foreign_name() {
     assert_eq!(list(Some("rutter.example"), None, Some(AGENT)).await.0, StatusCode::FORBIDDEN);
     assert_eq!(list(None, Some("http://elsewhere.example"), Some(AGENT)).await.0, StatusCode::FORBIDDEN);
     assert_eq!(list(None, Some("null"), Some(AGENT)).await.0, StatusCode::FORBIDDEN);
-    let (status, body) = list(None, Some("http://localhost:3000"), Some(AGENT)).await;
+    let other_port = list(None, Some("http://127.0.0.1:1"), Some(AGENT)).await;
+    assert_eq!(other_port.0, StatusCode::FORBIDDEN, "another program's page on this machine");
+    let (status, body) = list(None, Some(&link), Some(AGENT)).await;
     assert_eq!(status, StatusCode::OK, "{body}");
     assert!(body.contains("execute_plan"));
     closing.cancel();

@@ -164,23 +164,27 @@ fn ascending(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn descending(number: u64) -> i64 {
+pub(super) fn descending(number: u64) -> i64 {
     -ascending(number)
 }
 
-/// Sorts, skips what the cursor has passed, and says where to go on.
-fn cut<T>(mut items: Vec<(Place, T)>, page: &Page) -> Outcome<Listing<T>> {
-    if page.limit == 0 || page.limit > limits::PAGE_MAX {
-        let (max, found) = (u64::from(limits::PAGE_MAX), u64::from(page.limit));
+pub(super) fn page_size(limit: u32) -> Outcome<usize> {
+    if limit == 0 || limit > limits::PAGE_MAX {
+        let (max, found) = (u64::from(limits::PAGE_MAX), u64::from(limit));
         return Err(Error::Limit { limit: "page_max", max, found });
     }
+    Ok(usize::try_from(limit).unwrap_or(usize::MAX))
+}
+
+/// Sorts, skips what the cursor has passed, and says where to go on.
+pub(super) fn cut<T>(mut items: Vec<(Place, T)>, page: &Page) -> Outcome<Listing<T>> {
+    let limit = page_size(page.limit)?;
     if let Some(Cursor(text)) = &page.after {
         let place = text.split_once(' ').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
         let place: Place = place.ok_or_else(|| Error::Invalid(format!("{text:?} is not a cursor")))?;
         items.retain(|(at, _)| *at > place);
     }
     items.sort_by_key(|(place, _)| *place);
-    let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
     let next = (items.len() > limit).then(|| items[limit - 1].0);
     items.truncate(limit);
     let next = next.map(|(a, b)| Cursor(format!("{a} {b}")));

@@ -13,7 +13,9 @@ use rutter_core::plan::document::Format;
 use rutter_core::plan::{Plan, stored};
 use rutter_core::port::Error;
 use rutter_core::port::journal::{Letter, Sealed};
+use rutter_core::port::outbox::{Delivery, DeliveryAttempt};
 use rutter_core::port::query::PlanSummary;
+use rutter_core::port::register::{Kind, Note};
 use rutter_core::time::Timestamp;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -32,6 +34,10 @@ pub(super) struct State {
     pub opened: u64,
     /// How many letters were ever posted, of all tenants.
     pub posted: u64,
+    /// Of all tenants, by number.
+    pub deliveries: BTreeMap<u64, Sent>,
+    /// How many deliveries there ever were, of all tenants.
+    pub put: u64,
 }
 
 /// Everything of one tenant.
@@ -46,6 +52,9 @@ pub(super) struct Ledger {
     pub own: Vec<Line>,
     /// How many entries were ever written.
     pub places: u64,
+    pub notes: BTreeMap<(Kind, String), Note>,
+    /// How far each reader has come.
+    pub marks: BTreeMap<String, u64>,
 }
 
 /// All revisions of a plan, the first one first.
@@ -87,6 +96,13 @@ pub(super) struct Line {
     /// Among all entries of the tenant.
     pub place: u64,
     pub sealed: Sealed,
+}
+
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub delivery: Delivery,
+    pub attempts: Vec<DeliveryAttempt>,
+    pub touched_at: Timestamp,
 }
 
 /// A request that was answered once.

@@ -65,7 +65,8 @@ fn the_counts_are_those_of_a_slow_look_at_every_execution() {
         assert_eq!(together, one_by_one, "ledger {seed}");
     }
     assert!(again > 5 && seen.ended.all() > 300 && seen.doubts > 10 && seen.replans > 10, "{seen:?}");
-    for cause in Cause::ALL {
+    // Simulated tools do not change; what drift adds is a test of its own in the core.
+    for cause in Cause::ALL.into_iter().filter(|cause| *cause != Cause::Drift) {
         assert!(seen.waits_ms.get(&cause).is_some_and(|waits| waits.count() > 5), "{cause:?}");
     }
 }

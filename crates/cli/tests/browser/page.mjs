@@ -1,0 +1,195 @@
+// What every scenario needs: a browser, tabs that notice whatever goes wrong in them, and the command line beside it.
+
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const { RUTTER, RUTTER_PLACE, RUTTER_ADDRESS, RUTTER_BROWSER } = process.env;
+const require = createRequire(`${RUTTER_BROWSER}/`);
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+export const address = RUTTER_ADDRESS;
+/** By what became of them: completed, compensated, failed, approval, doubt, running. */
+export const executions = JSON.parse(process.env.RUTTER_EXECUTIONS ?? "{}");
+
+const PATIENCE_MS = 20_000;
+let browser;
+let failures = 0;
+
+export async function launch() {
+  browser = await chromium.launch({
+    executablePath: process.env.RUTTER_CHROMIUM ?? "/usr/bin/chromium",
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
+}
+
+/** Runs one part of a scenario and says how it went; the others go on. */
+export async function part(name, play) {
+  if (process.env.RUTTER_PART && !name.includes(process.env.RUTTER_PART)) return;
+  try {
+    await play();
+    console.log(`ok ${name}`);
+  } catch (error) {
+    failures += 1;
+    console.log(`not ok ${name}\n  ${String(error?.stack ?? error).replaceAll("\n", "\n  ")}`);
+  }
+}
+
+export async function end() {
+  await browser?.close();
+  process.exitCode = failures ? 1 : 0;
+}
+
+/** The command line, in the same directory as the server. */
+export function rutter(...words) {
+  const env = { HOME: RUTTER_PLACE, USER: "operator", PATH: "/usr/bin:/bin", LC_ALL: "C.UTF-8" };
+  try {
+    return execFileSync(RUTTER, words, { cwd: RUTTER_PLACE, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  } catch (error) {
+    // Executions that wait or failed are told by exit codes of their own.
+    if (error.status === 1 || error.status === 3) return error.stdout;
+    throw new Error(`rutter ${words.join(" ")}: ${error.stderr}${error.stdout}`);
+  }
+}
+
+/** An execution as the command line sees it. */
+export const look = (execution) => JSON.parse(rutter("exec", "show", execution, "--json"));
+
+/** Begins a plan of the stage, or one that is given, and says which execution it became. */
+export function begin(plan, ...words) {
+  const said = rutter("run", plan, "--json", ...words);
+  return said.match(/exec_\w+/)[0];
+}
+
+export function write(name, text) {
+  writeFileSync(join(RUTTER_PLACE, name), text);
+  return name;
+}
+
+export const fault = (tool, why) => write(`tools/${tool}.fault`, why);
+export const repair = (tool) => rmSync(join(RUTTER_PLACE, `tools/${tool}.fault`));
+export const openGate = () => write("data/commands/gate/open", "");
+
+/** Waits until something holds, and says what it was. */
+export async function until(what, holds) {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const value = await holds();
+    if (value) return value;
+    if (Date.now() > deadline) throw new Error(`it did not happen: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+export function equal(found, expected, what) {
+  if (found !== expected) throw new Error(`${what}: expected ${JSON.stringify(expected)}, found ${JSON.stringify(found)}`);
+}
+
+export function holds(condition, what) {
+  if (!condition) throw new Error(what);
+}
+
+/** A browser window that was let in, with a page in it. Whatever goes wrong in it is remembered. */
+export async function tab({ theme, scripts = true, width = 1280, height = 900, enter = true } = {}) {
+  const context = await browser.newContext({
+    viewport: { width, height },
+    colorScheme: theme ?? "light",
+    javaScriptEnabled: scripts,
+    reducedMotion: "reduce",
+  });
+  context.setDefaultTimeout(PATIENCE_MS);
+  const page = await context.newPage();
+  const wrong = [];
+  const expected = new Set();
+  page.on("pageerror", (error) => wrong.push(`error in a script: ${error.message}`));
+  page.on("console", (message) => {
+    // Answers that are no success are noticed below, with their status.
+    const isAnswer = message.text().startsWith("Failed to load resource: the server responded");
+    if (message.type() === "error" && !isAnswer) wrong.push(`console: ${message.text()}`);
+  });
+  page.on("requestfailed", (request) => {
+    // Leaving a page ends its stream, and what it was just fetching.
+    const why = request.failure()?.errorText ?? "";
+    if (why !== "net::ERR_ABORTED") wrong.push(`${request.method()} ${request.url()}: ${why}`);
+  });
+  page.on("response", (response) => {
+    const status = response.status();
+    if (status >= 400 && !expected.has(status)) wrong.push(`${status} ${response.request().method()} ${response.url()}`);
+  });
+  const own = {
+    page,
+    context,
+    go: async (path) => page.goto(new URL(path, address).href),
+    /** An answer that is no success, and meant to be. */
+    expect: (status) => expected.add(status),
+    text: async (selector) => (await page.locator(selector).first().innerText()).trim(),
+    /** Fails when anything went wrong since. */
+    calm: () => {
+      const found = wrong.splice(0);
+      if (found.length) throw new Error(found.join("\n"));
+    },
+    /** Presses a button of a form and waits for the page it leads to. */
+    press: async (selector) => {
+      const before = Date.now();
+      const answered = page.waitForResponse((response) => response.request().isNavigationRequest() && response.status() < 300);
+      await page.locator(selector).first().click();
+      await answered;
+      await page.waitForLoadState("domcontentloaded");
+      return Date.now() - before;
+    },
+    close: async () => {
+      await context.close();
+      own.calm();
+    },
+  };
+  if (enter) await let_in(own);
+  return own;
+}
+
+async function let_in(tab) {
+  await tab.go(rutter("open", "--print").trim());
+  await tab.press("button");
+}
+
+/** What the judge of accessibility finds, of the serious kinds. */
+export async function judge(tab) {
+  const client = await tab.context.newCDPSession(tab.page);
+  const evaluate = async (expression) => {
+    const answer = await client.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
+    if (answer.exceptionDetails) throw new Error(answer.exceptionDetails.exception?.description ?? "axe did not run");
+    return answer.result.value;
+  };
+  await evaluate(`${axe}; undefined`);
+  const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+  const found = await evaluate(`axe.run(document, { runOnly: ${JSON.stringify(tags)}, resultTypes: ["violations"] })
+    .then((result) => result.violations.map(({ id, impact, nodes }) => ({ id, impact, nodes: nodes.slice(0, 5).map((node) =>
+      node.target.join(" ") + ": " + node.any.concat(node.all).map((one) => one.message).join("; ")) })))`);
+  await client.detach();
+  const serious = found.filter(({ impact }) => impact === "serious" || impact === "critical");
+  if (serious.length) throw new Error(serious.map(({ id, impact, nodes }) => `${id} (${impact})\n    ${nodes.join("\n    ")}`).join("\n  "));
+}
+
+/** Nothing sticks out to the side. */
+export async function fits(tab) {
+  const [inner, outer] = await tab.page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+  if (inner <= outer) return;
+  const wide = await tab.page.evaluate(() => {
+    const edge = document.documentElement.clientWidth;
+    const sticking = [...document.querySelectorAll("body *")].filter((element) => {
+      const clipped = element.closest(".scroll, pre, [data-graph], .rail ul, dialog");
+      return element.getBoundingClientRect().right > edge + 1 && (!clipped || clipped === element);
+    });
+    return sticking.slice(0, 5).map((element) => element.outerHTML.slice(0, 160));
+  });
+  throw new Error(`${inner} px wide in ${outer}: ${wide.join("\n")}`);
+}

@@ -1,0 +1,204 @@
+//! A directory with real tools, the real server in it, and an execution in every state people meet.
+
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const RUTTER: &str = env!("CARGO_BIN_EXE_rutter");
+/// How long anything may take that has to happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Programs of our own beside the tools of the demo: one that ends when the gate is open, one that never ends in time,
+/// one that only looks, and a server that is not there.
+const PROGRAMS: &str = r#"
+[servers.gone]
+command = "/no/such/program"
+[commands.gate.tools.pass]
+description = "Waits until the gate is open"
+argv = ["/bin/sh", "-c", "while [ ! -e open ]; do sleep 0.05; done; echo passed"]
+result = "text"
+safety = "idempotent"
+[commands.gate.tools.stall]
+description = "Begins, and says nothing for a long time"
+argv = ["/bin/sh", "-c", "sleep 60"]
+result = "text"
+[commands.gate.tools.look]
+description = "Says whether the gate is open"
+argv = ["/bin/sh", "-c", "test -e open && echo open || echo shut"]
+result = "text"
+safety = "read_only"
+"#;
+
+const ORDER: &str = include_str!("../../src/demo/order.yaml");
+
+/// A name of a file, what it holds.
+const PLANS: &[(&str, &str)] = &[
+    ("order.yaml", ORDER),
+    (
+        "letter.yaml",
+        "name: letter\ngoal: Tell the customer, or ask what to do\nsteps:\n  - id: write\n    tool: mail.confirm\n    \
+         parameters: { order: A-3, text: Hello }\n    cancellable: irreversible\n",
+    ),
+    (
+        "parcel.yaml",
+        "name: parcel\ngoal: Ship only what somebody has looked at\nsteps:\n  - id: reserve\n    tool: inventory.reserve\n    \
+         parameters: { order: A-4, sku: lamp }\n    cancellable: reversible\n    compensation: { tool: \
+         inventory.release, parameters: { reservation: \"{{ result.reservation }}\" } }\n  - id: ship\n    tool: \
+         carrier.ship\n    depends_on: [reserve]\n    parameters: { order: A-4 }\n    cancellable: irreversible\n    \
+         approval: { required: true }\n",
+    ),
+    (
+        "transfer.yaml",
+        "name: transfer\ngoal: Move money once\nsteps:\n  - id: move\n    tool: gate.stall\n    timeout: 300ms\n    \
+         cancellable: irreversible\n",
+    ),
+    (
+        "harbour.yaml",
+        "name: harbour\ngoal: Wait for the gate, then tell the customer\nsteps:\n  - id: reserve\n    tool: \
+         inventory.reserve\n    parameters: { order: A-6, sku: rope }\n    cancellable: reversible\n    compensation: { \
+         tool: inventory.release, parameters: { reservation: \"{{ result.reservation }}\" } }\n  - id: pass\n    tool: \
+         gate.pass\n    depends_on: [reserve]\n    timeout: 600s\n    cancellable: irreversible\n  - id: tell\n    \
+         tool: mail.confirm\n    depends_on: [pass]\n    parameters: { order: A-6, text: \"It was {{ \
+         steps.pass.result }}\" }\n    cancellable: irreversible\n",
+    ),
+];
+
+pub struct Stage {
+    place: TempDir,
+    server: Child,
+    pub address: String,
+    /// By what became of it.
+    executions: Map<String, Value>,
+}
+
+impl Stage {
+    /// Starts the server.
+    pub fn open() -> Stage {
+        let place = tempfile::tempdir().unwrap();
+        let tools = place.path().join("tools");
+        fs::create_dir(&tools).unwrap();
+        let mut settings = "dir = \"data\"\n".to_owned();
+        for server in ["carrier", "inventory", "mail", "payments"] {
+            settings += &format!(
+                "[servers.{server}]\ncommand = {RUTTER:?}\nargs = [\"demo-tools\", {server:?}, {tools:?}]\ntrust = true\n"
+            );
+        }
+        fs::write(place.path().join("rutter.toml"), settings + PROGRAMS).unwrap();
+        for (name, text) in PLANS {
+            fs::write(place.path().join(name), text).unwrap();
+        }
+        let mut command = command(place.path(), &["serve", "--json", "--listen", "127.0.0.1:0"]);
+        let mut server = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+        let address = said["http"].as_str().unwrap().to_owned();
+        Stage { place, server, address, executions: Map::new() }
+    }
+
+    /// An execution in every state.
+    pub fn furnish(mut self) -> Stage {
+        let order = |number: u32| {
+            let inputs = [format!("order=A-{number}"), "sku=lamp".to_owned(), "amount=40".to_owned()];
+            inputs.into_iter().flat_map(|input| ["--input".to_owned(), input]).collect::<Vec<String>>()
+        };
+        self.run("completed", "order.yaml", &order(1));
+        self.fault("carrier.ship", Some("the carrier has no room"));
+        self.run("compensated", "order.yaml", &order(2));
+        self.fault("carrier.ship", None);
+        self.fault("mail.confirm", Some("the mailbox is full"));
+        self.run("failed", "letter.yaml", &[]);
+        self.fault("mail.confirm", None);
+        self.run("approval", "parcel.yaml", &[]);
+        self.run("doubt", "transfer.yaml", &[]);
+        self.leave("running", "harbour.yaml");
+        self
+    }
+
+    /// Carries a plan out as far as it goes.
+    fn run(&mut self, name: &str, plan: &str, inputs: &[String]) {
+        let mut words = vec!["run", plan, "--json"];
+        words.extend(inputs.iter().map(String::as_str));
+        let output = command(self.place.path(), &words).stdout(Stdio::piped()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let ids = text.split('"').find(|word| word.starts_with("exec_"));
+        let id = ids.unwrap_or_else(|| panic!("{plan} was not begun: {text}{:?}", output.stderr));
+        self.executions.insert(name.to_owned(), json!(id));
+    }
+
+    /// Begins a plan and leaves it to the server.
+    fn leave(&mut self, name: &str, plan: &str) {
+        let mut child = command(self.place.path(), &["run", plan, "--json"]).spawn().unwrap();
+        let until = Instant::now() + PATIENCE;
+        let id = loop {
+            let listed = self.json(&["exec", "list", "--json", "-n", "1"]);
+            let newest = listed["execution_id"].as_str().unwrap_or_default().to_owned();
+            if !newest.is_empty() && !self.executions.values().any(|known| *known == newest) {
+                break newest;
+            }
+            assert!(Instant::now() < until, "{plan} was not begun");
+            thread::sleep(Duration::from_millis(20));
+        };
+        child.kill().unwrap();
+        child.wait().unwrap();
+        self.executions.insert(name.to_owned(), json!(id));
+    }
+
+    /// From now on a tool refuses, or does so no longer.
+    fn fault(&self, tool: &str, why: Option<&str>) {
+        let file = self.place.path().join("tools").join(format!("{tool}.fault"));
+        match why {
+            Some(why) => fs::write(file, why).unwrap(),
+            None => fs::remove_file(file).unwrap(),
+        }
+    }
+
+    fn json(&self, words: &[&str]) -> Value {
+        let output = command(self.place.path(), words).stdout(Stdio::piped()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        text.lines().next().and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default()
+    }
+
+    /// Plays a scenario in the browser, and says what it printed.
+    pub fn play(&self, scenario: &str) -> (bool, String) {
+        let mut node = Command::new("node");
+        node.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser").join(scenario));
+        node.env("RUTTER", RUTTER)
+            .env("RUTTER_PLACE", self.place.path())
+            .env("RUTTER_ADDRESS", &self.address);
+        node.env("RUTTER_EXECUTIONS", Value::Object(self.executions.clone()).to_string());
+        node.env("RUTTER_BROWSER", installed());
+        let output = node.stdin(Stdio::null()).output().unwrap();
+        let both = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&both).into_owned())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// The real program in the place of the stage, with nobody else's settings.
+fn command(place: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(RUTTER);
+    command.args(words).current_dir(place).env_clear().env("HOME", place).env("USER", "operator");
+    command.env("PATH", "/usr/bin:/bin").env("LC_ALL", "C.UTF-8");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// Where the driver of the browser is; it is installed first when it is not there yet.
+fn installed() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let output = Command::new(root.join("scripts/install-browser")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    root.join("target/browser/node_modules")
+}

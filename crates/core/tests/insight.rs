@@ -1,0 +1,190 @@
+//! Counting entry by entry: what stories written by hand amount to, and where the bounds are.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
+
+use rutter_core::actor::Actor;
+use rutter_core::hash::Hash;
+use rutter_core::id::{ExecutionId, PartId, PlanId, StepId, TenantId, ToolName};
+use rutter_core::insight::day::{Date, NAMES_MAX, OTHERS};
+use rutter_core::insight::fold::{Fold, Need, UNKNOWN};
+use rutter_core::insight::open::EXECUTIONS_MAX;
+use rutter_core::insight::tally::{Cause, Tally};
+use rutter_core::journal::codec::Stored;
+use rutter_core::journal::event::{EndedAs, Event, PlanRef, Record, Side, Then};
+use rutter_core::journal::payload::{Payload, Salt};
+use rutter_core::plan::Driver;
+use rutter_core::port::feed::Placed;
+use rutter_core::time::Timestamp;
+use rutter_core::tool::{Category, Failure};
+use serde_json::json;
+use std::sync::Arc;
+
+const DAY: i64 = 86_400_000;
+const HOUR: i64 = 3_600_000;
+
+/// Takes entries one after the other, each with the next place.
+#[derive(Default)]
+struct Pen {
+    fold: Fold,
+}
+
+impl Pen {
+    fn write(&mut self, execution: &str, at: i64, event: Event) {
+        let placed = self.placed(execution, at, event);
+        self.fold.take(&placed);
+    }
+
+    fn placed(&self, execution: &str, at: i64, event: Event) -> Placed {
+        let record = Record { at: Timestamp(at), actor: Actor::rutter(), event };
+        let (tenant, execution) = (TenantId::new("default"), ExecutionId::new(execution));
+        let (stored, _) = Stored::split(&tenant, &execution, 1, &record, &mut || Salt([1; 16])).unwrap();
+        Placed { place: self.fold.place() + 1, hash: Hash::ZERO, stored }
+    }
+
+    fn open(&mut self, execution: &str, at: i64, plan: &str) {
+        let hash = Hash::of(&[plan.as_bytes()]);
+        let (id, name) = (PlanId::new(plan), plan.to_owned());
+        self.write("ledger", at, Event::PlanSaved { id, revision: 1, plan: hash, name });
+        self.write(execution, at, opened(hash));
+    }
+
+    fn plan(&self, at: i64, plan: &str) -> &Tally {
+        self.fold.day(Date::of(Timestamp(at))).unwrap().plans.get(plan).unwrap()
+    }
+}
+
+fn opened(hash: Hash) -> Event {
+    let plan = PlanRef { hash, plan: None };
+    let (lineage, inputs) = (String::new(), value());
+    Event::ExecutionOpened { plan, revision: 1, lineage, driver: Driver::Server, inputs }
+}
+
+fn value() -> Payload {
+    Payload::Present(Arc::new(json!({})))
+}
+
+fn part(step: &str) -> PartId {
+    PartId::whole(StepId::new(step))
+}
+
+fn started(step: &str, attempt: u32, tool: &str) -> Event {
+    Event::AttemptStarted {
+        part: part(step),
+        side: Side::Do,
+        attempt,
+        by: Driver::Server,
+        tool: ToolName::new(tool),
+        definition: Hash::ZERO,
+        call: Hash::ZERO,
+        key: Hash::ZERO,
+        parameters: value(),
+        deadline: None,
+    }
+}
+
+fn ended() -> Event {
+    Event::ExecutionEnded { outcome: EndedAs::Completed, reason: String::new(), remains: Vec::new() }
+}
+
+#[test]
+fn a_retried_step_is_counted_where_it_happened() {
+    let mut pen = Pen::default();
+    pen.open("exec_1", DAY - 500, "order");
+    pen.write("exec_1", DAY - 400, started("charge", 1, "payments.charge"));
+    let failure = Failure::new(Category::Unavailable, "closed");
+    let then = Then::RetryAt(Timestamp(DAY));
+    let (side, maybe) = (Side::Do, false);
+    pen.write(
+        "exec_1",
+        DAY - 300,
+        Event::AttemptFailed { part: part("charge"), side, attempt: 1, failure, maybe, then },
+    );
+    pen.write("exec_1", DAY + 1_000, started("charge", 2, "payments.charge"));
+    let (result, cost_micros) = (value(), 7);
+    pen.write(
+        "exec_1",
+        DAY + 1_200,
+        Event::AttemptSucceeded { part: part("charge"), side, attempt: 2, result, cost_micros },
+    );
+    pen.write("exec_1", DAY + 3 * HOUR, ended());
+
+    let (before, after) = (pen.plan(0, "order"), pen.plan(DAY, "order"));
+    assert_eq!((before.opened, before.ended.all(), before.calls(), before.failed()), (1, 0, 1, 1));
+    assert_eq!((after.opened, after.ended.completed, after.calls(), after.retries), (0, 1, 1, 1));
+    assert_eq!(after.waits_ms[&Cause::BackOff].sum(), 1_300);
+    assert_eq!((after.step_ms.sum(), after.attempt_ms.sum(), after.cost_micros), (1_600, 200, 7));
+    assert_eq!((after.duration_ms.sum(), after.steps.sum()), (3 * HOUR as u64 + 500, 1));
+    let days: Vec<_> = pen.fold.days().collect();
+    assert_eq!(days[0].1.hours[&23].opened, 1);
+    assert_eq!(days[1].1.hours[&3].ended.completed, 1);
+    assert_eq!(days[1].1.tools.get("payments.charge").unwrap().cost_micros, 7);
+    assert!(pen.fold.open().is_empty());
+}
+
+#[test]
+fn a_changed_tool_is_waited_for_until_it_is_accepted() {
+    let mut pen = Pen::default();
+    let (tool, hash) = (ToolName::new("mail.send"), Hash::ZERO);
+    let drifted = || Event::ToolDrifted { tool: tool.clone(), pinned: hash, found: hash };
+    pen.open("exec_1", 0, "mail");
+    pen.write("exec_1", 1_000, drifted());
+    let accepted = Event::ToolAccepted { tool: tool.clone(), definition: hash, reason: String::new() };
+    pen.write("exec_1", 61_000, accepted);
+    pen.write("exec_1", 70_000, drifted());
+    pen.write("exec_1", 71_000, ended());
+    let tally = pen.plan(0, "mail");
+    assert_eq!((tally.drifts, tally.waits_ms[&Cause::Drift].count()), (2, 2));
+    assert_eq!(tally.waits_ms[&Cause::Drift].sum(), 61_000);
+    let tools = &pen.fold.day(Date::of(Timestamp(0))).unwrap().tools;
+    assert_eq!(tools.get("mail.send").unwrap().waits_ms[&Cause::Drift].sum(), 61_000);
+}
+
+#[test]
+fn an_execution_nobody_remembers_is_asked_for() {
+    let mut pen = Pen::default();
+    pen.open("exec_1", 0, "order");
+    pen.write("exec_1", 10, ended());
+    let reason = || "changed our mind".to_owned();
+    let undo = Event::CompensationStarted { parts: Vec::new(), whole: true, reason: reason() };
+    let placed = pen.placed("exec_1", 20, undo);
+    assert_eq!(pen.fold.needs(&placed), Some(Need::Execution(ExecutionId::new("exec_1"))));
+    pen.fold.take(&placed);
+    pen.write("exec_1", 30, ended());
+    let unknown = pen.plan(0, UNKNOWN);
+    assert_eq!((unknown.compensations, unknown.ended_again, unknown.ended.all()), (1, 1, 0));
+    assert_eq!(pen.plan(0, "order").ended.all(), 1);
+
+    let strange = pen.placed("exec_2", 40, opened(Hash::of(&[b"never saved"])));
+    assert_eq!(pen.fold.needs(&strange), Some(Need::Plan(Hash::of(&[b"never saved"]))));
+    let tomorrow = pen.placed("exec_2", DAY, ended());
+    assert_eq!(pen.fold.needs(&tomorrow), Some(Need::Day(Date::of(Timestamp(DAY)))));
+}
+
+#[test]
+fn plans_beyond_the_bound_of_a_day_are_counted_together() {
+    for (plans, others) in [(NAMES_MAX - 1, 0), (NAMES_MAX, 0), (NAMES_MAX + 1, 1)] {
+        let mut pen = Pen::default();
+        for plan in 0..plans {
+            pen.open(&format!("exec_{plan}"), 0, &format!("plan {plan}"));
+        }
+        let day = pen.fold.day(Date::of(Timestamp(0))).unwrap();
+        assert_eq!(day.plans.get(OTHERS).map_or(0, |tally| tally.opened), others, "{plans}");
+        assert_eq!(day.total().opened, plans as u64);
+    }
+}
+
+#[test]
+fn executions_beyond_the_bound_are_forgotten_oldest_first() {
+    for (executions, left) in
+        [(EXECUTIONS_MAX, EXECUTIONS_MAX), (EXECUTIONS_MAX + 1, EXECUTIONS_MAX - EXECUTIONS_MAX / 10)]
+    {
+        let mut pen = Pen::default();
+        for execution in 0..executions {
+            pen.open(&format!("exec_{execution}"), 0, "order");
+        }
+        assert_eq!(pen.fold.open().len(), left, "{executions}");
+        let (first, last) = ("exec_0".to_owned(), format!("exec_{}", executions - 1));
+        let is_known = |execution: &str| pen.fold.needs(&pen.placed(execution, 0, ended())).is_none();
+        assert_eq!((is_known(&first), is_known(&last)), (executions == EXECUTIONS_MAX, true));
+    }
+}

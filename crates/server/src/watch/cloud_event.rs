@@ -1,0 +1,124 @@
+//! What webhooks receive: CloudEvents 1.0 as JSON. Payloads stay here; an event has their commitments.
+
+use super::Watch;
+use super::moment::Moment;
+use super::plans::PlanOf;
+use rutter_core::limits::DELIVERY_BYTES_MAX;
+use rutter_core::port::feed::Placed;
+use rutter_core::port::outbox::NewDelivery;
+use rutter_core::time::Timestamp;
+use serde_json::{Map, Value, json};
+
+/// The execution in whose name the ledger's own journal is kept.
+const LEDGER: &str = "ledger";
+
+/// Something to send.
+pub(super) struct CloudEvent {
+    /// By this a receiver tells doubles.
+    pub id: String,
+    /// Such as `dev.rutter.execution_ended.v1`.
+    pub kind: String,
+    pub body: Vec<u8>,
+}
+
+impl CloudEvent {
+    /// An entry of the ledger.
+    pub fn of(placed: &Placed, plan: Option<&PlanOf>, watch: &Watch) -> CloudEvent {
+        let stored = &placed.stored;
+        let (tenant, execution) = (stored.tenant.as_str(), stored.execution.as_str());
+        let kind = stored.event.kind();
+        let event = serde_json::to_value(&stored.event).unwrap_or_default();
+        let event = event.get(kind).cloned().unwrap_or_default();
+        let subject = event.get("part").or_else(|| event.get("step")).and_then(Value::as_str);
+        let is_own = execution == LEDGER;
+        let mut data = json!({
+            "tenant": tenant,
+            "execution": (!is_own).then_some(execution),
+            "plan": plan,
+            "seq": stored.seq,
+            "hash": placed.hash,
+            "at": Moment(stored.at),
+            "actor": stored.actor,
+            "kind": kind,
+            "event": event,
+            "link": (!is_own).then(|| watch.page_of(execution)).flatten(),
+        });
+        let source = match is_own {
+            true => format!("/tenants/{tenant}/ledger"),
+            false => format!("/tenants/{tenant}/executions/{execution}"),
+        };
+        let envelope = |data: Value| {
+            let mut envelope = Envelope {
+                id: format!("{tenant}/{}", placed.place),
+                kind: kind_of(kind),
+                source: source.clone(),
+                subject: subject.map(str::to_owned),
+                at: stored.at,
+                extension: Map::new(),
+                data,
+            };
+            // A number in a CloudEvent ends at 2^31, a ledger does not.
+            envelope.extension.insert("place".to_owned(), json!(placed.place.to_string()));
+            envelope.write()
+        };
+        let written = envelope(data.clone());
+        if written.body.len() <= DELIVERY_BYTES_MAX {
+            return written;
+        }
+        data["event"] = json!({ "left_out": "the event is too large to be sent; the journal has it" });
+        envelope(data)
+    }
+
+    pub fn to(&self, webhook: &str, now: Timestamp) -> NewDelivery {
+        NewDelivery {
+            destination: webhook.to_owned(),
+            event: self.id.clone(),
+            kind: self.kind.clone(),
+            body: self.body.clone(),
+            due_at: now,
+        }
+    }
+
+    /// Nothing happened; somebody wants to see whether a webhook works.
+    pub fn test(tenant: &str, webhook: &str, chance: &str, at: Timestamp) -> CloudEvent {
+        let data =
+            json!({ "tenant": tenant, "webhook": webhook, "text": "this is a test; nothing happened" });
+        let source = format!("/tenants/{tenant}/webhooks/{webhook}");
+        let id = format!("{tenant}/{chance}");
+        let (kind, extension) = (kind_of("test"), Map::new());
+        Envelope { id, kind, source, subject: None, at, extension, data }.write()
+    }
+}
+
+struct Envelope {
+    id: String,
+    kind: String,
+    source: String,
+    subject: Option<String>,
+    at: Timestamp,
+    extension: Map<String, Value>,
+    data: Value,
+}
+
+impl Envelope {
+    fn write(self) -> CloudEvent {
+        let mut fields = Map::new();
+        let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+        put("specversion", json!("1.0"));
+        put("id", json!(self.id));
+        put("source", json!(self.source));
+        put("type", json!(self.kind));
+        if let Some(subject) = self.subject {
+            put("subject", json!(subject));
+        }
+        put("time", json!(Moment(self.at)));
+        put("datacontenttype", json!("application/json"));
+        fields.extend(self.extension);
+        fields.insert("data".to_owned(), self.data);
+        CloudEvent { id: self.id, kind: self.kind, body: Value::Object(fields).to_string().into_bytes() }
+    }
+}
+
+fn kind_of(name: &str) -> String {
+    format!("dev.rutter.{name}.v1")
+}

@@ -1,0 +1,9 @@
+//! Webhooks and alerts with real parts: a database on disk, an engine, tools, and receivers on real sockets.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
+
+mod receiver;
+mod retries;
+mod settings;
+mod stage;
+mod webhooks;

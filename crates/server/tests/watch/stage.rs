@@ -1,0 +1,178 @@
+//! An installation with a clock that can be put forward, and that can end and begin again.
+
+use rutter_core::actor::Actor;
+use rutter_core::id::{PlanId, TenantId, WorkerId};
+use rutter_core::plan::Driver;
+use rutter_core::plan::document::Format;
+use rutter_core::port::outbox::DeliveryCounts;
+use rutter_core::port::query::Page;
+use rutter_core::time::Timestamp;
+use rutter_engine::submit::PlanText;
+use rutter_engine::{Clock, Engine, Start};
+use rutter_server::watch::webhook::{NewWebhook, SecretWebhook};
+use rutter_server::watch::{Options, Ports, Watch};
+use rutter_store::Store;
+use rutter_tools::assemble::{World, assemble};
+use rutter_tools::child::Launcher;
+use rutter_tools::guard::SystemResolver;
+use rutter_tools::post::Carrier;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub struct Stage {
+    pub watch: Arc<Watch>,
+    pub store: Arc<Store>,
+    pub engine: Engine,
+    pub tenant: TenantId,
+    pub operator: Actor,
+    folder: TempDir,
+    ahead_ms: Arc<AtomicI64>,
+    shutdown: CancellationToken,
+    running: JoinHandle<()>,
+}
+
+impl Stage {
+    pub async fn new() -> Stage {
+        Stage::open(tempfile::tempdir().unwrap(), Arc::default(), "").await
+    }
+
+    /// Ends everything at once, as if the process had been killed, and begins again with what is on disk.
+    pub async fn restarted(self) -> Stage {
+        let Stage { watch, store, engine, folder, ahead_ms, running, .. } = self;
+        running.abort();
+        let _ = running.await;
+        engine.close().await;
+        drop((watch, engine));
+        // What the engine spawned lets go of the database a little later.
+        for _ in 0..1_000 {
+            if Arc::strong_count(&store) == 1 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        drop(store);
+        Stage::open(folder, ahead_ms, "").await
+    }
+
+    async fn open(folder: TempDir, ahead_ms: Arc<AtomicI64>, config: &str) -> Stage {
+        let clock = Clock::system();
+        let options = rutter_store::Options {
+            reserve_bytes: 0,
+            ..rutter_store::Options::new(folder.path(), Arc::new(move || clock.now()))
+        };
+        let store = Arc::new(Store::open(options).unwrap());
+        let world = World {
+            folder: folder.path().to_owned(),
+            launcher: Launcher { program: "/bin/false".into(), arguments: Vec::new() },
+            environment: std::env::vars().collect(),
+            query: store.clone(),
+            clock: Arc::new(move || clock.now()),
+        };
+        let tooling = assemble(&toml_edit::de::from_str(config).unwrap(), world).unwrap();
+        let options = rutter_engine::Options::new(WorkerId::new("worker"));
+        let engine = Engine::run(store.clone(), store.clone(), tooling.registry.clone(), clock, options)
+            .await
+            .unwrap();
+        let tenant = TenantId::new("default");
+        let ports = Ports {
+            feed: store.clone(),
+            register: store.clone(),
+            outbox: store.clone(),
+            query: store.clone(),
+            post: Arc::new(Carrier::new(&["127.0.0.1".to_owned()], Arc::new(SystemResolver)).unwrap()),
+        };
+        let options = Options {
+            tick: Duration::from_millis(20),
+            gather: Duration::from_millis(1),
+            ..Options::new(vec![tenant.clone()])
+        };
+        let ahead = Arc::clone(&ahead_ms);
+        let now = move || Timestamp(clock.now().0 + ahead.load(Ordering::SeqCst));
+        let watch = Watch::new(ports, Arc::new(now), options);
+        watch.set_link("http://127.0.0.1:9");
+        let shutdown = CancellationToken::new();
+        let running = tokio::spawn(Arc::clone(&watch).run(shutdown.clone()));
+        let operator = Actor::person("operator");
+        Stage { watch, store, engine, tenant, operator, folder, ahead_ms, shutdown, running }
+    }
+
+    /// Puts the clock of webhooks and alerts forward.
+    pub fn pass(&self, seconds: i64) {
+        self.ahead_ms.fetch_add(seconds * 1_000, Ordering::SeqCst);
+    }
+
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        self.running.await.unwrap();
+        self.engine.close().await;
+    }
+
+    pub async fn webhook(&self, new: Value) -> SecretWebhook {
+        let new: NewWebhook = serde_json::from_value(new).unwrap();
+        self.watch.create_webhook(&self.tenant, &self.operator, new).await.unwrap()
+    }
+
+    pub async fn counts(&self) -> DeliveryCounts {
+        self.watch.delivery_counts(&self.tenant, None).await.unwrap()
+    }
+
+    /// Waits until the outbox looks like this.
+    pub async fn until_counts(&self, fits: impl Fn(&DeliveryCounts) -> bool) -> DeliveryCounts {
+        for _ in 0..1_000 {
+            let counts = self.counts().await;
+            if fits(&counts) {
+                return counts;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("the outbox has {:?}", self.counts().await);
+    }
+
+    /// Waits until so many tries are on record.
+    pub async fn until_tried(&self, tries: u32) {
+        for _ in 0..1_000 {
+            let page = self.watch.deliveries(&self.tenant, None, None, Page::first(100)).await.unwrap();
+            if page.items.iter().map(|delivery| delivery.tries).sum::<u32>() >= tries {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("{tries} tries were waited for");
+    }
+
+    /// Saves a plan, which is one entry of the ledger.
+    pub async fn save(&self, name: &str) -> PlanId {
+        let plan = json!({ "name": name, "goal": "remember something", "steps": [
+            { "id": "keep", "tool": "memory.store", "parameters": { "text": "the tide turns at six" } },
+        ]});
+        self.save_plan(&plan).await
+    }
+
+    pub async fn save_plan(&self, plan: &Value) -> PlanId {
+        let text = PlanText {
+            tenant: self.tenant.clone(),
+            source: plan.to_string().into_bytes(),
+            format: Format::Json,
+            driver: Driver::Server,
+        };
+        self.engine.submit(text, None, None, self.operator.clone()).await.unwrap().id
+    }
+
+    pub async fn start(&self, plan: &PlanId) -> String {
+        let start = Start {
+            tenant: self.tenant.clone(),
+            plan: plan.clone(),
+            revision: None,
+            inputs: Arc::new(json!({})),
+            driver: Driver::Server,
+            actor: self.operator.clone(),
+            request: None,
+        };
+        self.engine.start(start).await.unwrap().execution.to_string()
+    }
+}
