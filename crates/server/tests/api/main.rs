@@ -1,0 +1,14 @@
+//! The HTTP API over a real port, a real database and real tools.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
+
+mod documents;
+mod executions;
+mod harbour;
+mod ledger;
+mod limits;
+mod plans;
+mod records;
+mod service;
+mod signals;
+mod streams;
+mod tools;
