@@ -101,6 +101,11 @@ impl Api {
             desk,
         })
     }
+
+    /// Streams of events that are open now.
+    pub fn streams(&self) -> usize {
+        self.streams.open()
+    }
 }
 
 impl std::fmt::Debug for Api {

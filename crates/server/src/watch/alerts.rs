@@ -176,7 +176,8 @@ impl Watch {
     }
 
     pub(super) async fn all_rules(&self, tenant: &TenantId) -> Result<Vec<Rule>, port::Error> {
-        let kept: Result<Vec<Rule>, _> = self.notes(tenant, Kind::Rule).await?.iter().map(Rule::read).collect();
+        let kept: Result<Vec<Rule>, _> =
+            self.notes(tenant, Kind::Rule).await?.iter().map(Rule::read).collect();
         let mut rules = built_in();
         for rule in kept? {
             match rules.iter_mut().find(|it| it.id == rule.id) {

@@ -15,7 +15,11 @@ use rutter_core::tool::report::BreakerReport;
 const MOVING: [Status; 3] = [Status::Pending, Status::Running, Status::Compensating];
 
 /// Executions somebody was asked about.
-pub(super) async fn waiting(watch: &Watch, tenant: &TenantId, now: Timestamp) -> Result<Vec<Matter>, port::Error> {
+pub(super) async fn waiting(
+    watch: &Watch,
+    tenant: &TenantId,
+    now: Timestamp,
+) -> Result<Vec<Matter>, port::Error> {
     let filter = ExecutionFilter { asking: true, ..ExecutionFilter::default() };
     let found = executions(watch, tenant, filter).await?;
     let waits = |execution: &ExecutionSummary| {
@@ -31,7 +35,11 @@ pub(super) async fn waiting(watch: &Watch, tenant: &TenantId, now: Timestamp) ->
 }
 
 /// Executions by when something last happened to them; those that wait for a time to come are left out.
-pub(super) async fn silent(watch: &Watch, tenant: &TenantId, now: Timestamp) -> Result<Vec<Matter>, port::Error> {
+pub(super) async fn silent(
+    watch: &Watch,
+    tenant: &TenantId,
+    now: Timestamp,
+) -> Result<Vec<Matter>, port::Error> {
     let filter = ExecutionFilter { statuses: MOVING.to_vec(), ..ExecutionFilter::default() };
     let found = executions(watch, tenant, filter).await?;
     let moving = found.iter().filter(|execution| execution.row.due_at.is_none_or(|due| due <= now));

@@ -125,7 +125,8 @@ impl<'a> Lookout<'a> {
         let mut tick = tokio::time::interval(watch.options.tick);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let (mut ringing, mut verifying) = (FuturesUnordered::new(), FuturesUnordered::new());
-        let mut verify_at = self.verified.as_ref().map_or(Timestamp(i64::MIN), |it| it.at.0.plus(VERIFY_EVERY));
+        let mut verify_at =
+            self.verified.as_ref().map_or(Timestamp(i64::MIN), |it| it.at.0.plus(VERIFY_EVERY));
         loop {
             let is_time = tokio::select! {
                 _ = tick.tick() => true,
@@ -198,7 +199,10 @@ impl<'a> Lookout<'a> {
         let over: Vec<Change> = over.map(|id| Change::remove(Kind::Silence, id)).collect();
         self.write(&rulings, over, now).await?;
         told.into_iter().for_each(notice::log);
-        watch.show_firing(self.tenant, self.alerts.values().filter(|alert| alert.is_firing()).cloned().collect());
+        watch.show_firing(
+            self.tenant,
+            self.alerts.values().filter(|alert| alert.is_firing()).cloned().collect(),
+        );
         Ok(())
     }
 
@@ -223,7 +227,12 @@ impl<'a> Lookout<'a> {
         Ok(seen)
     }
 
-    async fn write(&mut self, rulings: &[Ruling], over: Vec<Change>, now: Timestamp) -> Result<(), port::Error> {
+    async fn write(
+        &mut self,
+        rulings: &[Ruling],
+        over: Vec<Change>,
+        now: Timestamp,
+    ) -> Result<(), port::Error> {
         if rulings.is_empty() && over.is_empty() && !self.is_stale {
             return Ok(());
         }
@@ -242,7 +251,8 @@ impl<'a> Lookout<'a> {
             changes.push(Change::remove(Kind::Alert, id));
             alerts.remove(id);
         }
-        let told = serde_json::to_value(&self.told).expect("what was told has only text keys and whole numbers");
+        let told =
+            serde_json::to_value(&self.told).expect("what was told has only text keys and whole numbers");
         changes.push(Change::put(Kind::Mark, MARK, told));
         let changes = Changes { tenant: self.tenant.clone(), at: now, changes, record: None };
         self.watch.ports.register.write(changes).await?;

@@ -8,7 +8,7 @@ use rutter_server::api::pace::Rate;
 use rutter_server::api::{self, Api};
 use rutter_server::auth::key::NewKey;
 use rutter_server::auth::{Auth, Scope, Token};
-use rutter_server::desk::{Desk, Settings};
+use rutter_server::desk::{Desk, Parts, Settings};
 use rutter_server::guest::{Guest, Role};
 use rutter_server::http;
 use rutter_server::http::door::Door;
@@ -16,6 +16,8 @@ use rutter_server::live::Live;
 use rutter_store::Store;
 use rutter_tools::assemble::{World, assemble};
 use rutter_tools::child::Launcher;
+use rutter_tools::guard::SystemResolver;
+use rutter_tools::post::Carrier;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -92,16 +94,27 @@ impl Harbour {
             clock: Arc::new(move || clock.now()),
         };
         let config = toml_edit::de::from_str(config).unwrap();
-        let registry = assemble(&config, world).unwrap().registry;
+        let tooling = assemble(&config, world).unwrap();
+        let registry = tooling.registry;
         let options = Options::new(WorkerId::new("worker"));
         let engine =
             Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await.unwrap();
-        let desk = Desk::new(engine, &store, registry, Settings { ask_at_client: false }, [7; 32]);
         let tokens =
             vec![Token::new("agent", Role::Agent, AGENT), Token::new("operator", Role::Operator, OPERATOR)];
-        let tenant = TenantId::new("default");
-        let now = Arc::new(move || clock.now());
-        let auth = Auth::open(store.clone(), tenant, now, tokens).await.unwrap();
+        let desk = Desk::open(Parts {
+            engine,
+            store: store.clone(),
+            tools: registry,
+            post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).unwrap()),
+            bell: tooling.bells,
+            collector: None,
+            clock,
+            tokens,
+            settings: Settings { ask_at_client: false },
+            seal: [7; 32],
+        });
+        let desk = desk.await.unwrap();
+        let auth = Arc::clone(&desk.auth);
         let closing = CancellationToken::new();
         let live = Live::new(store.clone(), closing.clone());
         let api = Api::new(Arc::clone(&desk), live, settings, closing.clone());
