@@ -3,6 +3,7 @@
 //! [`routes`] is the one table; each group of routes has a file of its own. The router, the [`openapi`] document, the
 //! page of [`docs`] and the checks of rights all follow from it; [`answer`] is the way every request goes.
 
+mod analytics;
 mod answer;
 mod call;
 mod docs;
@@ -10,6 +11,7 @@ mod events;
 mod execution;
 mod executions;
 mod journal;
+mod keys;
 mod ledger;
 pub mod openapi;
 pub mod pace;
@@ -27,6 +29,7 @@ mod service;
 mod signals;
 mod streams;
 mod tools;
+mod webhooks;
 
 use crate::auth::{Auth, Scopes, admit};
 use crate::desk::Desk;

@@ -9,6 +9,7 @@ mod limits;
 mod plans;
 mod records;
 mod service;
+mod settings;
 mod signals;
 mod streams;
 mod tools;
