@@ -133,6 +133,10 @@ impl Harbour {
         Client::new(&self.base, OPERATOR)
     }
 
+    pub fn operators_secret(&self) -> &'static str {
+        OPERATOR
+    }
+
     pub fn nobody(&self) -> Client {
         Client::new(&self.base, "")
     }
@@ -143,11 +147,14 @@ impl Harbour {
 
     /// Somebody with a key of these rights.
     pub async fn with_key(&self, name: &str, scopes: &[Scope]) -> Client {
+        Client::new(&self.base, &self.secret_of(name, scopes).await)
+    }
+
+    pub async fn secret_of(&self, name: &str, scopes: &[Scope]) -> String {
         let owner = Guest::owner(TenantId::new("default"), "operator");
         let scopes = scopes.iter().copied().collect();
         let new = NewKey { name: name.to_owned(), scopes, expires_in: None };
-        let (_, secret) = self.auth.create(&owner, new).await.unwrap();
-        Client::new(&self.base, &secret)
+        self.auth.create(&owner, new).await.unwrap().1
     }
 }
 

@@ -3,9 +3,11 @@
 
 mod documents;
 mod executions;
+mod fuzzing;
 mod harbour;
 mod ledger;
 mod limits;
+mod manual;
 mod plans;
 mod records;
 mod service;
