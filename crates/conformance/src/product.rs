@@ -38,6 +38,7 @@ pub async fn surface(folder: &Path) -> anyhow::Result<Surface> {
         store,
         tools: registry,
         post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).context("no carrier")?),
+        collector: None,
         clock,
         tokens: Vec::new(),
         settings,

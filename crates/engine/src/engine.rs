@@ -386,6 +386,11 @@ impl Engine {
         !self.shared.closing.is_cancelled() && !self.shared.lease_has_ended()
     }
 
+    /// Executions that were accepted and wait for a place in memory.
+    pub fn backlog(&self) -> usize {
+        self.shared.backlog.load(Ordering::Relaxed)
+    }
+
     pub fn now(&self) -> Timestamp {
         self.shared.clock.now()
     }

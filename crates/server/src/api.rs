@@ -3,6 +3,7 @@
 //! [`routes`] is the one table; each group of routes has a file of its own. The router, the [`openapi`] document, the
 //! page of [`docs`] and the checks of rights all follow from it; [`answer`] is the way every request goes.
 
+mod alerts;
 mod analytics;
 mod answer;
 mod call;
@@ -17,7 +18,7 @@ pub mod openapi;
 pub mod pace;
 mod plans;
 mod preview;
-mod problem;
+pub(crate) mod problem;
 mod questions;
 mod records;
 mod replan;
@@ -47,8 +48,7 @@ use replies::Replies;
 use route::Route;
 use rutter_core::id::TenantId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
 use streams::Streams;
 use tokio_util::sync::CancellationToken;
 
@@ -83,11 +83,7 @@ pub struct Api {
     closing: CancellationToken,
     /// Whoever asks what anybody may know.
     stranger: Guest,
-    observer: OnceLock<Observer>,
 }
-
-/// Told of every answer: which operation, which status, how long it took.
-pub type Observer = Box<dyn Fn(&'static str, u16, Duration) + Send + Sync>;
 
 impl Api {
     pub fn new(desk: Arc<Desk>, live: Arc<Live>, settings: Settings, closing: CancellationToken) -> Arc<Api> {
@@ -101,32 +97,14 @@ impl Api {
             is_local: false,
         };
         Arc::new(Api {
-            desk,
             live,
             pace: Pace::new(settings.look, settings.change),
             replies: Replies::default(),
-            streams: Streams::new(settings.streams_per_guest),
+            streams: Streams::new(settings.streams_per_guest, Arc::clone(&desk.metrics)),
             closing,
             stranger,
-            observer: OnceLock::new(),
+            desk,
         })
-    }
-
-    /// Has every answer told to somebody who counts them. Only the first one is told.
-    pub fn observe(&self, observer: Observer) {
-        // One that comes too late counts nothing.
-        let _ = self.observer.set(observer);
-    }
-
-    /// Streams of events that are open now.
-    pub fn streams(&self) -> usize {
-        self.streams.open()
-    }
-
-    fn note(&self, operation: &'static str, status: u16, took: Duration) {
-        if let Some(observer) = self.observer.get() {
-            observer(operation, status, took);
-        }
     }
 }
 

@@ -30,7 +30,6 @@ pub(crate) async fn answer(
     path: Result<Vec<(String, String)>, Fault>,
     request: Request,
 ) -> Response<Body> {
-    let began = Instant::now();
     let mut allowance = None;
     let answering = AssertUnwindSafe(admitted(&api, route, path, request, &mut allowance));
     let answer = match answering.catch_unwind().await {
@@ -57,7 +56,7 @@ pub(crate) async fn answer(
     if !is_documented {
         tracing::error!(operation = route.about.operation, %status, "an answer that is not documented");
     }
-    api.note(route.about.operation, status.as_u16(), began.elapsed());
+    api.desk.metrics.request(route.about.operation, status.as_u16());
     response
 }
 

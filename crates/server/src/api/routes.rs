@@ -2,7 +2,7 @@
 
 use crate::api::route::Route;
 use crate::api::{
-    analytics, events, executions, journal, keys, ledger, plans, preview, questions, records, replan,
+    alerts, analytics, events, executions, journal, keys, ledger, plans, preview, questions, records, replan,
     service, signals, tools, webhooks,
 };
 use std::sync::LazyLock;
@@ -22,6 +22,7 @@ static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
         tools::routes(),
         analytics::routes(),
         webhooks::routes(),
+        alerts::routes(),
         keys::routes(),
         service::routes(),
     ];

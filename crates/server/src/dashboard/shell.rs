@@ -274,6 +274,7 @@ pub const SAYINGS: &[(&str, &str)] = &[
     ("asked", "The servers were asked which tools they have."),
     ("revoked", "Revoked: nobody comes in with that key any more."),
     ("signed_out", "Signed out."),
+    ("sent_again", "It is sent again."),
     ("reset", "The server gets another chance at once."),
     ("nothing_chosen", "Nothing was chosen."),
 ];

@@ -78,6 +78,7 @@ async fn desk(folder: &Path) -> Arc<Desk> {
         store,
         tools: registry,
         post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).unwrap()),
+        collector: None,
         clock,
         tokens: Vec::new(),
         settings: Settings { ask_at_client: true },

@@ -102,6 +102,7 @@ impl Harbour {
             store,
             tools: registry,
             post: Arc::new(Carrier::new(&["127.0.0.1".to_owned()], Arc::new(SystemResolver)).unwrap()),
+            collector: None,
             clock,
             tokens,
             settings: Settings { ask_at_client: false },

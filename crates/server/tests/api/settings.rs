@@ -150,3 +150,44 @@ async fn figures_come_as_numbers_and_as_a_table() {
     client.get("/analytics?from=2026-11-16&until=2026-11-15").await.refused(400, "store.invalid");
     client.get("/analytics/hours?count=0").await.refused(400, "server.arguments");
 }
+
+#[tokio::test]
+async fn rules_and_silences_are_kept_and_alerts_are_told() {
+    let harbour = Harbour::new().await;
+    let (agent, operator) = (harbour.agent(), harbour.operator());
+    let rules = agent.get("/rules").await.good();
+    assert!(rules["items"].as_array().unwrap().iter().any(|rule| rule["id"] == "in_doubt"));
+    let new =
+        json!({ "condition": { "kind": "execution_failed" }, "severity": "critical", "plans": ["fails"] });
+    agent.post("/rules", new.clone()).await.refused(403, "server.not_allowed");
+    let rule = operator.post("/rules", new).await;
+    assert_eq!(rule.status, 201, "{}", rule.text);
+    let path = format!("/rules/{}", rule.body["id"].as_str().unwrap());
+    patch(&operator, &path, "\"7\"", json!({ "enabled": false })).await.refused(412, "server.precondition");
+    let changed = patch(&operator, &path, "\"1\"", json!({ "severity": "warning" })).await.good();
+    assert_eq!((&changed["severity"], &changed["version"]), (&json!("warning"), &json!(2)));
+    patch(&operator, "/rules/nowhere", "*", json!({})).await.refused(404, "store.not_found");
+
+    let silence =
+        json!({ "rule": "execution_stuck", "until": "2099-01-01T00:00:00Z", "reason": "at anchor" });
+    assert_eq!(agent.post("/silences", silence).await.status, 400, "nobody is silent for so long");
+    let plan = json!({ "name": "fails", "on_failure": "cancel_all", "steps": [ { "id": "get", "tool": "memory.store",
+        "cancellable": "irreversible", "parameters": { "text": "y", "expires_after": "a while" } } ] });
+    assert_eq!(agent.execute(&plan).await["status"], "failed");
+    let deadline = Instant::now() + PATIENCE;
+    let alert = loop {
+        let found = agent.get("/alerts?state=firing").await.good();
+        if let Some(alert) = found["items"].get(0) {
+            break alert.clone();
+        }
+        assert!(Instant::now() < deadline, "somebody is told");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let known = format!("/alerts/{}/acknowledge", alert["id"].as_str().unwrap());
+    let known = operator.post(&known, json!({ "note": "on it" })).await.good();
+    assert_eq!(known["acknowledged"]["note"], "on it");
+    agent.get("/alerts?state=loud").await.refused(400, "server.arguments");
+    assert_eq!(heard(operator.request(Method::DELETE, &path)).await.status, 204);
+    heard(operator.request(Method::DELETE, &path)).await.refused(404, "store.not_found");
+    heard(operator.request(Method::DELETE, "/silences/nowhere")).await.refused(404, "store.not_found");
+}

@@ -82,6 +82,7 @@ impl Deck {
             store,
             tools: registry,
             post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).unwrap()),
+            collector: None,
             clock,
             tokens: Vec::new(),
             settings,

@@ -314,6 +314,7 @@ impl Aged {
             store: store.clone(),
             tools: tools,
             post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).unwrap()),
+            collector: None,
             clock,
             tokens: Vec::new(),
             settings,
