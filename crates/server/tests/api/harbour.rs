@@ -19,7 +19,6 @@ use rutter_tools::child::Launcher;
 use rutter_tools::guard::SystemResolver;
 use rutter_tools::post::Carrier;
 use serde_json::{Value, json};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -40,6 +39,7 @@ pub struct Harbour {
     pub base: String,
     closing: CancellationToken,
     serving: JoinHandle<std::io::Result<()>>,
+    running: JoinHandle<()>,
     folder: TempDir,
 }
 
@@ -59,15 +59,12 @@ impl Harbour {
         Harbour::open(tempfile::tempdir().unwrap(), config, settings).await
     }
 
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
     /// Ends this process's part and begins again with what is on disk.
     pub async fn restarted(self) -> Harbour {
-        let Harbour { desk, auth, api, closing, serving, folder, .. } = self;
+        let Harbour { desk, auth, api, closing, serving, running, folder, .. } = self;
         closing.cancel();
         serving.await.unwrap().unwrap();
+        running.await.unwrap();
         desk.engine.close().await;
         drop((auth, api));
         let deadline = Instant::now() + PATIENCE;
@@ -103,9 +100,9 @@ impl Harbour {
             vec![Token::new("agent", Role::Agent, AGENT), Token::new("operator", Role::Operator, OPERATOR)];
         let desk = Desk::open(Parts {
             engine,
-            store: store.clone(),
+            store,
             tools: registry,
-            post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).unwrap()),
+            post: Arc::new(Carrier::new(&["127.0.0.1".to_owned()], Arc::new(SystemResolver)).unwrap()),
             bell: tooling.bells,
             collector: None,
             clock,
@@ -116,14 +113,15 @@ impl Harbour {
         let desk = desk.await.unwrap();
         let auth = Arc::clone(&desk.auth);
         let closing = CancellationToken::new();
-        let live = Live::new(store.clone(), closing.clone());
+        let running = tokio::spawn(Arc::clone(&desk).run(closing.clone()));
+        let live = Live::new(Arc::clone(&desk.feed), closing.clone());
         let api = Api::new(Arc::clone(&desk), live, settings, closing.clone());
         let door = Arc::new(Door::new(Vec::new(), Arc::clone(&auth)));
         let router = http::house([api::router(Arc::clone(&api), Arc::clone(&auth))], door);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let serving = tokio::spawn(http::serve(listener, router, closing.clone()));
-        Harbour { desk, auth, api, base, closing, serving, folder }
+        Harbour { desk, auth, api, base, closing, serving, running, folder }
     }
 
     pub fn close(&self) {
@@ -138,17 +136,28 @@ impl Harbour {
         Client::new(&self.base, OPERATOR)
     }
 
+    pub fn operators_secret(&self) -> &'static str {
+        OPERATOR
+    }
+
     pub fn nobody(&self) -> Client {
         Client::new(&self.base, "")
     }
 
+    pub fn holding(&self, secret: &str) -> Client {
+        Client::new(&self.base, secret)
+    }
+
     /// Somebody with a key of these rights.
     pub async fn with_key(&self, name: &str, scopes: &[Scope]) -> Client {
+        Client::new(&self.base, &self.secret_of(name, scopes).await)
+    }
+
+    pub async fn secret_of(&self, name: &str, scopes: &[Scope]) -> String {
         let owner = Guest::owner(TenantId::new("default"), "operator");
         let scopes = scopes.iter().copied().collect();
         let new = NewKey { name: name.to_owned(), scopes, expires_in: None };
-        let (_, secret) = self.auth.create(&owner, new).await.unwrap();
-        Client::new(&self.base, &secret)
+        self.auth.create(&owner, new).await.unwrap().1
     }
 }
 
