@@ -92,7 +92,7 @@ await part("the journal is verified and signed", async () => {
   await window.press("button:text-is('Sign the head')");
   await said("signed");
   await window.press("button:text-is('Verify')");
-  equal(await window.text(".headline .status"), "✓intact", "the verdict");
+  equal(await window.text(".headline .status"), "✓\nintact", "the verdict");
   await window.press("button:text-is('Verify again')");
   window.calm();
 });
@@ -256,7 +256,7 @@ await part("a webhook is made, tried, changed and removed", async () => {
     holds((await window.text("#secret")) !== secret, "another secret");
     await window.press("main a.main");
     await window.press("button[value=off]");
-    equal(await window.text(".headline .status"), "‖off", "how it stands");
+    equal(await window.text(".headline .status"), "‖\noff", "how it stands");
     await window.press("button[value=on]");
     await page.locator("input[name=description]").fill("for the office");
     await window.press("button[value=save]");

@@ -74,6 +74,8 @@ struct Row {
 /// How calls went since this server started.
 pub(super) struct Figures {
     pub(super) calls: String,
+    /// All of it on one line.
+    pub(super) words: String,
     pub(super) in_flight: u64,
     /// Calls that failed or may have, in words.
     pub(super) errors: String,
@@ -200,16 +202,23 @@ impl Figures {
         let wrong = stats.not_done + stats.maybe;
         let ended = stats.done + wrong;
         let ms = |ms: Option<u64>| ms.map_or_else(|| "–".to_owned(), |ms| format::span(Millis(ms)));
+        let errors = match (wrong, ended) {
+            (0, 0) => "–".to_owned(),
+            (wrong, ended) => format!("{:.1} %", wrong as f64 * 100.0 / ended as f64),
+        };
+        let p95 = ms(stats.latency.map(|latency| latency.p95_ms));
         Figures {
             calls: format::count(stats.calls),
-            in_flight: stats.in_flight,
-            errors: match (wrong, ended) {
-                (0, 0) => "–".to_owned(),
-                (wrong, ended) => format!("{:.1} %", wrong as f64 * 100.0 / ended as f64),
+            words: match stats.calls {
+                0 => "not called yet".to_owned(),
+                1 => format!("1 call, {errors} errors, p95 {p95}"),
+                calls => format!("{} calls, {errors} errors, p95 {p95}", format::count(calls)),
             },
+            in_flight: stats.in_flight,
+            errors,
             has_errors: wrong > 0,
             p50: ms(stats.latency.map(|latency| latency.p50_ms)),
-            p95: ms(stats.latency.map(|latency| latency.p95_ms)),
+            p95,
             p99: ms(stats.latency.map(|latency| latency.p99_ms)),
             last_error: stats.last_error.as_ref().map(|last| said(last, now)),
         }
