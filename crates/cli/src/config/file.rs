@@ -1,12 +1,12 @@
 //! One file with settings: read, checked, and refused with the line that is wrong.
 
 use super::leaf::{Leaf, leaves};
-use super::outward::WebhooksConfig;
+use super::outward::{TelemetryConfig, WebhooksConfig};
 use super::server::ServerConfig;
 use crate::failure::Refusal;
 use rutter_core::plan::wording::{guess, quoted};
 use rutter_core::time::Millis;
-use rutter_tools::config::{Channel, Limits, command, http, mcp, secret};
+use rutter_tools::config::{Alerts, Channel, Limits, command, http, mcp, secret};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -42,7 +42,9 @@ pub(super) struct Tools {
     pub(super) limits: Option<Limits>,
     pub(super) notify: BTreeMap<String, Channel>,
     pub(super) server: Option<ServerConfig>,
+    pub(super) alerts: Alerts,
     pub(super) webhooks: Option<WebhooksConfig>,
+    pub(super) telemetry: Option<TelemetryConfig>,
 }
 
 impl Settings {
@@ -93,6 +95,8 @@ impl Text<'_> {
             "notify",
             "server",
             "webhooks",
+            "telemetry",
+            "alerts",
         ];
         for (key, item) in self.known(top, &names)? {
             match key {

@@ -105,9 +105,8 @@ impl Courier<'_> {
             self.rests.remove(&webhook);
             return;
         }
-        let now = self.watch.now();
-        let rest = self.rests.entry(webhook).or_insert(Rest { failures: 0, until: now });
-        rest.until = now.plus(judged.retry_after.unwrap_or_default().max(outcome::rest(rest.failures)));
+        let rest = self.rests.entry(webhook).or_insert(Rest { failures: 0, until: judged.at });
+        rest.until = judged.at.plus(judged.retry_after.unwrap_or_default().max(outcome::rest(rest.failures)));
         rest.failures += 1;
     }
 
@@ -139,9 +138,9 @@ async fn deliver(watch: &Watch, delivery: Delivery) -> Result<Sent, port::Error>
             let receipt = watch.ports.post.send(parcel(kept, &delivery.event, &delivery.body, at)).await;
             after(&receipt, delivery.attempts, watch.now())
         }
-        Err(why) => Judged::pointless(why),
+        Err(why) => Judged::pointless(why, at),
     };
-    let attempt = judged.attempt(at, watch.now());
+    let attempt = judged.attempt(at);
     let DeliveryAttempt { status, outcome, .. } = &attempt;
     tracing::debug!(
         webhook = delivery.destination,
