@@ -8,6 +8,7 @@ use crate::watch::{self, Watch};
 use rmcp::model::RequestStateCodec;
 use rutter_core::id::TenantId;
 use rutter_core::port;
+use rutter_core::port::bell::Bell;
 use rutter_core::port::feed::Feed;
 use rutter_core::port::outbox::{Outbox, Post};
 use rutter_core::port::proof::Proof;
@@ -62,6 +63,8 @@ pub struct Parts<S> {
     pub tools: Arc<dyn Tools>,
     /// For addresses that somebody may choose over HTTP.
     pub post: Arc<dyn Post>,
+    /// For programs the operator named.
+    pub bell: Arc<dyn Bell>,
     /// Where traces go, and who takes them there.
     pub collector: Option<(trace::Options, Arc<dyn Post>)>,
     pub clock: Clock,
@@ -82,7 +85,7 @@ impl Desk {
     where
         S: Query + Upkeep + Feed + Register + Outbox + Proof + 'static,
     {
-        let Parts { engine, store, tools, post, collector, clock, tokens, settings, seal } = parts;
+        let Parts { engine, store, tools, post, bell, collector, clock, tokens, settings, seal } = parts;
         let tenant = TenantId::new("default");
         let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(move || clock.now());
         let auth = Auth::open(store.clone(), tenant.clone(), Arc::clone(&now), tokens).await?;
@@ -93,7 +96,10 @@ impl Desk {
             register: store.clone(),
             outbox: store.clone(),
             query: store.clone(),
+            proof: store.clone(),
+            tools: Arc::clone(&tools),
             post,
+            bell,
         };
         let watch = Watch::new(ports, now, watch::Options::new(vec![tenant.clone()]));
         let metrics = Metrics::new(env!("CARGO_PKG_VERSION"), clock.now());

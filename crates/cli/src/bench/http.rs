@@ -13,6 +13,7 @@ use anyhow::{Context, ensure};
 use line::Line;
 use rutter_core::execution::Identity;
 use rutter_core::id::{ExecutionId, PlanId, WorkerId};
+use rutter_core::port::bell::Silence;
 use rutter_engine::{Clock, Engine, Options};
 use rutter_server::api;
 use rutter_server::api::pace::Rate;
@@ -72,6 +73,7 @@ async fn measure(
         store: store.clone(),
         tools: Arc::new(Idle::new()),
         post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver))?),
+        bell: Arc::new(Silence),
         collector: None,
         clock,
         tokens: vec![Token::new("bench", Role::Operator, SECRET)],

@@ -6,7 +6,7 @@ use super::server::ServerConfig;
 use crate::failure::Refusal;
 use rutter_core::plan::wording::{guess, quoted};
 use rutter_core::time::Millis;
-use rutter_tools::config::{Channel, Limits, command, http, mcp, secret};
+use rutter_tools::config::{Alerts, Channel, Limits, command, http, mcp, secret};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -42,6 +42,7 @@ pub(super) struct Tools {
     pub(super) limits: Option<Limits>,
     pub(super) notify: BTreeMap<String, Channel>,
     pub(super) server: Option<ServerConfig>,
+    pub(super) alerts: Alerts,
     pub(super) webhooks: Option<WebhooksConfig>,
     pub(super) telemetry: Option<TelemetryConfig>,
 }
@@ -95,6 +96,7 @@ impl Text<'_> {
             "server",
             "webhooks",
             "telemetry",
+            "alerts",
         ];
         for (key, item) in self.known(top, &names)? {
             match key {

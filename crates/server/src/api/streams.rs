@@ -27,6 +27,10 @@ impl Streams {
         Streams { per_guest, open: Arc::default(), metrics }
     }
 
+    pub(crate) fn open(&self) -> usize {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
+    }
+
     pub(crate) fn enter(&self, guest: &Guest) -> Result<Place, Fault> {
         let name = format!("{}/{}", guest.tenant, guest.id);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

@@ -108,17 +108,17 @@ fn purpose(scope: Scope) -> &'static str {
 impl KeyRow {
     fn of(key: &KeyView, now: Timestamp) -> KeyRow {
         let moment = |text: &str| format::instant(text, now).map(|at| Moment::of(at, now));
-        let (tone, sign, word) = match key.status {
-            KeyStatus::Active => ("ok", "✓", "active"),
-            KeyStatus::Expired => ("muted", "⊘", "expired"),
-            KeyStatus::Revoked => ("muted", "⊘", "revoked"),
+        let status = match key.status {
+            KeyStatus::Active => Look::like("completed", "active"),
+            KeyStatus::Expired => Look::like("cancelled", "expired"),
+            KeyStatus::Revoked => Look::like("cancelled", "revoked"),
         };
         let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
         KeyRow {
             id: key.id.clone(),
             name: key.name.clone(),
             scopes: scopes.join(", "),
-            status: Look { tone, sign, word },
+            status,
             is_active: key.status == KeyStatus::Active,
             created: moment(&key.created_at).unwrap_or_else(|| Moment::of(now, now)),
             created_by: key.created_by.clone(),

@@ -6,7 +6,7 @@ pub(super) mod tool;
 use super::format::{self, Look, Moment};
 use super::page::{self, Answer, Posted, Visitor};
 use super::shell::{Section, Shell};
-use crate::auth::Scope;
+use crate::auth::{Scope, require};
 use crate::desk::Desk;
 use crate::fault::Fault;
 use askama::Template;
@@ -109,7 +109,7 @@ pub(super) async fn show(State(desk): State<Arc<Desk>>, visitor: Visitor) -> Ans
 
 /// Asks every server which tools it has; those that were not started are.
 pub(super) async fn ask(State(desk): State<Arc<Desk>>, posted: Posted) -> Answer {
-    page::require(&posted.visitor.guest, Scope::Operate)?;
+    require(&posted.visitor.guest, Scope::Operate)?;
     let tools = Arc::clone(&desk.tools);
     // A server that is being started goes on with it when nobody waits any more.
     let asking = tokio::spawn(async move { tools.catalog(Servers::All).await });
@@ -123,7 +123,7 @@ pub(super) async fn reset(
     Path(server): Path<String>,
     posted: Posted,
 ) -> Answer {
-    page::require(&posted.visitor.guest, Scope::Admin)?;
+    require(&posted.visitor.guest, Scope::Admin)?;
     match desk.tools.reset(&server) {
         true => Ok(page::go(posted.back(), "reset")),
         false => Err(Fault::missing("server", &server).into()),
@@ -136,29 +136,29 @@ impl Server {
         let tools: Vec<&ToolReport> = report.tools.iter().filter(fits).collect();
         let mut trouble = Vec::new();
         let breaker = match &report.breaker {
-            BreakerReport::Closed { failures: 0 } => look("ok", "✓", "closed"),
+            BreakerReport::Closed { failures: 0 } => Look::like("completed", "closed"),
             BreakerReport::Closed { failures } => {
                 let calls = if *failures == 1 { "call" } else { "calls" };
                 trouble.push((format!("the last {failures} {calls} failed; more, and it rests"), None));
-                look("warn", "!", "closed")
+                Look::like("waiting", "closed")
             }
             BreakerReport::Open { since, rest, reason } => {
                 let rest = format::span(*rest);
                 trouble.push((format!("it rests for {rest}: {reason}"), Some(Moment::of(*since, now))));
-                look("bad", "✗", "open")
+                Look::like("failed", "open")
             }
             BreakerReport::HalfOpen { since, reason } => {
                 trouble.push((format!("the next call is a trial: {reason}"), Some(Moment::of(*since, now))));
-                look("warn", "!", "on trial")
+                Look::like("waiting", "on trial")
             }
         };
         let (state, stderr) = match &report.connector {
-            ConnectorReport::Idle => (look("muted", "○", "not started"), String::new()),
-            ConnectorReport::Starting => (look("run", "▸", "starting"), String::new()),
-            ConnectorReport::Ready => (look("ok", "✓", "ready"), String::new()),
+            ConnectorReport::Idle => (Look::like("skipped", "not started"), String::new()),
+            ConnectorReport::Starting => (Look::like("running", "starting"), String::new()),
+            ConnectorReport::Ready => (Look::like("completed", "ready"), String::new()),
             ConnectorReport::Down { reason, stderr } => {
                 trouble.push((reason.clone(), None));
-                (look("bad", "✗", "down"), stderr.join("\n"))
+                (Look::like("failed", "down"), stderr.join("\n"))
             }
         };
         if let Some(failure) = &report.failure {
@@ -251,9 +251,9 @@ pub(super) fn address(tool: &ToolName) -> String {
 
 pub(super) fn safety(safety: Safety) -> Look {
     match safety {
-        Safety::ReadOnly => look("ok", "○", "read only"),
-        Safety::Idempotent => look("run", "↻", "idempotent"),
-        Safety::Once => look("warn", "1", "once"),
+        Safety::ReadOnly => Look::like("completed", "read only"),
+        Safety::Idempotent => Look::like("running", "idempotent"),
+        Safety::Once => Look::like("waiting", "once"),
     }
 }
 
@@ -263,8 +263,4 @@ pub(super) fn source(source: SafetySource) -> &'static str {
         SafetySource::TrustedHint => "the server says so, and is trusted",
         SafetySource::Unknown => "nobody said anything that counts",
     }
-}
-
-fn look(tone: &'static str, sign: &'static str, word: &'static str) -> Look {
-    Look { tone, sign, word }
 }

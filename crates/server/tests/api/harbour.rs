@@ -8,7 +8,7 @@ use rutter_server::api::pace::Rate;
 use rutter_server::api::{self, Api};
 use rutter_server::auth::key::NewKey;
 use rutter_server::auth::{Auth, Scope, Token};
-use rutter_server::desk::{Desk, Settings};
+use rutter_server::desk::{Desk, Parts, Settings};
 use rutter_server::guest::{Guest, Role};
 use rutter_server::http;
 use rutter_server::http::door::Door;
@@ -16,8 +16,9 @@ use rutter_server::live::Live;
 use rutter_store::Store;
 use rutter_tools::assemble::{World, assemble};
 use rutter_tools::child::Launcher;
+use rutter_tools::guard::SystemResolver;
+use rutter_tools::post::Carrier;
 use serde_json::{Value, json};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -38,6 +39,7 @@ pub struct Harbour {
     pub base: String,
     closing: CancellationToken,
     serving: JoinHandle<std::io::Result<()>>,
+    running: JoinHandle<()>,
     folder: TempDir,
 }
 
@@ -57,15 +59,12 @@ impl Harbour {
         Harbour::open(tempfile::tempdir().unwrap(), config, settings).await
     }
 
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
     /// Ends this process's part and begins again with what is on disk.
     pub async fn restarted(self) -> Harbour {
-        let Harbour { desk, auth, api, closing, serving, folder, .. } = self;
+        let Harbour { desk, auth, api, closing, serving, running, folder, .. } = self;
         closing.cancel();
         serving.await.unwrap().unwrap();
+        running.await.unwrap();
         desk.engine.close().await;
         drop((auth, api));
         let deadline = Instant::now() + PATIENCE;
@@ -92,25 +91,37 @@ impl Harbour {
             clock: Arc::new(move || clock.now()),
         };
         let config = toml_edit::de::from_str(config).unwrap();
-        let registry = assemble(&config, world).unwrap().registry;
+        let tooling = assemble(&config, world).unwrap();
+        let registry = tooling.registry;
         let options = Options::new(WorkerId::new("worker"));
         let engine =
             Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await.unwrap();
-        let desk = Desk::new(engine, &store, registry, Settings { ask_at_client: false }, [7; 32]);
         let tokens =
             vec![Token::new("agent", Role::Agent, AGENT), Token::new("operator", Role::Operator, OPERATOR)];
-        let tenant = TenantId::new("default");
-        let now = Arc::new(move || clock.now());
-        let auth = Auth::open(store.clone(), tenant, now, tokens).await.unwrap();
+        let desk = Desk::open(Parts {
+            engine,
+            store,
+            tools: registry,
+            post: Arc::new(Carrier::new(&["127.0.0.1".to_owned()], Arc::new(SystemResolver)).unwrap()),
+            bell: tooling.bells,
+            collector: None,
+            clock,
+            tokens,
+            settings: Settings { ask_at_client: false },
+            seal: [7; 32],
+        });
+        let desk = desk.await.unwrap();
+        let auth = Arc::clone(&desk.auth);
         let closing = CancellationToken::new();
-        let live = Live::new(store.clone(), closing.clone());
+        let running = tokio::spawn(Arc::clone(&desk).run(closing.clone()));
+        let live = Live::new(Arc::clone(&desk.feed), closing.clone());
         let api = Api::new(Arc::clone(&desk), live, settings, closing.clone());
         let door = Arc::new(Door::new(Vec::new(), Arc::clone(&auth)));
         let router = http::house([api::router(Arc::clone(&api), Arc::clone(&auth))], door);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let serving = tokio::spawn(http::serve(listener, router, closing.clone()));
-        Harbour { desk, auth, api, base, closing, serving, folder }
+        Harbour { desk, auth, api, base, closing, serving, running, folder }
     }
 
     pub fn close(&self) {
@@ -125,17 +136,28 @@ impl Harbour {
         Client::new(&self.base, OPERATOR)
     }
 
+    pub fn operators_secret(&self) -> &'static str {
+        OPERATOR
+    }
+
     pub fn nobody(&self) -> Client {
         Client::new(&self.base, "")
     }
 
+    pub fn holding(&self, secret: &str) -> Client {
+        Client::new(&self.base, secret)
+    }
+
     /// Somebody with a key of these rights.
     pub async fn with_key(&self, name: &str, scopes: &[Scope]) -> Client {
+        Client::new(&self.base, &self.secret_of(name, scopes).await)
+    }
+
+    pub async fn secret_of(&self, name: &str, scopes: &[Scope]) -> String {
         let owner = Guest::owner(TenantId::new("default"), "operator");
         let scopes = scopes.iter().copied().collect();
         let new = NewKey { name: name.to_owned(), scopes, expires_in: None };
-        let (_, secret) = self.auth.create(&owner, new).await.unwrap();
-        Client::new(&self.base, &secret)
+        self.auth.create(&owner, new).await.unwrap().1
     }
 }
 

@@ -3,12 +3,15 @@
 
 mod documents;
 mod executions;
+mod fuzzing;
 mod harbour;
 mod ledger;
 mod limits;
+mod manual;
 mod plans;
 mod records;
 mod service;
+mod settings;
 mod signals;
 mod streams;
 mod tools;

@@ -24,8 +24,8 @@ pub enum Entry {
     Browsers,
 }
 
-/// Pages and what belongs to them, which no table has.
-const PAGES: &[(&str, &str, Entry)] = &[
+/// What stands in no table.
+const OTHERS: &[(&str, &str, Entry)] = &[
     ("GET", "/healthz", Entry::Anybody),
     ("GET", "/enter", Entry::Anybody),
     ("POST", "/enter", Entry::Anybody),
@@ -37,15 +37,6 @@ const PAGES: &[(&str, &str, Entry)] = &[
     ("POST", "/mcp", Entry::Programs),
     ("GET", "/mcp", Entry::Programs),
     ("DELETE", "/mcp", Entry::Programs),
-    ("GET", "/", Entry::Browsers),
-    ("GET", "/executions", Entry::Browsers),
-    ("POST", "/executions/bulk", Entry::Browsers),
-    ("GET", "/journal", Entry::Browsers),
-    ("GET", "/journal/export", Entry::Browsers),
-    ("POST", "/journal/verify", Entry::Browsers),
-    ("POST", "/journal/sign", Entry::Browsers),
-    ("POST", "/theme", Entry::Browsers),
-    ("GET", "/help", Entry::Browsers),
     ("GET", "/nothing", Entry::Browsers),
     ("POST", "/leave", Entry::Browsers),
 ];
@@ -57,7 +48,8 @@ pub fn all() -> Vec<Route> {
     let route =
         |method: &str, path: &str, entry| Route { method: method.to_owned(), path: path.to_owned(), entry };
     let mut routes: Vec<Route> =
-        PAGES.iter().map(|(method, path, entry)| route(method, path, *entry)).collect();
+        OTHERS.iter().map(|(method, path, entry)| route(method, path, *entry)).collect();
+    routes.extend(pages().into_iter().map(|(method, path)| route(method, &filled(&path), Entry::Browsers)));
     for (path, methods) in openapi::document()["paths"].as_object().unwrap() {
         for (method, about) in methods.as_object().unwrap().iter().filter(|(_, about)| about.is_object()) {
             let entry = match about.get("x-scope").and_then(Value::as_str) {
@@ -70,8 +62,28 @@ pub fn all() -> Vec<Route> {
             routes.push(route(&method.to_uppercase(), &path, entry));
         }
     }
-    assert!(routes.len() > PAGES.len() + 20, "the API has routes");
+    assert!(routes.len() > OTHERS.len() + 20, "the API has routes");
     routes
+}
+
+/// The pages, as they stand in the source: a new one is asked like the others.
+fn pages() -> Vec<(&'static str, String)> {
+    let source = include_str!("../../src/dashboard.rs");
+    let (_, source) = source.split_once("pub fn routes(").unwrap();
+    let (source, _) = source.split_once("\n}\n").unwrap();
+    let lines = source.split(".route(").skip(1);
+    let pages: Vec<(&str, String)> = lines
+        .flat_map(|line| {
+            let path = line.split('"').nth(1).unwrap();
+            let methods = [("GET", "get("), ("POST", "post(")];
+            methods
+                .into_iter()
+                .filter(|(_, call)| line.contains(call))
+                .map(|(method, _)| (method, path.to_owned()))
+        })
+        .collect();
+    assert!(pages.len() >= 9, "{pages:?}");
+    pages
 }
 
 /// Names in braces become something that is not there.
