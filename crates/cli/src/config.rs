@@ -100,6 +100,7 @@ fn merged(files: &[Settings]) -> rutter_tools::config::Config {
         all.commands.extend(tools.commands);
         all.secrets.extend(tools.secrets);
         all.notify.extend(tools.notify);
+        all.alerts.commands.extend(tools.alerts.commands);
         all.limits = tools.limits.unwrap_or(all.limits);
     }
     all

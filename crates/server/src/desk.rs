@@ -86,6 +86,8 @@ impl Desk {
             register: store.clone(),
             outbox: store.clone(),
             query: store.clone(),
+            proof: store.clone(),
+            tools: Arc::clone(&tools),
             post,
         };
         let watch = Watch::new(ports, now, watch::Options::new(vec![tenant]));

@@ -6,7 +6,7 @@ use super::server::ServerConfig;
 use crate::failure::Refusal;
 use rutter_core::plan::wording::{guess, quoted};
 use rutter_core::time::Millis;
-use rutter_tools::config::{Channel, Limits, command, http, mcp, secret};
+use rutter_tools::config::{Alerts, Channel, Limits, command, http, mcp, secret};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -41,6 +41,7 @@ pub(super) struct Tools {
     pub(super) secrets: BTreeMap<String, secret::Source>,
     pub(super) limits: Option<Limits>,
     pub(super) notify: BTreeMap<String, Channel>,
+    pub(super) alerts: Alerts,
     pub(super) server: Option<ServerConfig>,
     pub(super) webhooks: Option<WebhooksConfig>,
 }
@@ -91,6 +92,7 @@ impl Text<'_> {
             "secrets",
             "limits",
             "notify",
+            "alerts",
             "server",
             "webhooks",
         ];

@@ -15,7 +15,11 @@ use rutter_core::tool::report::BreakerReport;
 const MOVING: [Status; 3] = [Status::Pending, Status::Running, Status::Compensating];
 
 /// Executions somebody was asked about.
-pub(super) async fn waiting(watch: &Watch, tenant: &TenantId, now: Timestamp) -> Result<Vec<Matter>, port::Error> {
+pub(super) async fn waiting(
+    watch: &Watch,
+    tenant: &TenantId,
+    now: Timestamp,
+) -> Result<Vec<Matter>, port::Error> {
     let filter = ExecutionFilter { asking: true, ..ExecutionFilter::default() };
     let found = executions(watch, tenant, filter).await?;
     let waits = |execution: &ExecutionSummary| {
@@ -31,7 +35,11 @@ pub(super) async fn waiting(watch: &Watch, tenant: &TenantId, now: Timestamp) ->
 }
 
 /// Executions by when something last happened to them; those that wait for a time to come are left out.
-pub(super) async fn silent(watch: &Watch, tenant: &TenantId, now: Timestamp) -> Result<Vec<Matter>, port::Error> {
+pub(super) async fn silent(
+    watch: &Watch,
+    tenant: &TenantId,
+    now: Timestamp,
+) -> Result<Vec<Matter>, port::Error> {
     let filter = ExecutionFilter { statuses: MOVING.to_vec(), ..ExecutionFilter::default() };
     let found = executions(watch, tenant, filter).await?;
     let moving = found.iter().filter(|execution| execution.row.due_at.is_none_or(|due| due <= now));
@@ -55,7 +63,8 @@ pub(super) fn breakers(watch: &Watch) -> Vec<Matter> {
 
 pub(super) async fn disk(watch: &Watch, now: Timestamp) -> Result<Matter, port::Error> {
     let free = watch.ports.proof.health().await?.free_bytes;
-    let text = format!("{} MiB are free where the database is", free >> 20);
+    // Not to the byte: an alert whose words change is written anew.
+    let text = format!("about {} MiB are free where the database is", free >> 25 << 5);
     Ok(thing(Concern::DiskLow, "disk", now, text, free))
 }
 

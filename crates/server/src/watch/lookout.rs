@@ -5,7 +5,7 @@
 
 use super::alert::Alert;
 use super::judge::{Case, Ruling};
-use super::matter::{Concern, Matter, Matters, Sightings, effects};
+use super::matter::{Concern, Effect, Matter, Matters, Sightings, effects};
 use super::notice::{self, Rung};
 use super::plans::Plans;
 use super::verify::Verified;
@@ -125,7 +125,8 @@ impl<'a> Lookout<'a> {
         let mut tick = tokio::time::interval(watch.options.tick);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let (mut ringing, mut verifying) = (FuturesUnordered::new(), FuturesUnordered::new());
-        let mut verify_at = self.verified.as_ref().map_or(Timestamp(i64::MIN), |it| it.at.0.plus(VERIFY_EVERY));
+        let mut verify_at =
+            self.verified.as_ref().map_or(Timestamp(i64::MIN), |it| it.at.0.plus(VERIFY_EVERY));
         loop {
             let is_time = tokio::select! {
                 _ = tick.tick() => true,
@@ -167,7 +168,10 @@ impl<'a> Lookout<'a> {
         let mut is_other = false;
         for placed in &stretch.items {
             for effect in effects(&placed.stored) {
-                let plan = self.plans.of(&placed.stored).await?;
+                let plan = match effect {
+                    Effect::Raise(_) => self.plans.of(&placed.stored).await?,
+                    Effect::Settle(..) | Effect::Leave(..) | Effect::Forget(_) => None,
+                };
                 is_other |= self.told.matters.take(effect, plan.as_ref());
             }
         }
@@ -198,7 +202,10 @@ impl<'a> Lookout<'a> {
         let over: Vec<Change> = over.map(|id| Change::remove(Kind::Silence, id)).collect();
         self.write(&rulings, over, now).await?;
         told.into_iter().for_each(notice::log);
-        watch.show_firing(self.tenant, self.alerts.values().filter(|alert| alert.is_firing()).cloned().collect());
+        watch.show_firing(
+            self.tenant,
+            self.alerts.values().filter(|alert| alert.is_firing()).cloned().collect(),
+        );
         Ok(())
     }
 
@@ -207,7 +214,6 @@ impl<'a> Lookout<'a> {
         let (watch, tenant) = (self.watch, self.tenant);
         let mut seen = look::waiting(watch, tenant, now).await?;
         seen.extend(look::breakers(watch));
-        seen.push(look::disk(watch, now).await?);
         seen.extend(look::dead_letters(watch, tenant, now).await?);
         self.verified = watch.verified(tenant).await?;
         if let Some(verified) = self.verified.as_ref().filter(|verified| !verified.clean) {
@@ -216,6 +222,8 @@ impl<'a> Lookout<'a> {
             seen.push(look::thing(Concern::VerifyFailed, "ledger", verified.at.0, text, 0));
         }
         self.sightings.date(&mut seen);
+        // How much is free is always to be said; since when it is too little only the rules know.
+        seen.push(look::disk(watch, now).await?);
         if now >= self.silent.0.plus(SILENCE_EVERY) {
             self.silent = (now, look::silent(watch, tenant, now).await?);
         }
@@ -223,7 +231,12 @@ impl<'a> Lookout<'a> {
         Ok(seen)
     }
 
-    async fn write(&mut self, rulings: &[Ruling], over: Vec<Change>, now: Timestamp) -> Result<(), port::Error> {
+    async fn write(
+        &mut self,
+        rulings: &[Ruling],
+        over: Vec<Change>,
+        now: Timestamp,
+    ) -> Result<(), port::Error> {
         if rulings.is_empty() && over.is_empty() && !self.is_stale {
             return Ok(());
         }
@@ -242,7 +255,8 @@ impl<'a> Lookout<'a> {
             changes.push(Change::remove(Kind::Alert, id));
             alerts.remove(id);
         }
-        let told = serde_json::to_value(&self.told).expect("what was told has only text keys and whole numbers");
+        let told =
+            serde_json::to_value(&self.told).expect("what was told has only text keys and whole numbers");
         changes.push(Change::put(Kind::Mark, MARK, told));
         let changes = Changes { tenant: self.tenant.clone(), at: now, changes, record: None };
         self.watch.ports.register.write(changes).await?;

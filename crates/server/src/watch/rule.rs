@@ -61,11 +61,17 @@ pub enum Condition {
     /// An execution ended as failed.
     ExecutionFailed {},
     /// Nothing was recorded for so long although it should go on by itself, or an agent should carry it on.
-    ExecutionStuck { after_seconds: u64 },
+    ExecutionStuck {
+        after_seconds: u64,
+    },
     /// Somebody was asked something and has not answered for so long.
-    WaitingForPerson { after_seconds: u64 },
+    WaitingForPerson {
+        after_seconds: u64,
+    },
     /// For so long nobody knows whether a call took effect.
-    InDoubt { after_seconds: u64 },
+    InDoubt {
+        after_seconds: u64,
+    },
     /// Something could not be undone.
     CompensationFailed {},
     /// A server failed so often that it is left alone for a while.
@@ -76,9 +82,13 @@ pub enum Condition {
     Budget {},
     /// The ledger is not what was written.
     VerifyFailed {},
-    DiskLow { below_bytes: u64 },
+    DiskLow {
+        below_bytes: u64,
+    },
     /// So many deliveries to a webhook were given up.
-    DeadLetters { at_least: u64 },
+    DeadLetters {
+        at_least: u64,
+    },
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -226,7 +236,12 @@ pub fn built_in() -> Vec<Rule> {
             "nobody knows whether a call took effect",
         ),
         rule("compensation_failed", Critical, Condition::CompensationFailed {}, "something was not undone"),
-        rule("breaker_open", Warning, Condition::BreakerOpen {}, "a server is left alone after many failures"),
+        rule(
+            "breaker_open",
+            Warning,
+            Condition::BreakerOpen {},
+            "a server is left alone after many failures",
+        ),
         rule("tool_changed", Warning, Condition::ToolChanged {}, "a tool is not the one a plan relies on"),
         rule("budget", Warning, Condition::Budget {}, "an execution reached a limit"),
         rule("verify_failed", Critical, Condition::VerifyFailed {}, "the ledger is not what was written"),

@@ -45,7 +45,8 @@ pub struct NewSilence {
 impl Silence {
     pub(super) fn covers(&self, alert: &Alert, now: Timestamp) -> bool {
         let rule = self.rule.as_ref().is_none_or(|rule| *rule == alert.rule);
-        let of_plan = |plan: &String| alert.plan.as_ref().is_some_and(|it| it.id == *plan || it.name == *plan);
+        let of_plan =
+            |plan: &String| alert.plan.as_ref().is_some_and(|it| it.id == *plan || it.name == *plan);
         let about = |subject: &String| *subject == alert.subject || Some(subject) == alert.execution.as_ref();
         let (plan, subject) =
             (self.plan.as_ref().is_none_or(of_plan), self.subject.as_ref().is_none_or(about));

@@ -84,7 +84,8 @@ impl Teller<'_> {
         let mut effects = self.rest();
         effects.push(match outcome {
             EndedAs::Failed => {
-                let reason = if reason.is_empty() { "failed".to_owned() } else { format!("failed: {reason}") };
+                let reason =
+                    if reason.is_empty() { "failed".to_owned() } else { format!("failed: {reason}") };
                 self.raise(Concern::ExecutionFailed, self.execution, &reason)
             }
             EndedAs::Completed | EndedAs::Partial | EndedAs::Cancelled | EndedAs::Compensated => {
