@@ -1,7 +1,7 @@
 //! One file with settings: read, checked, and refused with the line that is wrong.
 
 use super::leaf::{Leaf, leaves};
-use super::outward::WebhooksConfig;
+use super::outward::{TelemetryConfig, WebhooksConfig};
 use super::server::ServerConfig;
 use crate::failure::Refusal;
 use rutter_core::plan::wording::{guess, quoted};
@@ -43,7 +43,9 @@ pub(super) struct Tools {
     pub(super) notify: BTreeMap<String, Channel>,
     pub(super) alerts: Alerts,
     pub(super) server: Option<ServerConfig>,
+    pub(super) alerts: Alerts,
     pub(super) webhooks: Option<WebhooksConfig>,
+    pub(super) telemetry: Option<TelemetryConfig>,
 }
 
 impl Settings {
@@ -95,6 +97,8 @@ impl Text<'_> {
             "alerts",
             "server",
             "webhooks",
+            "telemetry",
+            "alerts",
         ];
         for (key, item) in self.known(top, &names)? {
             match key {

@@ -16,6 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Programs of our own beside the tools of the demo: one that ends when the gate is open, one that never ends in time,
 /// one that only looks, and a server that is not there.
 const PROGRAMS: &str = r#"
+[webhooks]
+allow = ["127.0.0.1"]
 [servers.gone]
 command = "/no/such/program"
 [commands.gate.tools.pass]

@@ -8,7 +8,7 @@ pub(super) use answer::answer;
 pub use difference::{Line, lines};
 pub use field::Field;
 
-use super::format::{Id, Moment};
+use super::format::{Id, Look, Moment};
 use super::shell::Shell;
 use crate::auth::Scope;
 use crate::words;
@@ -32,6 +32,7 @@ pub struct Card {
     pub execution: Id,
     pub plan: String,
     pub kind: &'static str,
+    pub look: Look,
     pub title: String,
     pub facts: Vec<(&'static str, String)>,
     /// What a tool, an error or a probe said. Not to be trusted.
@@ -78,6 +79,7 @@ impl Card {
             execution: Id::execution(view.execution.as_str()),
             plan: view.plan.clone(),
             kind: "",
+            look: Look::of("waiting"),
             title: String::new(),
             facts: Vec::new(),
             words: String::new(),
@@ -95,6 +97,7 @@ impl Card {
             command: words::how(&view.execution, ask),
         };
         let mut card = filled(blank, ask, shell);
+        card.look = Look::like(if card.kind == "doubt" { "in_doubt" } else { "waiting" }, card.kind);
         card.words = words::cut(&card.words, WORDS_CHARS_MAX);
         let about: Vec<&str> = card.hidden.iter().map(|(_, value)| value.as_str()).collect();
         let anchor = format!("ask {} {} {}", view.execution, card.kind, about.join(" "));

@@ -45,6 +45,7 @@ impl Harbour {
         let link = format!("http://{}", listener.local_addr().unwrap());
         let closing = CancellationToken::new();
         let ended = closing.clone();
+        tokio::spawn(Arc::clone(&deck.desk).run(closing.clone()));
         tokio::spawn(async move {
             let served = axum::serve(listener, pages);
             tokio::select! { _ = served => {}, () = ended.cancelled() => {} }

@@ -235,3 +235,6 @@ fn prune(session: &mut Session, tenant: &TenantId, before: Timestamp) -> Result<
     }
     Ok(old.len() as u64)
 }
+
+#[cfg(test)]
+mod tests;

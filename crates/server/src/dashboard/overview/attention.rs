@@ -22,9 +22,9 @@ pub(super) struct Concern {
 }
 
 pub(super) async fn concerns(desk: &Desk, tenant: &TenantId, now: Timestamp) -> Result<Vec<Concern>, Fault> {
-    let mut concerns = store(desk, now).await?;
+    let mut concerns = store(desk).await?;
     concerns.extend(desk.engine.broken().into_iter().map(|(execution, why)| Concern {
-        look: Look { tone: "bad", sign: "✗", word: "broken" },
+        look: Look::like("failed", "broken"),
         href: Id::execution(execution.as_str()).href,
         title: format!("{execution} cannot go on"),
         detail: why,
@@ -35,7 +35,7 @@ pub(super) async fn concerns(desk: &Desk, tenant: &TenantId, now: Timestamp) -> 
     concerns.extend(failed(desk, tenant, now).await?);
     let counts = desk.outbox.counts(tenant, None).await?;
     concerns.extend((counts.dead > 0).then(|| Concern {
-        look: Look { tone: "warn", sign: "✗", word: "dead letters" },
+        look: Look::like("partial", "dead letters"),
         href: "/alerts#deliveries".to_owned(),
         title: format!("{} deliveries were given up", counts.dead),
         detail: "a webhook did not take them; they can be sent again".to_owned(),
@@ -45,10 +45,10 @@ pub(super) async fn concerns(desk: &Desk, tenant: &TenantId, now: Timestamp) -> 
 }
 
 /// Whether everything that happens can be written down.
-async fn store(desk: &Desk, _now: Timestamp) -> Result<Vec<Concern>, Fault> {
+async fn store(desk: &Desk) -> Result<Vec<Concern>, Fault> {
     let health = desk.proof.health().await?;
     let concern = |trouble: String| Concern {
-        look: Look { tone: "bad", sign: "✗", word: "store" },
+        look: Look::like("failed", "store"),
         href: "/settings".to_owned(),
         title: "Nothing can be written".to_owned(),
         detail: trouble,
@@ -99,7 +99,7 @@ fn server_in_trouble(report: &ServerReport, now: Timestamp) -> Option<Concern> {
         _ => return None,
     };
     Some(Concern {
-        look: Look { tone: "warn", sign: "!", word },
+        look: Look::like("in_doubt", word),
         href: "/tools".to_owned(),
         title: format!("server {}", report.server),
         detail,
