@@ -58,7 +58,6 @@ pub struct Ports {
     pub proof: Arc<dyn Proof>,
     pub tools: Arc<dyn Tools>,
     pub post: Arc<dyn Post>,
-    pub bell: Arc<dyn Bell>,
 }
 
 impl std::fmt::Debug for Ports {
@@ -90,6 +89,8 @@ pub struct Watch {
     options: Options,
     /// Where people find the pages of this server.
     link: OnceLock<String>,
+    /// Starts commands, where the operator named any.
+    bell: OnceLock<Arc<dyn Bell>>,
     /// There are other webhooks than before.
     webhooks_changed: watch::Sender<()>,
     /// There is something new to send.
@@ -108,6 +109,7 @@ impl Watch {
             clock,
             options,
             link: OnceLock::new(),
+            bell: OnceLock::new(),
             webhooks_changed: signal(),
             to_send: signal(),
             look_again: signal(),
@@ -118,6 +120,16 @@ impl Watch {
     /// Says where people find the pages of this server; what is sent from then on has links.
     pub fn set_link(&self, link: &str) {
         let _ = self.link.set(link.trim_end_matches('/').to_owned());
+    }
+
+    /// Says who starts the commands that rules name; without it there are none.
+    pub fn set_bell(&self, bell: Arc<dyn Bell>) {
+        let _ = self.bell.set(bell);
+    }
+
+    /// The commands that rules may name.
+    pub fn commands(&self) -> Vec<String> {
+        self.bell.get().map(|bell| bell.names()).unwrap_or_default()
     }
 
     /// Follows, sends and looks until the shutdown. What is under way then is sent again later, under the same id.

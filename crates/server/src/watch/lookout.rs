@@ -5,7 +5,7 @@
 
 use super::alert::Alert;
 use super::judge::{Case, Ruling};
-use super::matter::{Concern, Matter, Matters, Sightings, effects};
+use super::matter::{Concern, Effect, Matter, Matters, Sightings, effects};
 use super::notice::{self, Rung};
 use super::plans::Plans;
 use super::verify::Verified;
@@ -168,7 +168,10 @@ impl<'a> Lookout<'a> {
         let mut is_other = false;
         for placed in &stretch.items {
             for effect in effects(&placed.stored) {
-                let plan = self.plans.of(&placed.stored).await?;
+                let plan = match effect {
+                    Effect::Raise(_) => self.plans.of(&placed.stored).await?,
+                    Effect::Settle(..) | Effect::Leave(..) | Effect::Forget(_) => None,
+                };
                 is_other |= self.told.matters.take(effect, plan.as_ref());
             }
         }
@@ -211,7 +214,6 @@ impl<'a> Lookout<'a> {
         let (watch, tenant) = (self.watch, self.tenant);
         let mut seen = look::waiting(watch, tenant, now).await?;
         seen.extend(look::breakers(watch));
-        seen.push(look::disk(watch, now).await?);
         seen.extend(look::dead_letters(watch, tenant, now).await?);
         self.verified = watch.verified(tenant).await?;
         if let Some(verified) = self.verified.as_ref().filter(|verified| !verified.clean) {
@@ -220,6 +222,8 @@ impl<'a> Lookout<'a> {
             seen.push(look::thing(Concern::VerifyFailed, "ledger", verified.at.0, text, 0));
         }
         self.sightings.date(&mut seen);
+        // How much is free is always to be said; since when it is too little only the rules know.
+        seen.push(look::disk(watch, now).await?);
         if now >= self.silent.0.plus(SILENCE_EVERY) {
             self.silent = (now, look::silent(watch, tenant, now).await?);
         }
