@@ -84,7 +84,6 @@ impl Helm {
             seal: keys.seal,
         })
         .await?;
-        desk.watch.set_bell(tooling.bells.clone());
         let auth = Arc::clone(&desk.auth);
         let stop = CancellationToken::new();
         let (person, mark) = (&config.operator, &config.tools_mark);

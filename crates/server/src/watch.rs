@@ -58,6 +58,7 @@ pub struct Ports {
     pub proof: Arc<dyn Proof>,
     pub tools: Arc<dyn Tools>,
     pub post: Arc<dyn Post>,
+    pub bell: Arc<dyn Bell>,
 }
 
 impl std::fmt::Debug for Ports {
@@ -89,8 +90,6 @@ pub struct Watch {
     options: Options,
     /// Where people find the pages of this server.
     link: OnceLock<String>,
-    /// Starts commands, where the operator named any.
-    bell: OnceLock<Arc<dyn Bell>>,
     /// There are other webhooks than before.
     webhooks_changed: watch::Sender<()>,
     /// There is something new to send.
@@ -109,7 +108,6 @@ impl Watch {
             clock,
             options,
             link: OnceLock::new(),
-            bell: OnceLock::new(),
             webhooks_changed: signal(),
             to_send: signal(),
             look_again: signal(),
@@ -122,14 +120,9 @@ impl Watch {
         let _ = self.link.set(link.trim_end_matches('/').to_owned());
     }
 
-    /// Says who starts the commands that rules name; without it there are none.
-    pub fn set_bell(&self, bell: Arc<dyn Bell>) {
-        let _ = self.bell.set(bell);
-    }
-
     /// The commands that rules may name.
     pub fn commands(&self) -> Vec<String> {
-        self.bell.get().map(|bell| bell.names()).unwrap_or_default()
+        self.ports.bell.names()
     }
 
     /// Follows, sends and looks until the shutdown. What is under way then is sent again later, under the same id.

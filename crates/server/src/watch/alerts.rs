@@ -192,7 +192,7 @@ impl Watch {
         self.notes(tenant, Kind::Silence).await?.iter().map(Silence::read).collect()
     }
 
-    async fn notes(&self, tenant: &TenantId, kind: Kind) -> Result<Vec<Note>, port::Error> {
+    pub(super) async fn notes(&self, tenant: &TenantId, kind: Kind) -> Result<Vec<Note>, port::Error> {
         let mut notes = Vec::new();
         let mut page = Page::first(PAGE_MAX);
         loop {

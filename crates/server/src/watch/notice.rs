@@ -68,11 +68,7 @@ pub(super) struct Rung {
 
 pub(super) async fn ring(watch: &Watch, tenant: &TenantId, alert: Alert, command: String) -> Rung {
     let body = CloudEvent::alert(tenant.as_str(), &alert, watch).body;
-    let rung = match watch.bell.get() {
-        Some(bell) => bell.ring(&command, body).await,
-        None => Err("there are no commands any more".to_owned()),
-    };
-    if let Err(error) = rung {
+    if let Err(error) = watch.ports.bell.ring(&command, body).await {
         tracing::warn!(alert = alert.id, rule = alert.rule, command, error, "a command for alerts failed");
     }
     Rung { alert: alert.id, command }

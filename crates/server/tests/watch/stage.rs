@@ -120,6 +120,7 @@ impl Stage {
             proof: store.clone(),
             tools: tooling.registry.clone(),
             post: Arc::new(Carrier::new(&["127.0.0.1".to_owned()], Arc::new(SystemResolver)).unwrap()),
+            bell: bell.clone(),
         };
         let options = Options {
             tick: Duration::from_millis(20),
@@ -130,7 +131,6 @@ impl Stage {
         let now = move || Timestamp(clock.now().0 + ahead.load(Ordering::SeqCst));
         let watch = Watch::new(ports, Arc::new(now), options);
         watch.set_link("http://127.0.0.1:9");
-        watch.set_bell(Arc::clone(&bell) as Arc<dyn Bell>);
         let shutdown = CancellationToken::new();
         let running = tokio::spawn(Arc::clone(&watch).run(shutdown.clone()));
         let operator = Actor::person("operator");
