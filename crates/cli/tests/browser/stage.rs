@@ -175,6 +175,9 @@ impl Stage {
             .env("RUTTER_ADDRESS", &self.address);
         node.env("RUTTER_EXECUTIONS", Value::Object(self.executions.clone()).to_string());
         node.env("RUTTER_BROWSER", installed());
+        let pictures = std::env::var_os("RUTTER_PICTURES")
+            .map_or_else(|| self.place.path().join("pictures"), PathBuf::from);
+        node.env("RUTTER_PICTURES", pictures);
         let output = node.stdin(Stdio::null()).output().unwrap();
         let both = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8_lossy(&both).into_owned())

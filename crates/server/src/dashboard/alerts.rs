@@ -9,7 +9,7 @@ pub(super) mod webhook;
 
 use super::page::{self, Answer, Posted, Visitor};
 use super::shell::{Section, Shell};
-use crate::auth::Scope;
+use crate::auth::{Scope, require};
 use crate::desk::Desk;
 use crate::watch::alert::AlertState;
 use askama::Template;
@@ -78,7 +78,7 @@ pub(super) async fn acknowledge(
     posted: Posted,
 ) -> Answer {
     let guest = &posted.visitor.guest;
-    page::require(guest, Scope::Operate)?;
+    require(guest, Scope::Operate)?;
     let note = posted.said("note").unwrap_or_default();
     desk.watch.acknowledge_alert(&guest.tenant, &guest.actor(), &id, note).await?;
     Ok(page::go("/alerts", "acknowledged"))

@@ -92,7 +92,8 @@ impl fmt::Display for Id {
         write!(
             f,
             "<span class=\"nowrap\"><a class=\"mono\" href=\"{href}\" title=\"{full}\">{short}</a>\
-             <button class=\"copy\" type=\"button\" data-copy=\"{full}\" aria-label=\"Copy {full}\">⧉</button></span>"
+             <button class=\"copy\" type=\"button\" data-copy=\"{full}\" aria-label=\"Copy {full}\"><svg class=\"icon\" \
+             aria-hidden=\"true\"><use href=\"#icon-copy\"/></svg></button></span>"
         )
     }
 }

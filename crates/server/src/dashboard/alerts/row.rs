@@ -51,8 +51,8 @@ impl Row {
 
 pub(super) fn look(severity: Severity) -> Look {
     match severity {
-        Severity::Critical => Look { tone: "bad", sign: "✗", word: "critical" },
-        Severity::Warning => Look { tone: "warn", sign: "!", word: "warning" },
-        Severity::Info => Look { tone: "run", sign: "i", word: "info" },
+        Severity::Critical => Look::like("failed", "critical"),
+        Severity::Warning => Look::like("waiting", "warning"),
+        Severity::Info => Look::like("running", "info"),
     }
 }

@@ -1,7 +1,7 @@
 //! Rules: when somebody is told. Those that come with Rutter can be changed and switched off, others can be added.
 
 use super::webhook::words;
-use crate::auth::Scope;
+use crate::auth::{Scope, require};
 use crate::dashboard::format::Look;
 use crate::dashboard::page::{self, Answer, Posted};
 use crate::desk::Desk;
@@ -122,7 +122,7 @@ fn webhooks(posted: &Posted) -> Option<Vec<String>> {
 
 pub(in crate::dashboard) async fn create(State(desk): State<Arc<Desk>>, posted: Posted) -> Answer {
     let guest = &posted.visitor.guest;
-    page::require(guest, Scope::Admin)?;
+    require(guest, Scope::Admin)?;
     let new = NewRule {
         description: posted.said("description").unwrap_or_default().to_owned(),
         condition: said(&posted, posted.said("kind").unwrap_or_default())?,
@@ -141,7 +141,7 @@ pub(in crate::dashboard) async fn change(
     posted: Posted,
 ) -> Answer {
     let guest = &posted.visitor.guest;
-    page::require(guest, Scope::Admin)?;
+    require(guest, Scope::Admin)?;
     let (tenant, actor) = (&guest.tenant, guest.actor());
     let version = posted.said("version").and_then(|version| version.parse().ok());
     let change = match posted.said("act") {

@@ -1,6 +1,6 @@
 //! Silences: what nobody is told for a while.
 
-use crate::auth::Scope;
+use crate::auth::{Scope, require};
 use crate::dashboard::format::{Moment, encoded};
 use crate::dashboard::page::{self, Answer, Posted};
 use crate::desk::Desk;
@@ -37,7 +37,7 @@ impl Row {
 
 pub(in crate::dashboard) async fn create(State(desk): State<Arc<Desk>>, posted: Posted) -> Answer {
     let guest = &posted.visitor.guest;
-    page::require(guest, Scope::Admin)?;
+    require(guest, Scope::Admin)?;
     let wrong = || Fault::new("server.arguments", "say for how long, such as 1h or 7d");
     let span = posted.said("span").and_then(Millis::parse).ok_or_else(wrong)?;
     let named = |name: &str| posted.said(name).map(|name| name.trim().to_owned());
@@ -58,7 +58,7 @@ pub(in crate::dashboard) async fn remove(
     posted: Posted,
 ) -> Answer {
     let guest = &posted.visitor.guest;
-    page::require(guest, Scope::Admin)?;
+    require(guest, Scope::Admin)?;
     desk.watch.delete_silence(&guest.tenant, &guest.actor(), &id).await?;
     Ok(page::go("/alerts#silences", "removed"))
 }
