@@ -51,9 +51,10 @@ impl Line {
             tries: line.tries,
             created: Moment::of(line.created_at.0, now),
             due: line.due_at.map(|at| Moment::of(at.0, now)),
-            last: line.last_try.as_ref().map(|last| {
-                Attempt::of(last.at.0, last.took_ms, last.status, &last.outcome, now)
-            }),
+            last: line
+                .last_try
+                .as_ref()
+                .map(|last| Attempt::of(last.at.0, last.took_ms, last.status, &last.outcome, now)),
         }
     }
 }

@@ -109,7 +109,10 @@ async fn told(desk: &Arc<Desk>, visitor: &Visitor, id: &str, tested: Option<Test
     let shown = Shown {
         version: webhook.version,
         enabled: webhook.enabled,
-        overlap: webhook.previous_secret_until.filter(|until| until.0 > now).map(|until| Moment::of(until.0, now)),
+        overlap: webhook
+            .previous_secret_until
+            .filter(|until| until.0 > now)
+            .map(|until| Moment::of(until.0, now)),
         webhook: Row::of(&webhook, counts, now),
         tested,
         states,
