@@ -33,6 +33,10 @@ pub const WEBHOOKS_MAX: usize = 100;
 pub const WEBHOOK_PATTERNS_MAX: usize = 50;
 /// Names in one list of a webhook or a rule: plans, webhooks, commands.
 pub const WEBHOOK_NAMES_MAX: usize = 100;
+/// Rules that operators added or changed.
+pub const RULES_MAX: usize = 100;
+/// Silences that are not over.
+pub const SILENCES_MAX: usize = 100;
 /// Items on one page of a list over HTTP when no number is named.
 pub const PAGE_DEFAULT: u32 = 50;
 /// The body of a request over HTTP: a plan of the greatest length, written as text in JSON, and what is around it.

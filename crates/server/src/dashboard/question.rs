@@ -130,10 +130,7 @@ fn filled(blank: Card, ask: &Ask, shell: &Shell) -> Card {
         Ask::Doubt { part, side, attempt, reason } => Card {
             kind: "doubt",
             title: format!("Did {part} happen?"),
-            facts: vec![
-                ("step", part.to_string()),
-                ("attempt", attempt_of(*side, *attempt)),
-            ],
+            facts: vec![("step", part.to_string()), ("attempt", attempt_of(*side, *attempt))],
             words: reason.clone(),
             hidden: vec![("part", part.to_string())],
             needs_evidence: true,

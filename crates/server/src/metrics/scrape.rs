@@ -27,6 +27,12 @@ pub struct Sources<'a> {
     pub insight: Option<&'a Insight>,
 }
 
+impl std::fmt::Debug for Sources<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sources").field("tenant", self.tenant).finish_non_exhaustive()
+    }
+}
+
 impl Metrics {
     /// The body of an answer. What could not be asked is left out, and counted as an error.
     pub async fn render(&self, sources: Sources<'_>) -> String {

@@ -19,7 +19,7 @@ fn golden(name: &str, svg: &str) {
 fn executions_per_hour_by_outcome() {
     let bar = |hour: u64| Bar {
         label: format!("{hour:02}:00"),
-        values: vec![20 + (hour * 13) % 17, hour % 4, if hour % 5 == 0 { 6 } else { 0 }],
+        values: vec![20 + (hour * 13) % 17, hour % 4, if hour.is_multiple_of(5) { 6 } else { 0 }],
     };
     let bars: Vec<Bar> = (0..24).map(bar).collect();
     let drawn =

@@ -2,4 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
 mod counting;
+mod metrics;
 mod stage;
+mod traces;

@@ -72,19 +72,20 @@ impl Stage {
     pub async fn execute(&self, name: &str) -> ExecutionId {
         let step = |id: &str, needs: Value| {
             json!({ "id": id, "tool": "memory.store", "depends_on": needs, "cancellable": "irreversible",
-                "parameters": { "text": "{{ inputs.text }}" } })
+                "parameters": { "text": "kept" } })
         };
-        let plan = json!({ "name": name, "goal": "Keep two things", "steps": [step("one", json!([])), step("two", json!(["one"]))] });
-        let (execution, status) = self.run(&plan, json!({ "text": "kept" })).await;
+        let steps = [step("one", json!([])), step("two", json!(["one"]))];
+        let plan = json!({ "name": name, "goal": "Keep two things", "steps": steps });
+        let (execution, status) = self.run(&plan, json!({})).await;
         assert_eq!(status, Status::Completed);
         execution
     }
 
-    /// Reads a memory that is not there; the plan says what then.
+    /// Looks for a plan that is not there.
     pub async fn fail(&self, name: &str) -> ExecutionId {
         let plan = json!({ "name": name, "goal": "Fail", "on_failure": "cancel_all", "steps": [
-            { "id": "one", "tool": "memory.search", "cancellable": "irreversible", "parameters": { "query": "{{ inputs.text }}", "limit": "{{ inputs.limit }}" } } ] });
-        let (execution, status) = self.run(&plan, json!({ "text": "x", "limit": -1 })).await;
+            { "id": "one", "tool": "journal.plan", "parameters": { "id": "plan_none" } } ] });
+        let (execution, status) = self.run(&plan, json!({})).await;
         assert_eq!(status, Status::Failed);
         execution
     }
@@ -99,7 +100,8 @@ impl Stage {
         let (tenant, actor) = (tenant(), Actor::agent("tester"));
         let source = serde_json::to_vec(plan).unwrap();
         let text = PlanText { tenant: tenant.clone(), source, format: Format::Json, driver: Driver::Server };
-        let id = PlanId::new(&format!("plan_{}", plan["name"].as_str().unwrap().replace(' ', "_")));
+        let name = plan["name"].as_str().unwrap().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        let id = PlanId::new(&format!("plan_{name}"));
         self.engine.submit(text, Some(id.clone()), None, actor.clone()).await.unwrap();
         let (inputs, driver) = (Arc::new(inputs), Driver::Server);
         let start = Start { tenant, plan: id, revision: None, inputs, driver, actor, request: None };

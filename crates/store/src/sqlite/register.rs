@@ -204,3 +204,6 @@ fn note_of((id, version, changed_at, value): Row) -> Result<Note, Error> {
     let value = Arc::new(serde_json::from_str(&value).map_err(damaged)?);
     Ok(Note { id, version, changed_at: Timestamp(changed_at), value })
 }
+
+#[cfg(test)]
+mod tests;

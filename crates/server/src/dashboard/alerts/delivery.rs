@@ -1,7 +1,7 @@
 //! One thing that was, or is to be, sent to a webhook.
 
 use super::webhook;
-use crate::auth::Scope;
+use crate::auth::{Scope, require};
 use crate::dashboard::format::{self, Look, Moment};
 use crate::dashboard::page::{self, Answer, Posted, Visitor};
 use crate::dashboard::shell::{Section, Shell};
@@ -37,9 +37,9 @@ pub(super) struct Attempt {
 impl Line {
     pub(super) fn of(line: &DeliveryLine, now: Timestamp) -> Line {
         let look = match line.state.as_str() {
-            "delivered" => Look { tone: "ok", sign: "✓", word: "delivered" },
-            "dead" => Look { tone: "bad", sign: "✗", word: "given up" },
-            _ => Look { tone: "run", sign: "▸", word: "pending" },
+            "delivered" => Look::like("completed", "delivered"),
+            "dead" => Look::like("failed", "given up"),
+            _ => Look::like("running", "pending"),
         };
         Line {
             number: line.number,
@@ -104,7 +104,7 @@ pub(in crate::dashboard) async fn again(
     posted: Posted,
 ) -> Answer {
     let guest = &posted.visitor.guest;
-    page::require(guest, Scope::Admin)?;
+    require(guest, Scope::Admin)?;
     desk.watch.redeliver(&guest.tenant, number).await?;
     Ok(page::go(posted.back(), "sent_again"))
 }

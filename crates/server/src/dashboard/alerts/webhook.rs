@@ -1,7 +1,7 @@
 //! Webhooks: making one, changing it, trying it, and what became of what was sent to it.
 
 use super::delivery::Line;
-use crate::auth::Scope;
+use crate::auth::{Scope, require};
 use crate::dashboard::format::{self, Look, Moment};
 use crate::dashboard::page::{self, Answer, Posted, Visitor};
 use crate::dashboard::shell::{Section, Shell};
@@ -35,9 +35,9 @@ pub(super) struct Row {
 impl Row {
     pub(super) fn of(webhook: &Webhook, counts: DeliveryCounts, now: Timestamp) -> Row {
         let look = match (webhook.enabled, &webhook.disabled_because) {
-            (true, _) => Look { tone: "ok", sign: "✓", word: "on" },
-            (false, Some(_)) => Look { tone: "bad", sign: "✗", word: "switched off by Rutter" },
-            (false, None) => Look { tone: "muted", sign: "‖", word: "off" },
+            (true, _) => Look::like("completed", "on"),
+            (false, Some(_)) => Look::like("failed", "switched off by Rutter"),
+            (false, None) => Look::like("skipped", "off"),
         };
         Row {
             href: address(&webhook.id),
@@ -125,7 +125,7 @@ async fn told(desk: &Arc<Desk>, visitor: &Visitor, id: &str, tested: Option<Test
 
 pub(in crate::dashboard) async fn create(State(desk): State<Arc<Desk>>, posted: Posted) -> Answer {
     let guest = &posted.visitor.guest;
-    page::require(guest, Scope::Admin)?;
+    require(guest, Scope::Admin)?;
     let new = NewWebhook {
         url: posted.said("url").unwrap_or_default().trim().to_owned(),
         description: posted.said("description").unwrap_or_default().to_owned(),
@@ -144,7 +144,7 @@ pub(in crate::dashboard) async fn change(
     posted: Posted,
 ) -> Answer {
     let guest = &posted.visitor.guest;
-    page::require(guest, Scope::Admin)?;
+    require(guest, Scope::Admin)?;
     let (tenant, actor) = (&guest.tenant, guest.actor());
     let wrong = |message: &str| Fault::new("server.arguments", message);
     let version = posted.said("version").and_then(|version| version.parse().ok());

@@ -124,7 +124,10 @@ fn wish(net: &Net, vertex: usize, look: Look, middles: &[f64]) -> (f64, f64) {
         Look::Both => (&net.before[vertex][..], &net.after[vertex][..]),
     };
     let neighbours = || before.iter().chain(after).copied();
-    let mut places: Vec<f64> = neighbours().map(|neighbour| middles[neighbour]).collect();
+    // A lane follows its own line; that an edge leaves it on the way to a node must not bend it.
+    let goes_on = net.is_lane(vertex) && neighbours().any(|neighbour| net.is_lane(neighbour));
+    let followed = neighbours().filter(|&neighbour| !goes_on || net.is_lane(neighbour));
+    let mut places: Vec<f64> = followed.map(|neighbour| middles[neighbour]).collect();
     if places.is_empty() {
         return (middles[vertex], PULL_NONE);
     }
@@ -133,7 +136,7 @@ fn wish(net: &Net, vertex: usize, look: Look, middles: &[f64]) -> (f64, f64) {
     let median = if places.len() % 2 == 1 { places[half] } else { (places[half - 1] + places[half]) / 2.0 };
     let pull = match net.is_lane(vertex) {
         false => PULL_NODE,
-        true if neighbours().any(|neighbour| net.is_lane(neighbour)) => PULL_LANE_TO_LANE,
+        true if goes_on => PULL_LANE_TO_LANE,
         true => PULL_LANE,
     };
     (median, pull)
