@@ -11,7 +11,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 
 static FILES: &[(&str, &str, &str)] = &[
-    ("app.css", CSS, include_str!("../../assets/app.css")),
+    ("app.css", CSS, concat!(include_str!("../../assets/app.css"), include_str!("../drawing/drawing.css"))),
     ("app.js", JS, include_str!("../../assets/app.js")),
     ("copy.js", JS, include_str!("../../assets/copy.js")),
     ("graph.js", JS, include_str!("../../assets/graph.js")),
