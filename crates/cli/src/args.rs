@@ -130,6 +130,25 @@ pub(crate) enum BenchCommand {
     /// Carry out plans of ten steps that do nothing, one and many at a time, beside the bare store
     #[command(after_help = EXIT_CODES)]
     Engine(BenchEngineArgs),
+    /// Ask the HTTP API with 1, 16 and 128 connections, to look and to change, beside the same without HTTP
+    #[command(after_help = EXIT_CODES)]
+    Http(BenchHttpArgs),
+}
+
+#[derive(Debug, Options)]
+pub(crate) struct BenchHttpArgs {
+    /// Where the scratch database is made and removed; the disk that counts is the one under it
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// Seconds for each measurement
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) seconds: u64,
+    /// Executions in the database beforehand
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) executions: u64,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Options)]
@@ -212,6 +231,7 @@ impl Command {
             Command::Config(ConfigCommand::Check(args)) => args.store.json,
             Command::Bench(BenchCommand::Store(args)) => args.json,
             Command::Bench(BenchCommand::Engine(args)) => args.json,
+            Command::Bench(BenchCommand::Http(args)) => args.json,
             Command::Man(args) => args.json,
             // What this one writes to stdout is the protocol's, whatever happens.
             Command::Mcp(_) => false,

@@ -5,6 +5,7 @@
 pub(crate) mod engine;
 mod find;
 mod fleet;
+pub(crate) mod http;
 mod read;
 mod write;
 

@@ -12,7 +12,7 @@ use crate::args::StoreArgs;
 use crate::args::run::ToolArgs;
 use crate::failure::Refusal;
 use file::Settings;
-use outward::WebhooksConfig;
+use outward::{TelemetryConfig, WebhooksConfig};
 use rutter_core::time::Millis;
 use server::ServerConfig;
 use sources::Sources;
@@ -28,6 +28,7 @@ pub(crate) struct Config {
     pub(crate) tools: rutter_tools::config::Config,
     pub(crate) server: ServerConfig,
     pub(crate) webhooks: WebhooksConfig,
+    pub(crate) telemetry: TelemetryConfig,
     /// Two processes with the same mark were told of the same tools.
     pub(crate) tools_mark: String,
 }
@@ -58,6 +59,7 @@ impl Config {
             tools: Default::default(),
             server: ServerConfig::default(),
             webhooks: WebhooksConfig::default(),
+            telemetry: TelemetryConfig::default(),
             tools_mark: String::new(),
         }
     }
@@ -84,6 +86,7 @@ impl Config {
             operator,
             tools: merged(files),
             server: files.iter().find_map(|file| file.tools.server.clone()).unwrap_or_default(),
+            telemetry: files.iter().find_map(|file| file.tools.telemetry.clone()).unwrap_or_default(),
             webhooks: files.iter().find_map(|file| file.tools.webhooks.clone()).unwrap_or_default(),
             tools_mark: String::new(),
         })
@@ -100,6 +103,7 @@ fn merged(files: &[Settings]) -> rutter_tools::config::Config {
         all.commands.extend(tools.commands);
         all.secrets.extend(tools.secrets);
         all.notify.extend(tools.notify);
+        all.alerts.commands.extend(tools.alerts.commands);
         all.limits = tools.limits.unwrap_or(all.limits);
     }
     all

@@ -76,6 +76,8 @@ impl Helm {
             store: store.clone(),
             tools: registry.clone(),
             post: Arc::new(carrier),
+            bell: tooling.bells,
+            collector: config.telemetry.collector(config.tools.servers.keys().cloned().collect())?,
             clock,
             tokens: tokens(&config, &keys),
             settings,

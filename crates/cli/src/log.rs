@@ -1,13 +1,18 @@
-//! What the process says about itself, on stderr: warnings unless RUTTER_LOG asks for more. Journals tell about
-//! executions; this tells about the program.
+//! What the process says about itself, on stderr: warnings unless RUTTER_LOG asks for more, as text for people or, with
+//! RUTTER_LOG_FORMAT, as JSON for programs. Journals tell about executions; this tells about the program.
 
+mod json;
+
+use json::JsonLines;
 use std::io;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 pub(crate) const VARIABLE: &str = "RUTTER_LOG";
+const FORMAT_VARIABLE: &str = "RUTTER_LOG_FORMAT";
 
 /// Starts listening. A filter that cannot be read says so and counts as none.
 pub(crate) fn start() {
@@ -19,14 +24,22 @@ pub(crate) fn start() {
     };
     // At finer levels the protocol library repeats what clients sent, and parameters, which hold secrets by then.
     let filter = filter.with_target("rmcp", LevelFilter::ERROR).with_target("hyper", LevelFilter::WARN);
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(io::stderr)
-        .with_ansi(false)
-        .with_target(false)
-        .without_time()
-        .compact();
+    let format = std::env::var(FORMAT_VARIABLE).unwrap_or_default();
+    let lines = match format.as_str() {
+        "json" => JsonLines::new(io::stderr).boxed(),
+        _ => tracing_subscriber::fmt::layer()
+            .with_writer(io::stderr)
+            .with_ansi(false)
+            .with_target(false)
+            .without_time()
+            .compact()
+            .boxed(),
+    };
     tracing_subscriber::registry().with(filter).with(lines).init();
     if let Some(error) = wrong {
         tracing::warn!("{VARIABLE} is no filter such as `info` or `rutter_engine=debug`: {error}");
+    }
+    if !["", "text", "json"].contains(&format.as_str()) {
+        tracing::warn!("{FORMAT_VARIABLE} is text or json, not {format:?}");
     }
 }

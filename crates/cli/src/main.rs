@@ -122,6 +122,7 @@ fn run(command: Command, terminal: &Terminal) -> anyhow::Result<Exit> {
         Command::Tools(command) => tools::run(&command, terminal),
         Command::Bench(BenchCommand::Store(args)) => bench::run(&args, terminal),
         Command::Bench(BenchCommand::Engine(args)) => bench::engine::run(&args, terminal),
+        Command::Bench(BenchCommand::Http(args)) => bench::http::run(&args, terminal),
         Command::Completions { shell } => completions::run(shell, terminal),
     }
 }

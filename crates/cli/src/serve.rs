@@ -14,7 +14,7 @@ use rutter_server::guest::Guest;
 use rutter_server::http::door::Door;
 use rutter_server::http::listen::{Places, serve_in};
 use rutter_server::socket::Greeting;
-use rutter_server::{api, http, keys};
+use rutter_server::{http, keys};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ async fn serve(args: &ServeArgs, helm: &Helm, terminal: &Terminal) -> anyhow::Re
         Some(Ok(listener)) => {
             let link = format!("http://{}", listener.local_addr()?);
             let door = Arc::new(Door::new(config.hosts.clone(), Arc::clone(&helm.auth)));
-            let router = http::everything(&helm.desk, door, api::Settings::default(), &closing);
+            let router = http::everything(&helm.desk, door, config.api(), &closing);
             pages = Some(tokio::spawn(serve_in(places.clone(), listener, router, closing.clone())));
             let _ = helm.desk.link.set(link.clone());
             helm.desk.watch.set_link(&link);

@@ -27,7 +27,8 @@ pub async fn surface(folder: &Path) -> anyhow::Result<Surface> {
         query: store.clone(),
         clock: Arc::new(move || clock.now()),
     };
-    let registry = assemble(&Default::default(), world).context("the tools could not be assembled")?.registry;
+    let tooling = assemble(&Default::default(), world).context("the tools could not be assembled")?;
+    let registry = tooling.registry;
     let options = Options::new(WorkerId::new("conformance"));
     let engine = Engine::run(store.clone(), store.clone(), registry.clone(), clock, options)
         .await
@@ -38,6 +39,8 @@ pub async fn surface(folder: &Path) -> anyhow::Result<Surface> {
         store,
         tools: registry,
         post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).context("no carrier")?),
+        bell: tooling.bells,
+        collector: None,
         clock,
         tokens: Vec::new(),
         settings,

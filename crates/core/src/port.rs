@@ -2,9 +2,10 @@
 //!
 //! [`journal`] keeps executions and lets one worker at a time write each; [`query`] finds what was kept, [`feed`]
 //! follows it as it grows, [`proof`] shows that it is what was written; [`upkeep`] removes what is no longer to be
-//! kept; [`tools`] calls what plans name; [`register`] remembers small things, [`outbox`] what is still to be sent. All answers come as futures: a
-//! store may be a file or a database far away.
+//! kept; [`tools`] calls what plans name; [`register`] remembers small things, [`outbox`] what is still to be sent;
+//! [`bell`] starts what the operator named. All answers come as futures: a store may be a file or a database far away.
 
+pub mod bell;
 pub mod error;
 pub mod feed;
 pub mod journal;

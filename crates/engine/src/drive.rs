@@ -296,12 +296,19 @@ impl Drive {
         let Pending { records, consumed, forgotten, replies, recorded, answered, .. } = pending;
         self.active_at = self.decided_at;
         let row = self.execution.row();
+        let asked_at = self.shared.clock.now();
         let head = self.logbook.append(&records, row, (consumed, forgotten), &self.shared.stopped).await?;
+        let elapsed_ms = self.shared.clock.now().since(asked_at).0;
+        let Lease { identity, worker, epoch } = &self.logbook.lease;
+        let execution = &identity.execution;
+        tracing::debug!(%execution, %worker, epoch, seq = head + records.len() as u64, elapsed_ms, "append");
         for (letter, decided) in replies {
             self.shared.answers.give(letter, decided);
         }
         if let Some(outcome) = self.execution.outcome() {
-            tracing::info!(execution = %self.execution.identity().execution, outcome = ?outcome, "ended");
+            let seq = self.execution.entries();
+            let elapsed_ms = self.execution.last_at().since(row.opened_at).0;
+            tracing::info!(%execution, %worker, epoch, seq, elapsed_ms, outcome = ?outcome, "ended");
         }
         if !records.is_empty() {
             let live = Live::Recorded { first: head + 1, records: records.into(), status: row.status };

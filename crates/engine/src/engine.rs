@@ -381,6 +381,16 @@ impl Engine {
         self.shared.fleet.len()
     }
 
+    /// Whether this worker may drive executions now: it is not being closed, and its right has not run out.
+    pub fn may_drive(&self) -> bool {
+        !self.shared.closing.is_cancelled() && !self.shared.lease_has_ended()
+    }
+
+    /// Executions that were accepted and wait for a place in memory.
+    pub fn backlog(&self) -> usize {
+        self.shared.backlog.load(Ordering::Relaxed)
+    }
+
     pub fn now(&self) -> Timestamp {
         self.shared.clock.now()
     }

@@ -45,13 +45,17 @@ pub(crate) async fn fly(shared: Arc<Shared>, identity: Identity, call: ToolCall,
         }
     };
     let elapsed_ms = shared.clock.now().since(now).0;
-    let outcome = match &returned {
-        Return::Outcome(Outcome::Done { .. }) => "done",
-        Return::Outcome(Outcome::NotDone(_)) => "not done",
-        Return::Outcome(Outcome::Maybe(_)) => "maybe",
-        Return::Drifted { .. } => "drifted",
+    let (outcome, code) = match &returned {
+        Return::Outcome(Outcome::Done { .. }) => ("done", None),
+        Return::Outcome(Outcome::NotDone(failure)) => ("not done", Some(failure.category.as_str())),
+        Return::Outcome(Outcome::Maybe(failure)) => ("maybe", Some(failure.category.as_str())),
+        Return::Drifted { .. } => ("drifted", None),
     };
-    tracing::info!(%execution, step = %part, attempt, side = ?side, %tool, elapsed_ms, outcome, "attempt");
+    let worker = &shared.options.worker;
+    tracing::info!(
+        %execution, step = %part, attempt, side = ?side, %tool, %worker, elapsed_ms, outcome, error.code = code,
+        "attempt"
+    );
     Landed { part, side, attempt, tool, returned }
 }
 

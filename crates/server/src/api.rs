@@ -3,6 +3,8 @@
 //! [`routes`] is the one table; each group of routes has a file of its own. The router, the [`openapi`] document, the
 //! page of [`docs`] and the checks of rights all follow from it; [`answer`] is the way every request goes.
 
+mod alerts;
+mod analytics;
 mod answer;
 mod call;
 mod docs;
@@ -10,12 +12,13 @@ mod events;
 mod execution;
 mod executions;
 mod journal;
+mod keys;
 mod ledger;
 pub mod openapi;
 pub mod pace;
 mod plans;
 mod preview;
-mod problem;
+pub(crate) mod problem;
 mod questions;
 mod records;
 mod replan;
@@ -27,6 +30,7 @@ mod service;
 mod signals;
 mod streams;
 mod tools;
+mod webhooks;
 
 use crate::auth::{Auth, Scopes, admit};
 use crate::desk::Desk;
@@ -34,6 +38,7 @@ use crate::guest::Guest;
 use crate::limits::STREAMS_PER_GUEST;
 use crate::live::Live;
 use axum::Router;
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request};
 use axum::http::Method;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -43,8 +48,7 @@ use replies::Replies;
 use route::Route;
 use rutter_core::id::TenantId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
 use streams::Streams;
 use tokio_util::sync::CancellationToken;
 
@@ -79,11 +83,7 @@ pub struct Api {
     closing: CancellationToken,
     /// Whoever asks what anybody may know.
     stranger: Guest,
-    observer: OnceLock<Observer>,
 }
-
-/// Told of every answer: which operation, which status, how long it took.
-pub type Observer = Box<dyn Fn(&'static str, u16, Duration) + Send + Sync>;
 
 impl Api {
     pub fn new(desk: Arc<Desk>, live: Arc<Live>, settings: Settings, closing: CancellationToken) -> Arc<Api> {
@@ -97,32 +97,19 @@ impl Api {
             is_local: false,
         };
         Arc::new(Api {
-            desk,
             live,
             pace: Pace::new(settings.look, settings.change),
             replies: Replies::default(),
-            streams: Streams::new(settings.streams_per_guest),
+            streams: Streams::new(settings.streams_per_guest, Arc::clone(&desk.metrics)),
             closing,
             stranger,
-            observer: OnceLock::new(),
+            desk,
         })
-    }
-
-    /// Has every answer told to somebody who counts them. Only the first one is told.
-    pub fn observe(&self, observer: Observer) {
-        // One that comes too late counts nothing.
-        let _ = self.observer.set(observer);
     }
 
     /// Streams of events that are open now.
     pub fn streams(&self) -> usize {
         self.streams.open()
-    }
-
-    fn note(&self, operation: &'static str, status: u16, took: Duration) {
-        if let Some(observer) = self.observer.get() {
-            observer(operation, status, took);
-        }
     }
 }
 
@@ -147,7 +134,9 @@ pub fn router(api: Arc<Api>, auth: Arc<Auth>) -> Router {
         }
     }
     let guarded = guarded.layer(from_fn_with_state(auth, admit::for_api)).layer(from_fn(answer::as_problem));
+    let ready: Vec<&Route> = routes::all().iter().filter(|route| route.about.path == "/readyz").collect();
     open.merge(guarded)
+        .route("/readyz", methods(&api, &ready))
         .route("/api/docs", get(docs::page))
         .route("/api/docs/errors", get(docs::errors))
         .route("/api/docs/style.css", get(docs::style))
@@ -164,8 +153,9 @@ fn methods(api: &Arc<Api>, routes: &[&'static Route]) -> MethodRouter {
     let mut router = MethodRouter::new();
     for route in routes {
         let (api, route) = (Arc::clone(api), *route);
-        let run = move |path: RawPathParams, request: Request| {
-            let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let run = move |path: Result<RawPathParams, RawPathParamsRejection>, request: Request| {
+            let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+            let path = path.map(|path| path.iter().map(own).collect()).map_err(|_| answer::unreadable());
             answer::answer(Arc::clone(&api), route, path, request)
         };
         router = router.on(filter(&route.about.method), run);

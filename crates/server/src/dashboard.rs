@@ -5,6 +5,8 @@
 //! things are written, [`assets`] are the files pages need. Whoever comes in has passed the door: a [`Guest`] and a
 //! [`Browser`](crate::auth::Browser) stand in the request.
 
+pub mod alerts;
+pub mod analytics;
 pub mod approvals;
 pub mod assets;
 pub mod execution;
@@ -51,6 +53,18 @@ pub fn routes(desk: Arc<Desk>) -> Router {
         .route("/tools/{name}", get(tools::tool::show))
         .route("/tools/{name}/call", post(tools::attempt::run))
         .route("/servers/{name}/reset", post(tools::reset))
+        .route("/alerts", get(alerts::show))
+        .route("/alerts/{id}/acknowledge", post(alerts::acknowledge))
+        .route("/alerts/rules", post(alerts::rule::create))
+        .route("/alerts/rules/{id}", post(alerts::rule::change))
+        .route("/alerts/silences", post(alerts::silence::create))
+        .route("/alerts/silences/{id}/remove", post(alerts::silence::remove))
+        .route("/alerts/webhooks", post(alerts::webhook::create))
+        .route("/alerts/webhooks/{id}", get(alerts::webhook::show).post(alerts::webhook::change))
+        .route("/alerts/deliveries/{number}", get(alerts::delivery::show))
+        .route("/alerts/deliveries/{number}/again", post(alerts::delivery::again))
+        .route("/analytics", get(analytics::show))
+        .route("/analytics/csv", get(analytics::csv))
         .route("/settings", get(settings::show))
         .route("/settings/keys", post(settings::keys::create))
         .route("/settings/keys/{id}/revoke", post(settings::keys::revoke))

@@ -2,10 +2,13 @@
 
 use crate::auth::{Auth, Token};
 use crate::insight::Insight;
+use crate::metrics::Metrics;
+use crate::trace::{self, Tracer};
 use crate::watch::{self, Watch};
 use rmcp::model::RequestStateCodec;
 use rutter_core::id::TenantId;
 use rutter_core::port;
+use rutter_core::port::bell::Bell;
 use rutter_core::port::feed::Feed;
 use rutter_core::port::outbox::{Outbox, Post};
 use rutter_core::port::proof::Proof;
@@ -15,7 +18,7 @@ use rutter_core::port::tools::Tools;
 use rutter_core::port::upkeep::Upkeep;
 use rutter_core::time::Timestamp;
 use rutter_engine::{Clock, Engine};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +37,8 @@ pub struct Desk {
     pub insight: Arc<Insight>,
     /// Webhooks and alerts.
     pub watch: Arc<Watch>,
+    pub metrics: Arc<Metrics>,
+    tracer: Mutex<Option<Tracer>>,
     pub settings: Settings,
     /// Where people find the pages of this server, once it has any.
     pub link: OnceLock<String>,
@@ -56,7 +61,12 @@ pub struct Parts<S> {
     /// Whoever keeps everything.
     pub store: Arc<S>,
     pub tools: Arc<dyn Tools>,
+    /// For addresses that somebody may choose over HTTP.
     pub post: Arc<dyn Post>,
+    /// For programs the operator named.
+    pub bell: Arc<dyn Bell>,
+    /// Where traces go, and who takes them there.
+    pub collector: Option<(trace::Options, Arc<dyn Post>)>,
     pub clock: Clock,
     /// Of the configuration, and from the files beside the database.
     pub tokens: Vec<Token>,
@@ -75,7 +85,7 @@ impl Desk {
     where
         S: Query + Upkeep + Feed + Register + Outbox + Proof + 'static,
     {
-        let Parts { engine, store, tools, post, clock, tokens, settings, seal } = parts;
+        let Parts { engine, store, tools, post, bell, collector, clock, tokens, settings, seal } = parts;
         let tenant = TenantId::new("default");
         let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(move || clock.now());
         let auth = Auth::open(store.clone(), tenant.clone(), Arc::clone(&now), tokens).await?;
@@ -86,9 +96,23 @@ impl Desk {
             register: store.clone(),
             outbox: store.clone(),
             query: store.clone(),
+            proof: store.clone(),
+            tools: Arc::clone(&tools),
             post,
+            bell,
         };
-        let watch = Watch::new(ports, now, watch::Options::new(vec![tenant]));
+        let watch = Watch::new(ports, now, watch::Options::new(vec![tenant.clone()]));
+        let metrics = Metrics::new(env!("CARGO_PKG_VERSION"), clock.now());
+        let tracer = collector.map(|(options, post)| Tracer {
+            options,
+            tenant,
+            feed: store.clone(),
+            query: store.clone(),
+            register: store.clone(),
+            post,
+            metrics: Arc::clone(&metrics),
+            clock,
+        });
         let seal = RequestStateCodec::try_new(seal.to_vec()).expect("a key of 32 bytes is long enough");
         Ok(Arc::new(Desk {
             engine,
@@ -102,6 +126,8 @@ impl Desk {
             auth,
             insight,
             watch,
+            metrics,
+            tracer: Mutex::new(tracer),
             settings,
             link: OnceLock::new(),
             seal,
@@ -114,8 +140,15 @@ impl Desk {
     pub async fn run(self: Arc<Desk>, shutdown: CancellationToken) {
         let kept = Arc::clone(&self.auth).run(shutdown.clone());
         let counted = Arc::clone(&self.insight).run(shutdown.clone());
-        let watched = Arc::clone(&self.watch).run(shutdown);
-        tokio::join!(kept, counted, watched);
+        let watched = Arc::clone(&self.watch).run(shutdown.clone());
+        let measured = Arc::clone(&self.metrics).run(self.engine.clone(), shutdown.clone());
+        let tracer = self.tracer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let traced = async {
+            if let Some(tracer) = tracer {
+                tracer.run(shutdown).await;
+            }
+        };
+        tokio::join!(kept, counted, watched, measured, traced);
     }
 }
 

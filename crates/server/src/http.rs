@@ -10,18 +10,20 @@ mod page;
 pub use listen::serve;
 
 use crate::api::{self, Api};
-use crate::auth::admit;
-use crate::auth::{Auth, enter};
+use crate::auth::{Auth, Scope, admit, enter, require};
 use crate::dashboard;
 use crate::desk::Desk;
+use crate::guest::Guest;
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::live::Live;
 use crate::mcp::Surface;
+use crate::metrics::{self, Sources};
+use axum::Extension;
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use door::Door;
 use rmcp::ServerHandler;
@@ -71,8 +73,34 @@ pub fn everything(
         mcp(surface, Arc::clone(&door), closing),
         api::router(api, Arc::clone(&desk.auth)),
         pages(Arc::clone(desk), Arc::clone(&desk.auth)),
+        monitoring(Arc::clone(desk)),
     ];
     house(rooms, door)
+}
+
+/// What a monitoring system reads, with a token or key that may look.
+fn monitoring(desk: Arc<Desk>) -> Router {
+    let auth = Arc::clone(&desk.auth);
+    let read = move |Extension(guest): Extension<Guest>| {
+        let desk = Arc::clone(&desk);
+        async move {
+            if let Err(fault) = require(&guest, Scope::Read) {
+                return admit::refused(StatusCode::FORBIDDEN, &fault);
+            }
+            let sources = Sources {
+                tenant: &guest.tenant,
+                engine: &desk.engine,
+                query: &*desk.query,
+                proof: &*desk.proof,
+                outbox: &*desk.outbox,
+                tools: &*desk.tools,
+                insight: Some(&desk.insight),
+            };
+            ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], desk.metrics.render(sources).await)
+                .into_response()
+        }
+    };
+    Router::new().route("/metrics", get(read)).layer(from_fn_with_state(auth, admit::for_api))
 }
 
 /// Several sets of routes behind one door.
@@ -111,6 +139,7 @@ where
 /// nobody learns from outside what is.
 pub fn pages(desk: Arc<Desk>, auth: Arc<Auth>) -> Router {
     let pages = page::routes(Arc::clone(&desk)).merge(dashboard::routes(desk));
+    let pages = pages.layer(from_fn(admit::readers));
     let pages = pages.layer(from_fn_with_state(Arc::clone(&auth), admit::for_pages));
     pages.merge(dashboard::open_routes()).merge(enter::routes(auth))
 }

@@ -67,7 +67,7 @@ impl Insight {
 
     /// Follows the ledger until it is asked to end, and writes down what has not been written.
     pub async fn run(self: Arc<Insight>, shutdown: CancellationToken) {
-        let mut kept = Kept::default();
+        let mut kept = Kept { place: self.place(), due_at: Timestamp::default() };
         loop {
             let pause = match self.step(&mut kept).await {
                 Ok(pause) => pause,
@@ -144,15 +144,29 @@ impl Insight {
 
     /// Begins with what was written, and with the days people ask for most.
     async fn load(&self) -> Result<(), Error> {
-        let open = self.notes.begin(self.feed.size(&self.tenant).await?).await?;
+        let open = self.notes.begin(self.feed.size(&self.tenant).await?, self.clock.now()).await?;
         let mut fold = Fold::resume(open);
         let today = Date::of(self.clock.now());
         for back in 0..DAYS_KEPT {
             let date = today.plus(-back);
-            fold.supply(date, self.notes.day(date).await?);
+            match self.notes.day(date).await {
+                Ok(day) => fold.supply(date, day),
+                Err(Error::Corrupt(why)) => {
+                    self.count_again(&why);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
         }
         *self.fold_mut() = fold;
         Ok(())
+    }
+
+    /// What was written is of no use any more.
+    fn count_again(&self, why: &str) {
+        tracing::warn!("everything is counted again: {why}");
+        self.notes.begin_anew(self.clock.now());
+        *self.fold_mut() = Fold::default();
     }
 
     /// Takes what is new, and writes when it is time. Answers until when there is nothing else to do: `None` when
@@ -160,12 +174,14 @@ impl Insight {
     async fn step(&self, kept: &mut Kept) -> Result<Option<Timestamp>, Error> {
         loop {
             let has_more = self.take().await?;
-            let is_behind = self.fold().place() > kept.place;
+            // A counting that began anew has everything to write.
+            kept.place = kept.place.min(self.place());
+            let is_behind = self.place() > kept.place;
             if is_behind && self.clock.now() >= kept.due_at {
                 self.keep(kept).await?;
             }
             if !has_more {
-                let is_behind = self.fold().place() > kept.place;
+                let is_behind = self.place() > kept.place;
                 return Ok(is_behind.then_some(kept.due_at));
             }
         }
@@ -196,7 +212,14 @@ impl Insight {
         let stretch = self.feed.after(&self.tenant, place, STRETCH).await?;
         let mut rest = stretch.items.as_slice();
         while let Some(need) = self.take_until_need(&mut rest) {
-            self.supply(&rest[0], need).await?;
+            match self.supply(&rest[0], need).await {
+                Ok(()) => {}
+                Err(Error::Corrupt(why)) => {
+                    self.count_again(&why);
+                    return Ok(true);
+                }
+                Err(error) => return Err(error),
+            }
         }
         self.fold_mut().pass(stretch.until);
         Ok(stretch.until > place)
@@ -244,7 +267,11 @@ impl Insight {
 
     async fn summary(&self, placed: &Placed) -> Result<Option<ExecutionSummary>, Error> {
         let (tenant, execution) = (self.tenant.clone(), placed.stored.execution.clone());
-        self.query.execution(&Identity { tenant, execution }).await
+        match self.query.execution(&Identity { tenant, execution }).await {
+            // Somebody must look at it; what it did can be counted all the same.
+            Err(Error::Corrupt(_)) => Ok(None),
+            found => found,
+        }
     }
 
     /// Writes what has changed. Whoever else wrote meanwhile was further, or began anew: what they wrote counts.
@@ -260,7 +287,11 @@ impl Insight {
         };
         match self.notes.write(changes, now).await {
             Ok(()) => {}
-            Err(Error::Conflict { .. }) => return self.load().await,
+            Err(Error::Conflict { .. }) => {
+                self.load().await?;
+                kept.place = self.place();
+                return Ok(());
+            }
             Err(error) => return Err(error),
         }
         kept.place = place;

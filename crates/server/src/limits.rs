@@ -33,6 +33,10 @@ pub const WEBHOOKS_MAX: usize = 100;
 pub const WEBHOOK_PATTERNS_MAX: usize = 50;
 /// Names in one list of a webhook or a rule: plans, webhooks, commands.
 pub const WEBHOOK_NAMES_MAX: usize = 100;
+/// Rules that operators added or changed.
+pub const RULES_MAX: usize = 100;
+/// Silences that are not over.
+pub const SILENCES_MAX: usize = 100;
 /// Items on one page of a list over HTTP when no number is named.
 pub const PAGE_DEFAULT: u32 = 50;
 /// The body of a request over HTTP: a plan of the greatest length, written as text in JSON, and what is around it.
@@ -60,6 +64,8 @@ pub const HTTP_CONNECTIONS_MAX: usize = 1_024;
 pub const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long a request's body may take to arrive.
 pub const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long somebody may take nothing of what is sent to them.
+pub const STALL_TIME_MAX: Duration = Duration::from_secs(30);
 /// Names and values of all headers of a request.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
 pub const HEADERS_MAX: usize = 100;

@@ -1,29 +1,48 @@
 //! Telling the outside what happens here: webhooks get the events of the ledger, people hear of what needs them.
 //!
-//! [`webhook`] says what a webhook is. A [`reader`] follows the ledger and puts what webhooks want into the outbox; the
-//! [`courier`] takes it from there to the receivers. Executions wait for neither.
+//! [`webhook`] says what a webhook is. A reader follows the ledger and puts what webhooks want into the outbox; the
+//! courier takes it from there to the receivers. [`rule`] says when somebody is to be told; the lookout follows the
+//! ledger too, looks around, and makes [`alert`]s of what it finds. Executions wait for none of them.
 
+pub mod alert;
+mod alerts;
 mod cloud_event;
 mod courier;
+mod judge;
+mod look;
+mod lookout;
+mod matter;
 pub mod moment;
+mod notice;
 mod plans;
 mod reader;
+pub mod rule;
 mod signature;
+pub mod silence;
 mod trail;
+mod verify;
 pub mod webhook;
 mod webhooks;
 
+pub use matter::Concern;
 pub use plans::PlanOf;
-pub use webhooks::{DeliveryDetail, DeliveryLine, Tested};
+pub use verify::Verified;
+pub use webhooks::{DeliveryDetail, DeliveryLine, Tested, Try};
+
+use alert::Alert;
 
 use rutter_core::id::TenantId;
 use rutter_core::port;
+use rutter_core::port::bell::Bell;
 use rutter_core::port::feed::Feed;
 use rutter_core::port::outbox::{Outbox, Post};
+use rutter_core::port::proof::Proof;
 use rutter_core::port::query::Query;
 use rutter_core::port::register::Register;
+use rutter_core::port::tools::Tools;
 use rutter_core::time::Timestamp;
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +55,10 @@ pub struct Ports {
     pub register: Arc<dyn Register>,
     pub outbox: Arc<dyn Outbox>,
     pub query: Arc<dyn Query>,
+    pub proof: Arc<dyn Proof>,
+    pub tools: Arc<dyn Tools>,
     pub post: Arc<dyn Post>,
+    pub bell: Arc<dyn Bell>,
 }
 
 impl std::fmt::Debug for Ports {
@@ -72,12 +94,25 @@ pub struct Watch {
     webhooks_changed: watch::Sender<()>,
     /// There is something new to send.
     to_send: watch::Sender<()>,
+    /// Rules, silences or alerts were changed.
+    look_again: watch::Sender<()>,
+    /// Alerts that fire, as of the last look.
+    firing: Mutex<BTreeMap<TenantId, Arc<[Alert]>>>,
 }
 
 impl Watch {
     pub fn new(ports: Ports, clock: Clock, options: Options) -> Arc<Watch> {
-        let (webhooks_changed, to_send) = (watch::Sender::new(()), watch::Sender::new(()));
-        Arc::new(Watch { ports, clock, options, link: OnceLock::new(), webhooks_changed, to_send })
+        let signal = || watch::Sender::new(());
+        Arc::new(Watch {
+            ports,
+            clock,
+            options,
+            link: OnceLock::new(),
+            webhooks_changed: signal(),
+            to_send: signal(),
+            look_again: signal(),
+            firing: Mutex::default(),
+        })
     }
 
     /// Says where people find the pages of this server; what is sent from then on has links.
@@ -85,10 +120,17 @@ impl Watch {
         let _ = self.link.set(link.trim_end_matches('/').to_owned());
     }
 
+    /// The commands that rules may name.
+    pub fn commands(&self) -> Vec<String> {
+        self.ports.bell.names()
+    }
+
     /// Follows, sends and looks until the shutdown. What is under way then is sent again later, under the same id.
     pub async fn run(self: Arc<Watch>, shutdown: CancellationToken) {
         let readers = self.options.tenants.iter().map(|tenant| reader::run(&self, tenant));
-        let work = async { tokio::join!(futures::future::join_all(readers), courier::run(&self)) };
+        let lookouts = self.options.tenants.iter().map(|tenant| lookout::run(&self, tenant));
+        let (readers, lookouts) = (futures::future::join_all(readers), futures::future::join_all(lookouts));
+        let work = async { tokio::join!(readers, lookouts, courier::run(&self)) };
         tokio::select! {
             _ = work => {}
             () = shutdown.cancelled() => {}
@@ -99,8 +141,9 @@ impl Watch {
         (self.clock)()
     }
 
-    fn page_of(&self, execution: &str) -> Option<String> {
-        self.link.get().map(|link| format!("{link}/executions/{execution}"))
+    /// Where people find a page.
+    fn page(&self, path: &str) -> Option<String> {
+        self.link.get().map(|link| format!("{link}/{path}"))
     }
 }
 

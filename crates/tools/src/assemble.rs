@@ -1,5 +1,6 @@
 //! From what the operator wrote to a registry that can be asked.
 
+use crate::bell::Bells;
 use crate::builtin::{Builtins, Setting};
 use crate::child::{Children, Launcher, Roster};
 use crate::command::{CommandServer, Surroundings};
@@ -40,6 +41,8 @@ impl std::fmt::Debug for World {
 pub struct Tooling {
     pub registry: Arc<Registry>,
     pub builtins: Arc<Builtins>,
+    /// What alerts may start.
+    pub bells: Arc<Bells>,
 }
 
 impl std::fmt::Debug for Tooling {
@@ -101,6 +104,10 @@ pub fn assemble(config: &Config, world: World) -> Result<Tooling, Error> {
             Err(error) => problems.push(error.to_string()),
         }
     }
+    let bells = match Bells::new(&config.alerts, Arc::clone(&children), &world.folder.join("alerts")) {
+        Ok(bells) => Arc::new(bells),
+        Err(error) => return Err(Error(vec![error.to_string()])),
+    };
     let setting = Setting {
         folder: world.folder.join("builtin"),
         channels: config.notify.clone(),
@@ -128,7 +135,7 @@ pub fn assemble(config: &Config, world: World) -> Result<Tooling, Error> {
     }
     let registry = Registry::new(entrants, &config.limits, vault, world.clock);
     let registry = Arc::new(registry.map_err(|error| Error(vec![error.to_string()]))?);
-    Ok(Tooling { registry, builtins })
+    Ok(Tooling { registry, builtins, bells })
 }
 
 /// Other programs' lists have credentials in plain text. What is called like one is kept out of records.

@@ -12,6 +12,7 @@ use rutter_core::time::Millis;
 use rutter_core::tool::Safety;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -23,6 +24,7 @@ pub struct Config {
     pub secrets: BTreeMap<String, secret::Source>,
     pub limits: Limits,
     pub notify: BTreeMap<String, Channel>,
+    pub alerts: Alerts,
 }
 
 /// What holds for a server as a whole, beside what its kind needs.
@@ -105,6 +107,30 @@ pub enum Channel {
         #[serde(default)]
         network: bool,
     },
+}
+
+/// What alerts may start.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Alerts {
+    /// By the names that rules use.
+    pub commands: BTreeMap<String, AlertCommand>,
+}
+
+/// Started with the alert as JSON on standard input.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AlertCommand {
+    /// The whole path; no shell is asked.
+    pub program: PathBuf,
+    #[serde(default)]
+    pub arguments: Vec<String>,
+    /// May reach other machines.
+    #[serde(default)]
+    pub network: bool,
+    /// The default is half a minute.
+    #[serde(default, deserialize_with = "span_maybe")]
+    pub timeout: Option<Millis>,
 }
 
 /// Reads `30s`, `5m`, `1h30m`.

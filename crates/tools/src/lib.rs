@@ -4,6 +4,7 @@
 //! is the one path every call takes.
 
 pub mod assemble;
+pub mod bell;
 pub mod builtin;
 pub mod child;
 pub mod command;

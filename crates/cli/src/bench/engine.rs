@@ -11,9 +11,9 @@ use crate::Exit;
 use crate::args::BenchEngineArgs;
 use crate::terminal::Terminal;
 use anyhow::Context;
-use idle::Idle;
+pub(super) use idle::Idle;
 use rutter_core::actor::Actor;
-use rutter_core::id::{PlanId, TenantId, WorkerId};
+use rutter_core::id::{ExecutionId, PlanId, TenantId, WorkerId};
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Format;
 use rutter_engine::submit::PlanText;
@@ -120,7 +120,7 @@ async fn carry_out(directory: &Path, concurrency: u64, during: Duration) -> anyh
     Ok(Carried { executions, step: median(took) / STEPS as f64, resident })
 }
 
-async fn save(engine: &Engine) -> anyhow::Result<PlanId> {
+pub(super) async fn save(engine: &Engine) -> anyhow::Result<PlanId> {
     let steps = (0..STEPS).map(|at| match at {
         0 => json!({ "id": "s0", "tool": "bench.idle" }),
         _ => json!({ "id": format!("s{at}"), "tool": "bench.idle", "depends_on": [format!("s{}", at - 1)] }),
@@ -135,7 +135,7 @@ async fn save(engine: &Engine) -> anyhow::Result<PlanId> {
     Ok(engine.submit(text, None, None, Actor::agent("bench")).await?.id)
 }
 
-fn start_of(plan: &PlanId) -> Start {
+pub(super) fn start_of(plan: &PlanId) -> Start {
     Start {
         tenant: tenant(),
         plan: plan.clone(),
@@ -148,21 +148,22 @@ fn start_of(plan: &PlanId) -> Start {
 }
 
 /// From the request to the end on record.
-async fn one(engine: &Engine, plan: &PlanId) -> anyhow::Result<()> {
+pub(super) async fn one(engine: &Engine, plan: &PlanId) -> anyhow::Result<ExecutionId> {
     let started = engine.start(start_of(plan)).await?;
-    let identity = rutter_core::execution::Identity { tenant: tenant(), execution: started.execution };
+    let identity =
+        rutter_core::execution::Identity { tenant: tenant(), execution: started.execution.clone() };
     engine
         .wait(&identity, rutter_core::time::Millis::seconds(60))
         .await?
         .context("an execution did not end")?;
-    Ok(())
+    Ok(started.execution)
 }
 
-fn tenant() -> TenantId {
+pub(super) fn tenant() -> TenantId {
     TenantId::new("default")
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

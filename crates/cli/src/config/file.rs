@@ -1,12 +1,12 @@
 //! One file with settings: read, checked, and refused with the line that is wrong.
 
 use super::leaf::{Leaf, leaves};
-use super::outward::WebhooksConfig;
+use super::outward::{TelemetryConfig, WebhooksConfig};
 use super::server::ServerConfig;
 use crate::failure::Refusal;
 use rutter_core::plan::wording::{guess, quoted};
 use rutter_core::time::Millis;
-use rutter_tools::config::{Channel, Limits, command, http, mcp, secret};
+use rutter_tools::config::{Alerts, Channel, Limits, command, http, mcp, secret};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -41,8 +41,10 @@ pub(super) struct Tools {
     pub(super) secrets: BTreeMap<String, secret::Source>,
     pub(super) limits: Option<Limits>,
     pub(super) notify: BTreeMap<String, Channel>,
+    pub(super) alerts: Alerts,
     pub(super) server: Option<ServerConfig>,
     pub(super) webhooks: Option<WebhooksConfig>,
+    pub(super) telemetry: Option<TelemetryConfig>,
 }
 
 impl Settings {
@@ -91,8 +93,10 @@ impl Text<'_> {
             "secrets",
             "limits",
             "notify",
+            "alerts",
             "server",
             "webhooks",
+            "telemetry",
         ];
         for (key, item) in self.known(top, &names)? {
             match key {

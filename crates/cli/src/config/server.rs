@@ -1,6 +1,8 @@
 //! `[server]` in rutter.toml: where it listens, under which names, and who may come in.
 
 use crate::failure::Refusal;
+use rutter_server::api;
+use rutter_server::api::pace::Rate;
 use rutter_server::auth::Token;
 use rutter_server::guest::Role;
 use serde::Deserialize;
@@ -19,6 +21,9 @@ pub(crate) struct ServerConfig {
     /// Whether the person at a client may approve there.
     pub(crate) ask_at_client: bool,
     pub(crate) tokens: BTreeMap<String, TokenConfig>,
+    /// Requests over the HTTP API that only look, for each key or token; 0 is without limit.
+    pub(crate) reads_per_second: u32,
+    pub(crate) changes_per_second: u32,
 }
 
 /// A token that others were given, by where it is kept.
@@ -37,6 +42,8 @@ impl Default for ServerConfig {
             hosts: Vec::new(),
             ask_at_client: true,
             tokens: BTreeMap::new(),
+            reads_per_second: api::Settings::default().look.per_second,
+            changes_per_second: api::Settings::default().change.per_second,
         }
     }
 }
@@ -48,6 +55,16 @@ const RESERVED: &[&str] = &["local", "agent"];
 const TOKEN_BYTES_MIN: usize = 24;
 
 impl ServerConfig {
+    pub(crate) fn api(&self) -> api::Settings {
+        // Twice as many at once as in a second.
+        let rate = |per_second: u32| Rate { per_second, burst: per_second.saturating_mul(2) };
+        api::Settings {
+            look: rate(self.reads_per_second),
+            change: rate(self.changes_per_second),
+            ..api::Settings::default()
+        }
+    }
+
     pub(crate) fn tokens(&self) -> Result<Vec<Token>, Refusal> {
         let token = |(name, config): (&String, &TokenConfig)| {
             let wrong =

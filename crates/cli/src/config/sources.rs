@@ -3,6 +3,7 @@
 use super::Config;
 use super::file::Settings;
 use super::leaf::Leaf;
+use super::outward::OTLP_ENDPOINT;
 use crate::args::StoreArgs;
 use crate::args::run::ToolArgs;
 use crate::failure::Refusal;
@@ -92,6 +93,8 @@ impl Sources {
             config.tools.servers.extend(servers.clone());
         }
         config.server.listen = self.listen.unwrap_or(config.server.listen);
+        let endpoint = || variable(OTLP_ENDPOINT)?.into_string().ok();
+        config.telemetry.otlp_endpoint = config.telemetry.otlp_endpoint.or_else(endpoint);
         config.tools_mark = self.mark();
         Ok(config)
     }

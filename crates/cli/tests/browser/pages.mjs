@@ -7,7 +7,15 @@ const PAGES = [
   "/",
   "/executions",
   "/executions?status=failed&asking=yes&text=order",
+  "/approvals",
   "/journal",
+  "/tools",
+  "/tools/payments.find",
+  "/tools/inventory.reserve",
+  "/analytics",
+  "/analytics?by=tool&from=1h",
+  "/alerts",
+  "/settings",
   "/help",
 ];
 

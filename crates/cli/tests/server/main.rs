@@ -6,6 +6,7 @@
 mod agent;
 mod daemon;
 mod front;
+mod keys;
 mod stage;
 mod through;
 mod web;

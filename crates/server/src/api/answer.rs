@@ -27,10 +27,9 @@ const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) async fn answer(
     api: Arc<Api>,
     route: &'static Route,
-    path: Vec<(String, String)>,
+    path: Result<Vec<(String, String)>, Fault>,
     request: Request,
 ) -> Response<Body> {
-    let began = Instant::now();
     let mut allowance = None;
     let answering = AssertUnwindSafe(admitted(&api, route, path, request, &mut allowance));
     let answer = match answering.catch_unwind().await {
@@ -57,14 +56,14 @@ pub(crate) async fn answer(
     if !is_documented {
         tracing::error!(operation = route.about.operation, %status, "an answer that is not documented");
     }
-    api.note(route.about.operation, status.as_u16(), began.elapsed());
+    api.desk.metrics.request(route.about.operation, status.as_u16());
     response
 }
 
 async fn admitted(
     api: &Arc<Api>,
     route: &'static Route,
-    path: Vec<(String, String)>,
+    path: Result<Vec<(String, String)>, Fault>,
     request: Request,
     allowance: &mut Option<Allowance>,
 ) -> Result<Response<Body>, Fault> {
@@ -93,7 +92,7 @@ async fn admitted(
         guest: guest.clone(),
         uri: uri.clone(),
         headers: parts.headers,
-        path,
+        path: path?,
         key: key.clone(),
     };
     let run = (route.run)(call, body);
@@ -180,6 +179,11 @@ pub(crate) async fn as_problem(request: Request, next: Next) -> Response<Body> {
         }
     }
     told
+}
+
+/// The address is written in a way nobody can read.
+pub(crate) fn unreadable() -> Fault {
+    Fault::new("server.arguments", "the address is not UTF-8 once its percent signs are read")
 }
 
 /// What is said to a method that a path does not have.

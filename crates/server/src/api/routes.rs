@@ -2,7 +2,8 @@
 
 use crate::api::route::Route;
 use crate::api::{
-    events, executions, journal, ledger, plans, preview, questions, records, replan, service, signals, tools,
+    alerts, analytics, events, executions, journal, keys, ledger, plans, preview, questions, records, replan,
+    service, signals, tools, webhooks,
 };
 use std::sync::LazyLock;
 
@@ -19,6 +20,10 @@ static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
         journal::routes(),
         ledger::routes(),
         tools::routes(),
+        analytics::routes(),
+        webhooks::routes(),
+        alerts::routes(),
+        keys::routes(),
         service::routes(),
     ];
     groups.into_iter().flatten().collect()

@@ -64,6 +64,10 @@ pub(crate) async fn readiness(call: Call, _: Nothing) -> Result<Reply<Readiness>
     if call.api.closing.is_cancelled() {
         return Err(rutter_engine::Error::Closing.into());
     }
+    if !desk.engine.may_drive() {
+        let message = "this worker may not drive executions now: it could not renew its right in time";
+        return Err(Fault { retryable: true, ..Fault::new("store.fenced", message) });
+    }
     Ok(Reply::ok(Readiness {
         is_ready: true,
         executions: desk.engine.live(),

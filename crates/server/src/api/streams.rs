@@ -3,6 +3,7 @@
 use crate::fault::Fault;
 use crate::guest::Guest;
 use crate::limits::STREAMS_MAX;
+use crate::metrics::{Metrics, Reader};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Streams {
     per_guest: usize,
     open: Arc<Mutex<HashMap<String, usize>>>,
+    metrics: Arc<Metrics>,
 }
 
 /// One open stream; dropping it makes room for another.
@@ -17,11 +19,12 @@ pub(crate) struct Streams {
 pub(crate) struct Place {
     guest: String,
     open: Arc<Mutex<HashMap<String, usize>>>,
+    _reader: Reader,
 }
 
 impl Streams {
-    pub(crate) fn new(per_guest: usize) -> Streams {
-        Streams { per_guest, open: Arc::default() }
+    pub(crate) fn new(per_guest: usize, metrics: Arc<Metrics>) -> Streams {
+        Streams { per_guest, open: Arc::default(), metrics }
     }
 
     pub(crate) fn open(&self) -> usize {
@@ -38,7 +41,8 @@ impl Streams {
             (false, true) => format!("{STREAMS_MAX} streams are open, and there is room for no more"),
             (false, false) => {
                 *open.entry(name.clone()).or_default() += 1;
-                return Ok(Place { guest: name, open: Arc::clone(&self.open) });
+                let _reader = self.metrics.reader();
+                return Ok(Place { guest: name, open: Arc::clone(&self.open), _reader });
             }
         };
         let fault = Fault::new("server.rate_limited", full);

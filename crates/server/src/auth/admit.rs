@@ -1,10 +1,11 @@
 //! Lets requests in: looks at what they show for themselves, and tells those behind who it is.
 
 use super::session::Browser;
-use super::{Auth, Principal, Unknown, secret};
+use super::{Auth, Principal, Scope, Unknown, require, secret};
 use crate::fault::Fault;
-use crate::guest::Toolset;
+use crate::guest::{Guest, Toolset};
 use crate::limits::FORM_BYTES_MAX;
+use axum::Extension;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -61,6 +62,14 @@ pub async fn for_pages(State(auth): State<Arc<Auth>>, request: Request, next: Ne
     match own(request, &browser).await {
         Ok(request) => enter(request, principal, Some(browser), next).await,
         Err(response) => *response,
+    }
+}
+
+/// Nobody sees a page who may not look; what a page lets them do has rights of its own.
+pub async fn readers(Extension(guest): Extension<Guest>, request: Request, next: Next) -> Response {
+    match require(&guest, Scope::Read) {
+        Ok(()) => next.run(request).await,
+        Err(fault) => refused(StatusCode::FORBIDDEN, &fault),
     }
 }
 
@@ -159,12 +168,10 @@ fn is_of(shown: &[u8], browser: &Browser) -> bool {
 /// The cookie of the session; two of the name are none, since one of them was put there by somebody else.
 pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
     let cookies = headers.get(header::COOKIE)?.to_str().ok()?;
-    let named = |cookie: &'static str| {
-        move |pair: &str| pair.trim().split_once('=').is_some_and(|(name, _)| name == cookie)
-    };
-    let mut ours = cookies.split(';').filter(|pair| named(COOKIE)(pair));
+    let pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
+    let mut ours = pairs.filter(|(name, _)| *name == COOKIE).map(|(_, value)| value);
     let (one, another) = (ours.next(), ours.next());
-    one.filter(|_| another.is_none())?.trim().split_once('=').map(|(_, value)| value)
+    one.filter(|_| another.is_none())
 }
 
 /// Where a browser without a session goes.

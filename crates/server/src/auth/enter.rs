@@ -3,7 +3,9 @@
 use super::admit::{self, COOKIE, Peer, cookie, refused};
 use super::session::AGE_MAX;
 use super::{Auth, Unknown};
+use crate::dashboard::assets;
 use crate::fault::Fault;
+use askama::Template;
 use axum::Router;
 use axum::extract::{Form, FromRequest, Query, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, ORIGIN, RETRY_AFTER, SET_COOKIE};
@@ -116,32 +118,25 @@ fn local(next: Option<&str>) -> &str {
     next.filter(|next| is_local(next)).unwrap_or("/")
 }
 
+#[derive(Template)]
+#[template(path = "enter.html")]
+struct Entrance<'a> {
+    style: String,
+    next: &'a str,
+    code: Option<&'a str>,
+    remark: &'a str,
+}
+
 fn page(status: StatusCode, asked: &Asked, remark: &str) -> Response {
-    let hidden =
-        |name: &str, value: &str| format!("<input type=hidden name={name} value=\"{}\">", escaped(value));
-    let next = hidden("next", local(asked.next.as_deref()));
-    let form = match &asked.code {
-        Some(code) => format!(
-            "<p>This link lets this browser in once.</p><form method=post action=/enter>{next}{}\
-             <button autofocus>Enter</button></form>",
-            hidden("code", code)
-        ),
-        None => format!(
-            "<p>On the machine that runs Rutter, <code>rutter open</code> prints a link that lets you in. Or give a key, \
-             or the token in the file <code>operator.token</code> beside the database.</p>\
-             <form method=post action=/enter>{next}<label>Key or token <input type=password name=secret \
-             autocomplete=current-password required autofocus></label> <button>Enter</button></form>"
-        ),
-    };
-    let remark = match remark {
-        "" => String::new(),
-        remark => format!("<p role=alert>{}</p>", escaped(remark)),
-    };
-    let text = format!(
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
-         <title>Enter · Rutter</title><main><h1>Rutter</h1>{remark}{form}</main></html>"
-    );
-    (status, [(CONTENT_SECURITY_POLICY, POLICY), (CACHE_CONTROL, "no-store")], Html(text)).into_response()
+    let (next, code) = (local(asked.next.as_deref()), asked.code.as_deref());
+    let entrance = Entrance { style: assets::address("app.css"), next, code, remark };
+    match entrance.render() {
+        Ok(text) => (status, [(CONTENT_SECURITY_POLICY, POLICY), (CACHE_CONTROL, "no-store")], Html(text))
+            .into_response(),
+        Err(error) => {
+            refused(StatusCode::INTERNAL_SERVER_ERROR, &Fault::new("server.internal", error.to_string()))
+        }
+    }
 }
 
 fn sentence(text: &str) -> String {

@@ -1,7 +1,8 @@
 //! How things are written on pages: times, spans, ids, status, addresses.
 
+use crate::auth::enter::escaped;
 use askama::filters::HtmlSafe;
-use rutter_core::time::calendar::utc;
+use rutter_core::time::calendar::{self, utc};
 use rutter_core::time::{Millis, Timestamp};
 use std::fmt::{self, Write as _};
 
@@ -17,6 +18,7 @@ impl Look {
     /// Of an execution or a step, by the word the API uses.
     pub fn of(status: &'static str) -> Look {
         let (tone, sign, word) = match status {
+            "planned" => ("muted", "−", "planned"),
             "pending" => ("muted", "○", "pending"),
             "running" => ("run", "▸", "running"),
             "retrying" => ("warn", "↻", "retrying"),
@@ -28,13 +30,18 @@ impl Look {
             "completed" => ("ok", "✓", "completed"),
             "partial" => ("warn", "±", "partial"),
             "failed" => ("bad", "✗", "failed"),
-            "compensation_failed" => ("bad", "✗", "compensation failed"),
+            "compensation_failed" => ("bad", "!", "compensation failed"),
             "cancelled" => ("muted", "⊘", "cancelled"),
             "skipped" => ("muted", "·", "skipped"),
             "compensated" => ("muted", "↩", "compensated"),
             other => ("muted", "·", other),
         };
         Look { tone, sign, word }
+    }
+
+    /// The look of a status for something that has none.
+    pub fn like(status: &'static str, word: &'static str) -> Look {
+        Look { word, ..Look::of(status) }
     }
 }
 
@@ -91,28 +98,13 @@ impl fmt::Display for Id {
         write!(
             f,
             "<span class=\"nowrap\"><a class=\"mono\" href=\"{href}\" title=\"{full}\">{short}</a>\
-             <button class=\"copy\" type=\"button\" data-copy=\"{full}\" aria-label=\"Copy {full}\">⧉</button></span>"
+             <button class=\"copy\" type=\"button\" data-copy=\"{full}\" aria-label=\"Copy {full}\">\
+             <svg class=\"icon\" aria-hidden=\"true\"><use href=\"#icon-copy\"/></svg></button></span>"
         )
     }
 }
 
 impl HtmlSafe for Id {}
-
-/// As text in HTML, also inside quotes.
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            c => safe.push(c),
-        }
-    }
-    safe
-}
 
 /// "3 min ago", "in 2 h", "now".
 pub fn relative(at: Timestamp, now: Timestamp) -> String {
@@ -200,39 +192,14 @@ fn encode(piece: &str, text: &mut String) {
     }
 }
 
-/// What somebody asks for as a time: `24h` ago, a day, or a minute, all in UTC.
+/// What somebody asks for as a time: `24h` ago, a day, or a minute, in UTC where nothing else is said.
 pub fn instant(text: &str, now: Timestamp) -> Option<Timestamp> {
     let text = text.trim();
     if let Some(span) = Millis::parse(text) {
         return Some(Timestamp(now.0.saturating_sub_unsigned(span.0)));
     }
-    let (date, clock) = text.split_once(['T', ' ']).unwrap_or((text, "00:00"));
-    let date = date.split('-').map(str::parse).collect::<Result<Vec<i64>, _>>().ok()?;
-    let clock = clock.trim_end_matches('Z').split([':', '.']).map(str::parse);
-    let clock = clock.collect::<Result<Vec<i64>, _>>().ok()?;
-    let &[year, month, day] = date.as_slice() else { return None };
-    let (hour, minute) = (*clock.first()?, *clock.get(1)?);
-    let (second, ms) = (clock.get(2).copied().unwrap_or(0), clock.get(3).copied().unwrap_or(0));
-    let fits = (1970..=9999).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && (0..24).contains(&hour)
-        && (0..60).contains(&minute)
-        && (0..61).contains(&second)
-        && (0..1_000).contains(&ms);
-    fits.then(|| {
-        let minutes = days(year, month, day) * 1_440 + hour * 60 + minute;
-        Timestamp((minutes * 60 + second) * 1_000 + ms)
-    })
-}
-
-/// Days since 1970. Years begin in March here, so that a leap day is the last of its year.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let month_from_march = (month + 9) % 12;
-    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
-    let day_of_era = year % 400 * 365 + year % 400 / 4 - year % 400 / 100 + day_of_year;
-    year / 400 * 146_097 + day_of_era - 719_468
+    let endings = ["", "Z", ":00Z", "T00:00:00Z"];
+    endings.into_iter().find_map(|ending| calendar::read(&format!("{text}{ending}")))
 }
 
 #[cfg(test)]
@@ -246,6 +213,7 @@ mod tests {
             assert_eq!(instant(text, now).map(utc).as_deref(), Some(text));
         }
         assert_eq!(instant("2026-11-16", now).map(utc).as_deref(), Some("2026-11-16T00:00:00.000Z"));
+        assert_eq!(instant("2026-11-16T08:30", now).map(utc).as_deref(), Some("2026-11-16T08:30:00.000Z"));
         assert_eq!(instant("24h", now), Some(Timestamp(now.0 - 86_400_000)));
         for text in ["", "yesterday", "2026-13-01", "2026-1", "2026-01-01T25:00", "9999999999999d"] {
             assert!(instant(text, now).is_none_or(|at| at < now), "{text}");

@@ -8,25 +8,32 @@ use super::journal::Told;
 use super::page::{self, Answer, Visitor};
 use super::shell::{Section, Shell};
 use crate::desk::Desk;
+use crate::drawing::chart::{Bar, Series, Stacked, stacked};
+use crate::drawing::status::Tone;
 use crate::fault::Fault;
+use crate::insight::report::HourRow;
 use askama::Template;
 use attention::Concern;
 use axum::extract::State;
 use rutter_core::execution::view::Status;
-use rutter_core::id::TenantId;
-use rutter_core::port::query::{Between, EntryFilter, ExecutionFilter, History, Page, Totals};
-use rutter_core::time::{Millis, Timestamp};
+use rutter_core::port::query::{EntryFilter, ExecutionFilter, Page, Totals};
+use rutter_core::time::Timestamp;
+use rutter_core::time::calendar::utc;
 use std::sync::Arc;
 
-/// How many executions the figures are taken from when they have to be looked at.
-const SAMPLE: u32 = 200;
 const ROWS: u32 = 8;
+const ENTRIES: u32 = 16;
+/// How far the chart goes back.
+const HOURS: u32 = 24;
+/// How far durations are taken from.
+const DAYS: u32 = 7;
 
 #[derive(Template)]
 #[template(path = "overview.html")]
 struct Overview {
     shell: Shell,
     tiles: Vec<Tile>,
+    ends: Ends,
     concerns: Vec<Concern>,
     recent: Vec<Row>,
     activity: Vec<Told>,
@@ -47,16 +54,17 @@ pub(super) async fn show(State(desk): State<Arc<Desk>>, visitor: Visitor) -> Ans
     let tenant = &visitor.guest.tenant;
     let shell = Shell::open(&desk, &visitor, Section::Overview, "Overview").await?.live("/api/v1/events");
     let now = shell.now;
-    let (totals, failed, concerns, recent, activity) = tokio::try_join!(
+    let (totals, concerns, recent, activity) = tokio::try_join!(
         async { Ok::<_, Fault>(desk.query.totals(tenant).await?) },
-        failed_today(&desk, tenant, now),
         attention::concerns(&desk, tenant, now),
         async { Ok(desk.query.executions(tenant, ExecutionFilter::default(), Page::first(ROWS)).await?) },
-        async { Ok(desk.query.entries(tenant, EntryFilter::default(), Page::first(ROWS)).await?) },
+        async { Ok(desk.query.entries(tenant, EntryFilter::default(), Page::first(ENTRIES)).await?) },
     )?;
-    let tiles = vec![running(&totals), waiting(&shell), failures(&failed), duration(&desk, tenant).await?];
+    let hours = desk.insight.hours(HOURS);
+    let tiles = vec![running(&totals), waiting(&shell), failures(&hours), duration(&desk)];
     let overview = Overview {
         tiles,
+        ends: Ends::of(&hours),
         concerns,
         recent: recent.items.iter().map(|summary| Row::of(summary, now)).collect(),
         activity: activity.items.iter().map(|entry| Told::of(entry, now)).collect(),
@@ -95,43 +103,58 @@ fn waiting(shell: &Shell) -> Tile {
     }
 }
 
-/// The newest that ended without reaching their goal, of those opened within a day.
-async fn failed_today(desk: &Desk, tenant: &TenantId, now: Timestamp) -> Result<Vec<Status>, Fault> {
-    let from = Some(Timestamp(now.0.saturating_sub_unsigned(Millis::hours(24).0)));
-    let opened = Between { from, until: None };
-    let filter = ExecutionFilter { opened, ..History::Failed.filter() };
-    let found = desk.query.executions(tenant, filter, Page::first(SAMPLE)).await?;
-    Ok(found.items.iter().map(|summary| summary.row.status).collect())
-}
-
-fn failures(statuses: &[Status]) -> Tile {
-    let failed = statuses.iter().filter(|status| matches!(status, Status::Failed | Status::Partial)).count();
-    let many = statuses.len() >= SAMPLE as usize;
+fn failures(hours: &[HourRow]) -> Tile {
+    let sum = |of: fn(&HourRow) -> u64| hours.iter().map(of).sum::<u64>();
+    let failed = sum(|hour| hour.ended.failed + hour.ended.partial);
+    let stopped = sum(|hour| hour.ended.cancelled + hour.ended.compensated);
     Tile {
         href: "/executions?status=failed&status=partial&from=24h",
         tone: "bad",
         label: "Failed in 24 h",
-        value: if many { format!("{failed}+") } else { failed.to_string() },
-        note: format!("{} cancelled or undone", statuses.len() - failed),
+        value: format::count(failed),
+        note: format!("{} cancelled or undone", format::count(stopped)),
         is_some: failed > 0,
     }
 }
 
-/// Of the newest that completed: how long nearly all of them took at the most.
-async fn duration(desk: &Desk, tenant: &TenantId) -> Result<Tile, Fault> {
-    let found = desk.query.executions(tenant, History::Completed.filter(), Page::first(SAMPLE)).await?;
-    let took =
-        found.items.iter().filter_map(|summary| Some(summary.row.last_at.since(summary.row.started_at?)));
-    let mut took: Vec<Millis> = took.collect();
-    took.sort_unstable();
-    let at = |percent: usize| took.get((took.len() * percent / 100).min(took.len().saturating_sub(1)));
-    let said = |percent: usize| at(percent).map_or_else(|| "–".to_owned(), |took| format::span(*took));
-    Ok(Tile {
+/// How long nearly all executions took at the most.
+fn duration(desk: &Desk) -> Tile {
+    let took = desk.insight.p95(DAYS);
+    Tile {
         href: "/analytics",
         tone: "muted",
         label: "p95 duration",
-        value: said(95),
-        note: format!("median {}, newest {} completed", said(50), took.len()),
+        value: took.map_or_else(|| "–".to_owned(), format::span),
+        note: format!("of those that ended in {DAYS} days"),
         is_some: false,
-    })
+    }
+}
+
+const SERIES: [Series<'static>; 4] = [
+    Series { name: "completed", tone: Tone::Ok },
+    Series { name: "partial", tone: Tone::Warn },
+    Series { name: "failed", tone: Tone::Bad },
+    Series { name: "cancelled or undone", tone: Tone::Muted },
+];
+
+/// What ended in each hour, as a picture and as a table.
+struct Ends {
+    svg: String,
+    rows: Vec<(String, Vec<u64>)>,
+}
+
+impl Ends {
+    fn of(hours: &[HourRow]) -> Ends {
+        let row = |hour: &HourRow| {
+            let label = utc(Timestamp(hour.start_ms))[11..16].to_owned();
+            let ended = &hour.ended;
+            (label, vec![ended.completed, ended.partial, ended.failed, ended.cancelled + ended.compensated])
+        };
+        let rows: Vec<(String, Vec<u64>)> = hours.iter().map(row).collect();
+        let bar = |(label, values): &(String, Vec<u64>)| Bar { label: label.clone(), values: values.clone() };
+        let bars: Vec<Bar> = rows.iter().map(bar).collect();
+        let title = "Executions that ended, by hour (UTC)";
+        let svg = stacked(&Stacked { title, unit: "execution", series: &SERIES, bars: &bars });
+        Ends { svg, rows }
+    }
 }

@@ -1,7 +1,9 @@
 //! From templates and faults to answers, and from requests to visitors.
 
 use super::shell::{Section, Shell, Theme};
-use crate::auth::{Browser, Scope};
+use crate::api::problem::status_of;
+use crate::auth::Browser;
+pub use crate::auth::require;
 use crate::fault::Fault;
 use crate::guest::Guest;
 use askama::Template;
@@ -126,7 +128,7 @@ impl<E: Into<Fault>> From<E> for Wrong {
 
 impl IntoResponse for Wrong {
     fn into_response(self) -> Response {
-        (status(&self.0), Extension(self)).into_response()
+        (status_of(&self.0), Extension(self)).into_response()
     }
 }
 
@@ -149,17 +151,6 @@ pub fn written(status: StatusCode, template: &impl Template) -> Answer {
         (REFERRER_POLICY, "same-origin"),
     ];
     Ok((status, headers, text).into_response())
-}
-
-/// Refuses whoever does not have a right, and names it.
-pub fn require(guest: &Guest, scope: Scope) -> Result<(), Fault> {
-    match guest.may(scope) {
-        true => Ok(()),
-        false => {
-            let fault = Fault::new("server.not_allowed", format!("this needs the scope {scope}"));
-            Err(fault.hint("come with a key that has it; `rutter key create` makes one"))
-        }
-    }
 }
 
 /// Sends the browser on after a form, with what to say there: one of [`super::shell::SAYINGS`].
@@ -213,19 +204,6 @@ fn title(status: StatusCode) -> &'static str {
         StatusCode::BAD_REQUEST => "Not understood",
         StatusCode::SERVICE_UNAVAILABLE => "Busy",
         _ => "Something went wrong",
-    }
-}
-
-fn status(fault: &Fault) -> StatusCode {
-    let area = fault.code.split('.').next().unwrap_or_default();
-    match (fault.code.as_ref(), area) {
-        ("store.not_found", _) => StatusCode::NOT_FOUND,
-        ("server.unauthorized", _) => StatusCode::UNAUTHORIZED,
-        ("server.not_allowed" | "execution.not_a_person", _) => StatusCode::FORBIDDEN,
-        ("server.arguments" | "store.invalid" | "store.limit", _) => StatusCode::BAD_REQUEST,
-        (_, "execution" | "replan" | "plan") => StatusCode::CONFLICT,
-        _ if fault.retryable => StatusCode::SERVICE_UNAVAILABLE,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

@@ -8,13 +8,13 @@ pub(super) use answer::answer;
 pub use difference::{Line, lines};
 pub use field::Field;
 
-use super::format::{Id, Moment};
+use super::format::{Id, Look, Moment};
 use super::shell::Shell;
 use crate::auth::Scope;
 use crate::words;
 use rutter_core::execution::view::{Ask, View};
 use rutter_core::id::PartId;
-use rutter_core::journal::event::Answer;
+use rutter_core::journal::event::{Answer, Side};
 use rutter_core::tool::Failure;
 use serde_json::Value;
 
@@ -32,6 +32,7 @@ pub struct Card {
     pub execution: Id,
     pub plan: String,
     pub kind: &'static str,
+    pub look: Look,
     pub title: String,
     pub facts: Vec<(&'static str, String)>,
     /// What a tool, an error or a probe said. Not to be trusted.
@@ -78,6 +79,7 @@ impl Card {
             execution: Id::execution(view.execution.as_str()),
             plan: view.plan.clone(),
             kind: "",
+            look: Look::of("waiting"),
             title: String::new(),
             facts: Vec::new(),
             words: String::new(),
@@ -95,6 +97,7 @@ impl Card {
             command: words::how(&view.execution, ask),
         };
         let mut card = filled(blank, ask, shell);
+        card.look = Look::like(if card.kind == "doubt" { "in_doubt" } else { "waiting" }, card.kind);
         card.words = words::cut(&card.words, WORDS_CHARS_MAX);
         let about: Vec<&str> = card.hidden.iter().map(|(_, value)| value.as_str()).collect();
         let anchor = format!("ask {} {} {}", view.execution, card.kind, about.join(" "));
@@ -127,10 +130,7 @@ fn filled(blank: Card, ask: &Ask, shell: &Shell) -> Card {
         Ask::Doubt { part, side, attempt, reason } => Card {
             kind: "doubt",
             title: format!("Did {part} happen?"),
-            facts: vec![
-                ("step", part.to_string()),
-                ("call", format!("{} {attempt}", format!("{side:?}").to_lowercase())),
-            ],
+            facts: vec![("step", part.to_string()), ("attempt", attempt_of(*side, *attempt))],
             words: reason.clone(),
             hidden: vec![("part", part.to_string())],
             needs_evidence: true,
@@ -189,6 +189,15 @@ fn filled(blank: Card, ask: &Ask, shell: &Shell) -> Card {
             buttons: vec![button("reply", "Answer", "main"), button("decline", "Decline", "")],
             ..blank
         },
+    }
+}
+
+fn attempt_of(side: Side, attempt: u32) -> String {
+    match side {
+        Side::Do => attempt.to_string(),
+        Side::Fallback => format!("{attempt}, of the fallback"),
+        Side::Undo => format!("{attempt}, of the compensation"),
+        Side::Probe => format!("{attempt}, of the probe"),
     }
 }
 

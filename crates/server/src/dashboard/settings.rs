@@ -78,8 +78,8 @@ pub(super) async fn show(State(desk): State<Arc<Desk>>, visitor: Visitor, header
         scopes: Scope::ALL.into_iter().map(|scope| (scope.as_str(), purpose(scope))).collect(),
         keys,
         sessions,
-        idle: format::span(IDLE_MAX),
-        age: format::span(AGE_MAX),
+        idle: rough(IDLE_MAX),
+        age: rough(AGE_MAX),
         limits: limits(),
         shell,
     };
@@ -108,17 +108,17 @@ fn purpose(scope: Scope) -> &'static str {
 impl KeyRow {
     fn of(key: &KeyView, now: Timestamp) -> KeyRow {
         let moment = |text: &str| format::instant(text, now).map(|at| Moment::of(at, now));
-        let (tone, sign, word) = match key.status {
-            KeyStatus::Active => ("ok", "✓", "active"),
-            KeyStatus::Expired => ("muted", "⊘", "expired"),
-            KeyStatus::Revoked => ("muted", "⊘", "revoked"),
+        let status = match key.status {
+            KeyStatus::Active => Look::like("completed", "active"),
+            KeyStatus::Expired => Look::like("cancelled", "expired"),
+            KeyStatus::Revoked => Look::like("cancelled", "revoked"),
         };
         let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
         KeyRow {
             id: key.id.clone(),
             name: key.name.clone(),
             scopes: scopes.join(", "),
-            status: Look { tone, sign, word },
+            status,
             is_active: key.status == KeyStatus::Active,
             created: moment(&key.created_at).unwrap_or_else(|| Moment::of(now, now)),
             created_by: key.created_by.clone(),
@@ -168,6 +168,15 @@ fn about(desk: &Desk, health: &Health) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// A span that was chosen, not measured: in the largest unit it is whole in.
+fn rough(span: Millis) -> String {
+    match span.0 {
+        ms if ms % 3_600_000 == 0 => format!("{} h", ms / 3_600_000),
+        ms if ms % 60_000 == 0 => format!("{} min", ms / 60_000),
+        ms => format!("{} s", ms / 1_000),
+    }
+}
+
 pub(super) fn bytes(bytes: u64) -> String {
     match bytes {
         0..1_024 => format!("{bytes} B"),
@@ -179,7 +188,7 @@ pub(super) fn bytes(bytes: u64) -> String {
 
 fn limits() -> Vec<(&'static str, String)> {
     let count = |count: usize| format::count(count as u64);
-    let span = |duration: std::time::Duration| format::span(Millis(duration.as_millis() as u64));
+    let span = |duration: std::time::Duration| rough(Millis(duration.as_millis() as u64));
     vec![
         ("steps of a plan", count(bounds::PLAN_STEPS_MAX)),
         ("size of a plan", bytes(bounds::PLAN_BYTES_MAX as u64)),
@@ -187,8 +196,8 @@ fn limits() -> Vec<(&'static str, String)> {
         ("attempts of a step", bounds::ATTEMPTS_MAX.to_string()),
         ("entries of an execution", format::count(bounds::ENTRIES_MAX)),
         ("what one call sends or brings back", bytes(bounds::PAYLOAD_BYTES_MAX as u64)),
-        ("deadline unless the plan says otherwise", format::span(bounds::DEADLINE_DEFAULT)),
-        ("an approval waits unless the plan says otherwise", format::span(bounds::APPROVAL_EXPIRES_DEFAULT)),
+        ("deadline unless the plan says otherwise", rough(bounds::DEADLINE_DEFAULT)),
+        ("an approval waits unless the plan says otherwise", rough(bounds::APPROVAL_EXPIRES_DEFAULT)),
         ("connections over HTTP", count(limits::HTTP_CONNECTIONS_MAX)),
         ("requests under way", count(limits::REQUESTS_MAX)),
         ("streams of events, of one guest", count(limits::STREAMS_PER_GUEST)),

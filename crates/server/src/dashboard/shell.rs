@@ -274,6 +274,9 @@ pub const SAYINGS: &[(&str, &str)] = &[
     ("asked", "The servers were asked which tools they have."),
     ("revoked", "Revoked: nobody comes in with that key any more."),
     ("signed_out", "Signed out."),
+    ("acknowledged", "You see to it; nobody is told again."),
+    ("silenced", "Silenced for a while."),
+    ("sent_again", "It is sent again."),
     ("reset", "The server gets another chance at once."),
     ("nothing_chosen", "Nothing was chosen."),
 ];

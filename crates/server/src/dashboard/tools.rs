@@ -6,7 +6,7 @@ pub(super) mod tool;
 use super::format::{self, Look, Moment};
 use super::page::{self, Answer, Posted, Visitor};
 use super::shell::{Section, Shell};
-use crate::auth::Scope;
+use crate::auth::{Scope, require};
 use crate::desk::Desk;
 use crate::fault::Fault;
 use askama::Template;
@@ -74,6 +74,8 @@ struct Row {
 /// How calls went since this server started.
 pub(super) struct Figures {
     pub(super) calls: String,
+    /// All of it on one line.
+    pub(super) words: String,
     pub(super) in_flight: u64,
     /// Calls that failed or may have, in words.
     pub(super) errors: String,
@@ -107,7 +109,7 @@ pub(super) async fn show(State(desk): State<Arc<Desk>>, visitor: Visitor) -> Ans
 
 /// Asks every server which tools it has; those that were not started are.
 pub(super) async fn ask(State(desk): State<Arc<Desk>>, posted: Posted) -> Answer {
-    page::require(&posted.visitor.guest, Scope::Operate)?;
+    require(&posted.visitor.guest, Scope::Operate)?;
     let tools = Arc::clone(&desk.tools);
     // A server that is being started goes on with it when nobody waits any more.
     let asking = tokio::spawn(async move { tools.catalog(Servers::All).await });
@@ -121,7 +123,7 @@ pub(super) async fn reset(
     Path(server): Path<String>,
     posted: Posted,
 ) -> Answer {
-    page::require(&posted.visitor.guest, Scope::Admin)?;
+    require(&posted.visitor.guest, Scope::Admin)?;
     match desk.tools.reset(&server) {
         true => Ok(page::go(posted.back(), "reset")),
         false => Err(Fault::missing("server", &server).into()),
@@ -134,29 +136,29 @@ impl Server {
         let tools: Vec<&ToolReport> = report.tools.iter().filter(fits).collect();
         let mut trouble = Vec::new();
         let breaker = match &report.breaker {
-            BreakerReport::Closed { failures: 0 } => look("ok", "✓", "closed"),
+            BreakerReport::Closed { failures: 0 } => Look::like("completed", "closed"),
             BreakerReport::Closed { failures } => {
                 let calls = if *failures == 1 { "call" } else { "calls" };
                 trouble.push((format!("the last {failures} {calls} failed; more, and it rests"), None));
-                look("warn", "!", "closed")
+                Look::like("waiting", "closed")
             }
             BreakerReport::Open { since, rest, reason } => {
                 let rest = format::span(*rest);
                 trouble.push((format!("it rests for {rest}: {reason}"), Some(Moment::of(*since, now))));
-                look("bad", "✗", "open")
+                Look::like("failed", "open")
             }
             BreakerReport::HalfOpen { since, reason } => {
                 trouble.push((format!("the next call is a trial: {reason}"), Some(Moment::of(*since, now))));
-                look("warn", "!", "on trial")
+                Look::like("waiting", "on trial")
             }
         };
         let (state, stderr) = match &report.connector {
-            ConnectorReport::Idle => (look("muted", "○", "not started"), String::new()),
-            ConnectorReport::Starting => (look("run", "▸", "starting"), String::new()),
-            ConnectorReport::Ready => (look("ok", "✓", "ready"), String::new()),
+            ConnectorReport::Idle => (Look::like("skipped", "not started"), String::new()),
+            ConnectorReport::Starting => (Look::like("running", "starting"), String::new()),
+            ConnectorReport::Ready => (Look::like("completed", "ready"), String::new()),
             ConnectorReport::Down { reason, stderr } => {
                 trouble.push((reason.clone(), None));
-                (look("bad", "✗", "down"), stderr.join("\n"))
+                (Look::like("failed", "down"), stderr.join("\n"))
             }
         };
         if let Some(failure) = &report.failure {
@@ -200,16 +202,23 @@ impl Figures {
         let wrong = stats.not_done + stats.maybe;
         let ended = stats.done + wrong;
         let ms = |ms: Option<u64>| ms.map_or_else(|| "–".to_owned(), |ms| format::span(Millis(ms)));
+        let errors = match (wrong, ended) {
+            (0, 0) => "–".to_owned(),
+            (wrong, ended) => format!("{:.1} %", wrong as f64 * 100.0 / ended as f64),
+        };
+        let p95 = ms(stats.latency.map(|latency| latency.p95_ms));
         Figures {
             calls: format::count(stats.calls),
-            in_flight: stats.in_flight,
-            errors: match (wrong, ended) {
-                (0, 0) => "–".to_owned(),
-                (wrong, ended) => format!("{:.1} %", wrong as f64 * 100.0 / ended as f64),
+            words: match stats.calls {
+                0 => "not called yet".to_owned(),
+                1 => format!("1 call, {errors} errors, p95 {p95}"),
+                calls => format!("{} calls, {errors} errors, p95 {p95}", format::count(calls)),
             },
+            in_flight: stats.in_flight,
+            errors,
             has_errors: wrong > 0,
             p50: ms(stats.latency.map(|latency| latency.p50_ms)),
-            p95: ms(stats.latency.map(|latency| latency.p95_ms)),
+            p95,
             p99: ms(stats.latency.map(|latency| latency.p99_ms)),
             last_error: stats.last_error.as_ref().map(|last| said(last, now)),
         }
@@ -242,9 +251,9 @@ pub(super) fn address(tool: &ToolName) -> String {
 
 pub(super) fn safety(safety: Safety) -> Look {
     match safety {
-        Safety::ReadOnly => look("ok", "○", "read only"),
-        Safety::Idempotent => look("run", "↻", "idempotent"),
-        Safety::Once => look("warn", "1", "once"),
+        Safety::ReadOnly => Look::like("completed", "read only"),
+        Safety::Idempotent => Look::like("running", "idempotent"),
+        Safety::Once => Look::like("waiting", "once"),
     }
 }
 
@@ -254,8 +263,4 @@ pub(super) fn source(source: SafetySource) -> &'static str {
         SafetySource::TrustedHint => "the server says so, and is trusted",
         SafetySource::Unknown => "nobody said anything that counts",
     }
-}
-
-fn look(tone: &'static str, sign: &'static str, word: &'static str) -> Look {
-    Look { tone, sign, word }
 }

@@ -2,11 +2,14 @@
 //!
 //! Whoever is slow is hung up on, whoever is one too many is told so, and at the end everybody gets an answer.
 
+mod stalled;
+
 use crate::auth::Peer;
 use crate::auth::admit::refused;
 use crate::fault::Fault;
 use crate::limits::{
-    BODY_TIME_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, HTTP_CONNECTIONS_MAX, URL_BYTES_MAX,
+    BODY_TIME_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, HTTP_CONNECTIONS_MAX, STALL_TIME_MAX,
+    URL_BYTES_MAX,
 };
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -17,6 +20,7 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use stalled::Stalled;
 use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
@@ -41,19 +45,47 @@ const TURNED_AWAY_MAX: usize = 64;
 /// How long one that is turned away may take to hear it.
 const TURNED_AWAY_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// How many connections there may be, and are.
-#[derive(Clone, Debug)]
-pub struct Places(Arc<Semaphore>);
+/// How many may come, and how long they may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    pub connections_max: usize,
+    pub head_time_max: Duration,
+    pub body_time_max: Duration,
+    /// How long somebody may take nothing of an answer.
+    pub stall_time_max: Duration,
+}
 
-impl Default for Places {
-    fn default() -> Places {
-        Places(Arc::new(Semaphore::new(HTTP_CONNECTIONS_MAX)))
+impl Default for Terms {
+    fn default() -> Terms {
+        Terms {
+            connections_max: HTTP_CONNECTIONS_MAX,
+            head_time_max: HEAD_TIME_MAX,
+            body_time_max: BODY_TIME_MAX,
+            stall_time_max: STALL_TIME_MAX,
+        }
     }
 }
 
+/// Places for connections, under some terms.
+#[derive(Clone, Debug)]
+pub struct Places {
+    terms: Terms,
+    free: Arc<Semaphore>,
+}
+
 impl Places {
+    pub fn of(terms: Terms) -> Places {
+        Places { terms, free: Arc::new(Semaphore::new(terms.connections_max)) }
+    }
+
     pub fn taken(&self) -> usize {
-        HTTP_CONNECTIONS_MAX - self.0.available_permits()
+        self.terms.connections_max - self.free.available_permits()
+    }
+}
+
+impl Default for Places {
+    fn default() -> Places {
+        Places::of(Terms::default())
     }
 }
 
@@ -64,14 +96,16 @@ pub async fn serve(listener: TcpListener, router: Router, closing: CancellationT
 
 /// The same, where somebody counts who is there.
 pub async fn serve_in(
-    Places(places): Places,
+    places: Places,
     listener: TcpListener,
     router: Router,
     closing: CancellationToken,
 ) -> io::Result<()> {
+    let Places { terms, free: places } = places;
     let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
     let hosts = Hosts {
         router,
+        terms,
         closing: closing.clone(),
         late: CancellationToken::new(),
         over: CancellationToken::new(),
@@ -98,7 +132,7 @@ pub async fn serve_in(
                 if let Ok(place) = Arc::clone(&turned_away).try_acquire_owned() {
                     tokio::spawn(async move {
                         // One that does not listen does not matter.
-                        let _ = timeout(TURNED_AWAY_TIME_MAX, turn_away(stream)).await;
+                        let _ = timeout(TURNED_AWAY_TIME_MAX, turn_away(stream, terms)).await;
                         drop(place);
                     });
                 }
@@ -107,7 +141,7 @@ pub async fn serve_in(
     }
     drop(listener);
     // Everybody has left when every place is free.
-    let all = || places.acquire_many(HTTP_CONNECTIONS_MAX as u32);
+    let all = || places.acquire_many(terms.connections_max as u32);
     if timeout(ENDING, all()).await.is_err() {
         hosts.late.cancel();
         let _ = timeout(SENDING, all()).await;
@@ -119,6 +153,7 @@ pub async fn serve_in(
 #[derive(Clone)]
 struct Hosts {
     router: Router,
+    terms: Terms,
     closing: CancellationToken,
     /// Whoever has no answer yet is told that the server closes.
     late: CancellationToken,
@@ -133,11 +168,11 @@ impl Hosts {
         let service = service_fn(|request| self.answer(request, peer));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIME_MAX)
+            .header_read_timeout(self.terms.head_time_max)
             // The door has the exact limits; this keeps what never ends from being kept.
             .max_buf_size(2 * (HEAD_BYTES_MAX + URL_BYTES_MAX))
             .max_headers(HEADERS_MAX)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Stalled::new(stream, self.terms.stall_time_max)), service);
         let mut connection = pin!(connection);
         let mut is_closing = false;
         loop {
@@ -159,19 +194,25 @@ impl Hosts {
 
     async fn answer(&self, request: hyper::Request<Incoming>, peer: IpAddr) -> Result<Response, Infallible> {
         let is_slow = Arc::new(AtomicBool::new(false));
-        let mut request: Request = request.map(|body| Body::new(Timed::new(body, Arc::clone(&is_slow))));
+        // Somebody in front of us may have read another length beside it; what follows is not taken for a request.
+        let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
+        let mut request: Request =
+            request.map(|body| Body::new(Timed::new(body, self.terms.body_time_max, Arc::clone(&is_slow))));
         request.extensions_mut().insert(Peer(peer));
         let mut router = self.router.clone();
         let response = tokio::select! {
             response = router.call(request) => response?,
             () = self.late.cancelled() => closing(),
         };
-        let response = match response.status() {
-            _ if is_slow.load(Ordering::Relaxed) => slow(),
+        let mut response = match response.status() {
+            _ if is_slow.load(Ordering::Relaxed) => slow(self.terms.body_time_max),
             // Whatever failed did so because everything ends.
             status if status.is_server_error() && self.closing.is_cancelled() => closing(),
             _ => response,
         };
+        if is_chunked {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         Ok(response)
     }
 }
@@ -184,15 +225,16 @@ fn closing() -> Response {
     response
 }
 
-fn slow() -> Response {
-    let message = format!("the body did not come whole within {} seconds", BODY_TIME_MAX.as_secs());
+fn slow(time_max: Duration) -> Response {
+    let message = format!("the body did not come whole within {} seconds", time_max.as_secs());
     let mut response = refused(StatusCode::REQUEST_TIMEOUT, &Fault::new("server.arguments", message));
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
-async fn turn_away(mut stream: TcpStream) -> io::Result<()> {
-    let fault = Fault::new("server.busy", format!("{HTTP_CONNECTIONS_MAX} connections are open; try again"));
+async fn turn_away(mut stream: TcpStream, terms: Terms) -> io::Result<()> {
+    let fault =
+        Fault::new("server.busy", format!("{} connections are open; try again", terms.connections_max));
     let body = Fault { retryable: true, ..fault }.json().to_string();
     let head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close";
     stream.write_all(format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).as_bytes()).await?;
@@ -211,8 +253,8 @@ struct Timed {
 }
 
 impl Timed {
-    fn new(body: Incoming, is_slow: Arc<AtomicBool>) -> Timed {
-        Timed { body, until: Box::pin(sleep(BODY_TIME_MAX)), is_slow }
+    fn new(body: Incoming, time_max: Duration, is_slow: Arc<AtomicBool>) -> Timed {
+        Timed { body, until: Box::pin(sleep(time_max)), is_slow }
     }
 }
 

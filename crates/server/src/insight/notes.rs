@@ -28,14 +28,14 @@ const READINGS: u32 = 5;
 pub(super) struct Notes {
     tenant: TenantId,
     register: Arc<dyn Register>,
-    /// Which counting this is.
+    /// Which counting this is: when it began.
     counting: AtomicU64,
     /// Of the mark, as it was last seen.
     version: AtomicU64,
 }
 
 /// How far was written, and when to write again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Kept {
     pub place: u64,
     pub due_at: Timestamp,
@@ -65,27 +65,37 @@ impl Notes {
     }
 
     /// What was under way when it was last written; a new counting when that is not to be used.
-    pub async fn begin(&self, size: u64) -> Result<Open, Error> {
+    pub async fn begin(&self, size: u64, now: Timestamp) -> Result<Open, Error> {
         let note = self.register.find(&self.tenant, Kind::Mark, MARK).await?;
         self.version.store(note.as_ref().map_or(0, |note| note.version), Ordering::Relaxed);
-        let Some(note) = note else { return Ok(Open::default()) };
-        let mark = Mark::deserialize(&*note.value).ok();
+        let mark = note.as_ref().and_then(|note| Mark::deserialize(&*note.value).ok());
         if let Some(Mark { form: FORM, counting, place }) = mark
             && place <= size
         {
             self.counting.store(counting, Ordering::Relaxed);
-            let open = self.text(OPEN).await?.and_then(|text| serde_json::from_str::<Open>(&text).ok());
+            let text = match self.text(OPEN).await {
+                Ok(text) => text,
+                Err(Error::Corrupt(_)) => None,
+                Err(error) => return Err(error),
+            };
+            let open = text.and_then(|text| serde_json::from_str::<Open>(&text).ok());
             if let Some(open) = open.filter(|open| open.place == place) {
                 return Ok(open);
             }
         }
-        tracing::warn!("the counts that were written cannot be used; everything is counted again");
-        let last = note.value["counting"].as_u64().unwrap_or(note.version);
-        self.counting.store(last.max(note.version) + 1, Ordering::Relaxed);
+        if note.is_some() {
+            tracing::warn!("the counts that were written cannot be used; everything is counted again");
+        }
+        self.begin_anew(now);
         Ok(Open::default())
     }
 
-    /// What was counted on a day in this counting.
+    /// Another counting, for which nothing that was written counts.
+    pub fn begin_anew(&self, now: Timestamp) {
+        self.counting.store(u64::try_from(now.0).unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// What was counted on a day in this counting. What cannot be read is [`Error::Corrupt`].
     pub async fn day(&self, date: Date) -> Result<Day, Error> {
         let Some(text) = self.text(&date.to_string()).await? else { return Ok(Day::default()) };
         let damaged = |error| Error::Corrupt(format!("the counts of {date}: {error}"));
@@ -148,9 +158,10 @@ impl Notes {
 
     async fn piece(&self, id: &str, number: usize) -> Result<Option<Piece>, Error> {
         let note = self.register.find(&self.tenant, Kind::Tally, &name_of(id, number)).await?;
-        let Some(note) = note else { return Ok(None) };
-        let piece = Piece::deserialize(&*note.value).ok();
-        Ok(piece.filter(|piece| piece.counting == self.counting.load(Ordering::Relaxed)))
+        let counting = self.counting.load(Ordering::Relaxed);
+        let Some(note) = note.filter(|note| note.value["counting"] == counting) else { return Ok(None) };
+        let damaged = |error| Error::Corrupt(format!("the counts {id:?}: {error}"));
+        Piece::deserialize(&*note.value).map(Some).map_err(damaged)
     }
 }
 

@@ -70,7 +70,8 @@ async fn desk(folder: &Path) -> Arc<Desk> {
         query: store.clone(),
         clock: Arc::new(move || clock.now()),
     };
-    let registry = assemble(&toml_edit::de::from_str("").unwrap(), world).unwrap().registry;
+    let tooling = assemble(&toml_edit::de::from_str("").unwrap(), world).unwrap();
+    let registry = tooling.registry;
     let options = Options::new(WorkerId::new("worker"));
     let engine = Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await.unwrap();
     Desk::open(Parts {
@@ -78,6 +79,8 @@ async fn desk(folder: &Path) -> Arc<Desk> {
         store,
         tools: registry,
         post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).unwrap()),
+        bell: tooling.bells,
+        collector: None,
         clock,
         tokens: Vec::new(),
         settings: Settings { ask_at_client: true },

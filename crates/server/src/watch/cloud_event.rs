@@ -1,8 +1,10 @@
 //! What webhooks receive: CloudEvents 1.0 as JSON. Payloads stay here; an event has their commitments.
 
 use super::Watch;
+use super::alert::Alert;
 use super::moment::Moment;
 use super::plans::PlanOf;
+use super::webhook::ALERT;
 use rutter_core::limits::DELIVERY_BYTES_MAX;
 use rutter_core::port::feed::Placed;
 use rutter_core::port::outbox::NewDelivery;
@@ -41,7 +43,7 @@ impl CloudEvent {
             "actor": stored.actor,
             "kind": kind,
             "event": event,
-            "link": (!is_own).then(|| watch.page_of(execution)).flatten(),
+            "link": (!is_own).then(|| watch.page(&format!("executions/{execution}"))).flatten(),
         });
         let source = match is_own {
             true => format!("/tenants/{tenant}/ledger"),
@@ -77,6 +79,27 @@ impl CloudEvent {
             body: self.body.clone(),
             due_at: now,
         }
+    }
+
+    /// Somebody is told of an alert: that it fires, still fires, or is over.
+    pub fn alert(tenant: &str, alert: &Alert, watch: &Watch) -> CloudEvent {
+        let notice = if alert.is_firing() { alert.notices.to_string() } else { "resolved".to_owned() };
+        let mut data = alert.value();
+        if let Some(fields) = data.as_object_mut() {
+            fields.remove("to_ring");
+            fields.insert("tenant".to_owned(), json!(tenant));
+            fields.insert("link".to_owned(), json!(watch.page("alerts")));
+        }
+        Envelope {
+            id: format!("{tenant}/{}/{notice}", alert.id),
+            kind: kind_of(ALERT),
+            source: format!("/tenants/{tenant}/alerts/{}", alert.id),
+            subject: Some(alert.subject.clone()),
+            at: alert.resolved_at.or(alert.last_notice_at).unwrap_or(alert.fired_at).0,
+            extension: Map::new(),
+            data,
+        }
+        .write()
     }
 
     /// Nothing happened; somebody wants to see whether a webhook works.

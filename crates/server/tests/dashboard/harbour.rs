@@ -45,6 +45,7 @@ impl Harbour {
         let link = format!("http://{}", listener.local_addr().unwrap());
         let closing = CancellationToken::new();
         let ended = closing.clone();
+        tokio::spawn(Arc::clone(&deck.desk).run(closing.clone()));
         tokio::spawn(async move {
             let served = axum::serve(listener, pages);
             tokio::select! { _ = served => {}, () = ended.cancelled() => {} }
@@ -63,6 +64,11 @@ impl Harbour {
         let (status, text) = self.get(path).await;
         assert_eq!(status, StatusCode::OK, "{path}: {text}");
         text
+    }
+
+    pub async fn with_cookie(&self, path: &str, cookie: &str) -> String {
+        let request = self.browser.get(format!("{}{path}", self.link)).header("cookie", cookie);
+        request.send().await.unwrap().text().await.unwrap()
     }
 
     /// Sends a form as the page would, and says where that leads.

@@ -72,7 +72,8 @@ impl Deck {
             clock: Arc::new(move || clock.now()),
         };
         let config = toml_edit::de::from_str(config).unwrap();
-        let registry = assemble(&config, world).unwrap().registry;
+        let tooling = assemble(&config, world).unwrap();
+        let registry = tooling.registry;
         let options = Options::new(WorkerId::new("worker"));
         let engine =
             Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await.unwrap();
@@ -82,6 +83,8 @@ impl Deck {
             store,
             tools: registry,
             post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).unwrap()),
+            bell: tooling.bells,
+            collector: None,
             clock,
             tokens: Vec::new(),
             settings,

@@ -10,6 +10,7 @@ use rutter_core::journal::chain::Chain;
 use rutter_core::journal::payload::Salt;
 use rutter_core::plan::document::Format;
 use rutter_core::plan::{Driver, Plan, check};
+use rutter_core::port::bell::Silence;
 use rutter_core::port::journal::{Journal, NewPlan, Opening, Sealed};
 use rutter_core::port::query::Query;
 use rutter_core::time::{Millis, Timestamp};
@@ -312,8 +313,10 @@ impl Aged {
         deck.desk = Desk::open(Parts {
             engine,
             store: store.clone(),
-            tools: tools,
+            tools,
             post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).unwrap()),
+            bell: Arc::new(Silence),
+            collector: None,
             clock,
             tokens: Vec::new(),
             settings,

@@ -3,12 +3,13 @@
 use crate::deck::Deck;
 use rutter_core::id::TenantId;
 use rutter_core::time::{Millis, Timestamp};
+use rutter_server::api::{self, pace::Rate};
 use rutter_server::auth::key::{KeyView, NewKey};
 use rutter_server::auth::{Auth, Scope, Token};
 use rutter_server::guest::{Guest, Role};
 use rutter_server::http::door::Door;
-use rutter_server::http::{house, mcp, pages, serve};
-use rutter_server::mcp::Surface;
+use rutter_server::http::everything;
+use rutter_server::http::listen::{Places, Terms, serve_in};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -71,19 +72,25 @@ pub async fn auth(deck: &Deck, time: &Time, tokens: Vec<Token>) -> Arc<Auth> {
 
 impl Harbour {
     pub async fn new() -> Harbour {
-        Harbour::of(Deck::new().await, Time::new(), tokens()).await
+        Harbour::on(Terms::default()).await
     }
 
-    pub async fn of(deck: Deck, time: Time, tokens: Vec<Token>) -> Harbour {
+    pub async fn on(terms: Terms) -> Harbour {
+        Harbour::of(Deck::new().await, Time::new(), tokens(), terms).await
+    }
+
+    async fn of(mut deck: Deck, time: Time, tokens: Vec<Token>, terms: Terms) -> Harbour {
         let auth = auth(&deck, &time, tokens).await;
+        Arc::get_mut(&mut deck.desk).expect("nobody else has it yet").auth = Arc::clone(&auth);
         let door = Arc::new(Door::new(vec![NAMED.to_owned()], Arc::clone(&auth)));
         let closing = CancellationToken::new();
-        let surface = Surface::at_the_door(Arc::clone(&deck.desk));
-        let rooms =
-            [mcp(surface, Arc::clone(&door), &closing), pages(Arc::clone(&deck.desk), Arc::clone(&auth))];
+        // How often somebody may ask is tested elsewhere.
+        let free = Rate { per_second: 0, burst: 0 };
+        let settings = api::Settings { look: free, change: free, ..api::Settings::default() };
+        let router = everything(&deck.desk, door, settings, &closing);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let served = tokio::spawn(serve(listener, house(rooms, door), closing.clone()));
+        let served = tokio::spawn(serve_in(Places::of(terms), listener, router, closing.clone()));
         Harbour { deck, auth, address, time, closing, served }
     }
 
@@ -94,7 +101,7 @@ impl Harbour {
         served.await.unwrap().unwrap();
         auth.keep().await.unwrap();
         drop(auth);
-        Harbour::of(deck.restarted().await, time, tokens).await
+        Harbour::of(deck.restarted().await, time, tokens, Terms::default()).await
     }
 
     pub async fn key(&self, name: &str, scopes: &[Scope]) -> (KeyView, String) {

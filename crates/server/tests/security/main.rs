@@ -4,4 +4,12 @@
 
 #[path = "../mcp/deck.rs"]
 mod deck;
+mod forgery;
+mod framing;
 mod harbour;
+mod names;
+mod programs;
+mod rights;
+mod routes;
+mod sizes;
+mod slow;

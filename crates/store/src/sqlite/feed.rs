@@ -17,7 +17,7 @@ const LOOKED_AT_MAX: u64 = 20_000;
 /// A stretch ends where its entries have more bytes than this together.
 const STRETCH_BYTES_MAX: usize = 16 << 20;
 
-const ENTRIES: &str = "
+pub(super) const ENTRIES: &str = "
     select place, hash, bytes
     from entry
     where place between ?1 and ?2 and bytes is not null
@@ -97,3 +97,6 @@ fn placed(row: &rusqlite::Row<'_>) -> Result<(Placed, usize), Error> {
     let stored = codec::decode(&bytes).map_err(|error| damaged(&error))?;
     Ok((Placed { place, hash: hash_of(hash)?, stored }, bytes.len()))
 }
+
+#[cfg(test)]
+mod tests;

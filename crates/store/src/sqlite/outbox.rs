@@ -1,6 +1,6 @@
 //! Deliveries: what is still to be sent, every try, and how far the readers that make them have come.
 
-mod list;
+pub(super) mod list;
 
 use super::query::{List, Paging, number_of, size_of_page};
 use super::register::check_id;
@@ -17,7 +17,7 @@ use rutter_core::port::query::{Listing, Page};
 use rutter_core::port::{Answer, Error};
 use rutter_core::time::Timestamp;
 
-const MARK: &str = "select place from mark where tenant = ?1 and reader = ?2";
+pub(super) const MARK: &str = "select place from mark where tenant = ?1 and reader = ?2";
 const MOVE: &str = "
     insert into mark (tenant, reader, place)
     values (?1, ?2, ?3)
@@ -42,13 +42,13 @@ const AGAIN: &str = "
     where tenant = ?1 and number = ?2 and state <> 'pending'";
 /// One short write, so that others have their turn in between.
 const PRUNE_AT_ONCE: u64 = 500;
-const OLD: &str = "
+pub(super) const OLD: &str = "
     select number
     from delivery
     where tenant = ?1 and touched_at < ?2 and state <> 'pending'
     order by touched_at
     limit ?3";
-const FORGET_ATTEMPTS: &str = "delete from delivery_attempt where delivery = ?1";
+pub(super) const FORGET_ATTEMPTS: &str = "delete from delivery_attempt where delivery = ?1";
 const FORGET: &str = "delete from delivery where number = ?1";
 
 impl Outbox for Store {
@@ -71,9 +71,10 @@ impl Outbox for Store {
         })
     }
 
-    fn due(&self, now: Timestamp, limit: u32) -> Answer<'_, Vec<Delivery>> {
+    fn due(&self, now: Timestamp, besides: &[String], limit: u32) -> Answer<'_, Vec<Delivery>> {
+        let besides = serde_json::json!(besides).to_string();
         match size_of_page(limit) {
-            Ok(limit) => self.read(move |connection| list::due(connection, now, limit)),
+            Ok(limit) => self.read(move |connection| list::due(connection, now, besides, limit)),
             Err(error) => refused(error),
         }
     }
@@ -234,3 +235,6 @@ fn prune(session: &mut Session, tenant: &TenantId, before: Timestamp) -> Result<
     }
     Ok(old.len() as u64)
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,17 +13,17 @@ use rutter_core::time::Timestamp;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-const FIND: &str = "
+pub(super) const FIND: &str = "
     select id, version, changed_at, value
     from note
     where tenant = ?1 and kind = ?2 and id = ?3";
-const LIST: &str = "
+pub(super) const LIST: &str = "
     select id, version, changed_at, value
     from note
     where tenant = ?1 and kind = ?2 and id > ?3
     order by id
     limit ?4";
-const VERSION: &str = "select version from note where tenant = ?1 and kind = ?2 and id = ?3";
+pub(super) const VERSION: &str = "select version from note where tenant = ?1 and kind = ?2 and id = ?3";
 const PUT: &str = "
     insert into note (tenant, kind, id, version, changed_at, value)
     values (?1, ?2, ?3, 1, ?4, ?5)
@@ -204,3 +204,6 @@ fn note_of((id, version, changed_at, value): Row) -> Result<Note, Error> {
     let value = Arc::new(serde_json::from_str(&value).map_err(damaged)?);
     Ok(Note { id, version, changed_at: Timestamp(changed_at), value })
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,5 +4,8 @@
 
 mod backup;
 mod fixture;
+mod following;
+mod proving;
+mod released;
 mod signing;
 mod tamper;

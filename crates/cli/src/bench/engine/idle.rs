@@ -11,7 +11,7 @@ use rutter_core::tool::{Outcome, ToolCatalog};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-pub(super) struct Idle {
+pub(in crate::bench) struct Idle {
     tools: ToolCatalog,
     result: Arc<Value>,
     redactor: Redactor,
@@ -19,7 +19,7 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    pub(super) fn new() -> Idle {
+    pub(in crate::bench) fn new() -> Idle {
         let tools = json!({ "tools": [{ "name": "bench.idle", "safety": "once" }] });
         let tools = ToolCatalog::from_json(&tools).expect("the catalogue is ours");
         Idle { tools, result: Arc::new(json!({ "ok": true })), redactor: Redactor::standard(), hangs: false }

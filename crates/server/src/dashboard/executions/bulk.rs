@@ -1,7 +1,7 @@
 //! The same for several executions at once, after a page that says for how many.
 
 use super::Row;
-use crate::auth::Scope;
+use crate::auth::{Scope, require};
 use crate::dashboard::page::{self, Answer, Posted};
 use crate::dashboard::shell::{Section, Shell};
 use crate::desk::Desk;
@@ -90,7 +90,7 @@ impl Act {
 
 pub(in crate::dashboard) async fn run(State(desk): State<Arc<Desk>>, posted: Posted) -> Answer {
     let visitor = &posted.visitor;
-    page::require(&visitor.guest, Scope::Operate)?;
+    require(&visitor.guest, Scope::Operate)?;
     let wrong = |message: &str| Fault::new("server.arguments", message);
     let act = posted.said("action").and_then(Act::parse);
     let act = act.ok_or_else(|| wrong("the action is pause, resume or cancel"))?;

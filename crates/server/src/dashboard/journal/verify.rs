@@ -1,7 +1,7 @@
 //! Checks the whole ledger and says what was found; signs its head.
 
-use crate::auth::Scope;
-use crate::dashboard::format::{self, Id};
+use crate::auth::{Scope, require};
+use crate::dashboard::format::{self, Id, Look};
 use crate::dashboard::page::{self, Answer, Posted};
 use crate::dashboard::shell::{Section, Shell};
 use crate::desk::Desk;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[template(path = "journal_verify.html")]
 struct Checked {
     shell: Shell,
-    is_clean: bool,
+    look: Look,
     /// The verdict in words.
     words: String,
     /// The first entry that is wrong.
@@ -26,14 +26,14 @@ struct Checked {
 
 pub(in crate::dashboard) async fn run(State(desk): State<Arc<Desk>>, posted: Posted) -> Answer {
     let visitor = &posted.visitor;
-    page::require(&visitor.guest, Scope::Read)?;
+    require(&visitor.guest, Scope::Read)?;
     let checked = desk.proof.verify(&visitor.guest.tenant).await?;
     let (is_clean, verdict) = (checked.is_clean(), checked.verdict);
     let entry = verdict.fault.as_ref().and_then(|fault| fault.entry.as_ref());
     let count = |label: &'static str, count: u64| (label, format::count(count));
     let page = Checked {
         shell: Shell::open(&desk, visitor, Section::Journal, "Verify").await?,
-        is_clean,
+        look: if is_clean { Look::like("completed", "intact") } else { Look::like("failed", "not intact") },
         words: verdict.to_string(),
         bad: entry.map(|(execution, seq)| (Id::execution(execution.as_str()), *seq)),
         rows: checked.rows,
@@ -52,7 +52,7 @@ pub(in crate::dashboard) async fn run(State(desk): State<Arc<Desk>>, posted: Pos
 
 pub(in crate::dashboard) async fn sign(State(desk): State<Arc<Desk>>, posted: Posted) -> Answer {
     let visitor = &posted.visitor;
-    page::require(&visitor.guest, Scope::Operate)?;
+    require(&visitor.guest, Scope::Operate)?;
     let signed = desk.proof.sign(&visitor.guest.tenant).await?;
     Ok(page::go("/journal", if signed.is_some() { "signed" } else { "nothing_new" }))
 }

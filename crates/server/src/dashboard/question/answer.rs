@@ -1,6 +1,7 @@
 //! Takes what a form said to a question.
 
 use super::{field, scope};
+use crate::auth::require;
 use crate::dashboard::page::{self, Answer, Posted};
 use crate::desk::Desk;
 use crate::fault::Fault;
@@ -26,7 +27,7 @@ pub(in crate::dashboard) async fn answer(
     let say = posted.said("say").ok_or_else(|| wrong("the form does not say what to do"))?;
     let ask = asked(&view, say, part.as_ref(), posted.said("tool"));
     if let Some(ask) = ask {
-        page::require(guest, scope(ask))?;
+        require(guest, scope(ask))?;
     }
     let control = control(&posted, say, part, ask)?;
     let reason = match posted.said("reason") {

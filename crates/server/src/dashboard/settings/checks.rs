@@ -119,13 +119,13 @@ fn servers(desk: &Desk) -> Check {
 }
 
 fn fine(what: &'static str, said: String) -> Check {
-    Check { look: Look { tone: "ok", sign: "✓", word: "fine" }, what, said, fix: "" }
+    Check { look: Look::like("completed", "fine"), what, said, fix: "" }
 }
 
 fn doubtful(what: &'static str, said: String, fix: &'static str) -> Check {
-    Check { look: Look { tone: "warn", sign: "!", word: "look" }, what, said, fix }
+    Check { look: Look::like("waiting", "look"), what, said, fix }
 }
 
 fn failed(what: &'static str, said: String, fix: &'static str) -> Check {
-    Check { look: Look { tone: "bad", sign: "✗", word: "wrong" }, what, said, fix }
+    Check { look: Look::like("failed", "wrong"), what, said, fix }
 }

@@ -1,7 +1,7 @@
 //! Trying a tool out: one call, on record like any other. Calls that may have an effect are asked for twice.
 
 use super::{address, tool};
-use crate::auth::Scope;
+use crate::auth::{Scope, require};
 use crate::dashboard::format;
 use crate::dashboard::page::{self, Answer, Posted};
 use crate::dashboard::question::field;
@@ -33,7 +33,7 @@ pub(in crate::dashboard) async fn run(
     posted: Posted,
 ) -> Answer {
     let visitor = &posted.visitor;
-    page::require(&visitor.guest, Scope::Admin)?;
+    require(&visitor.guest, Scope::Admin)?;
     let tool = tool::find(&desk, &name).await?;
     let parameters = parameters(&posted, &tool.input)?;
     let reason = posted.said("reason").unwrap_or_default().to_owned();

@@ -87,9 +87,11 @@ pub struct Ranked {
     pub tone: Tone,
 }
 
+/// Two of these stand beside each other, and still can be read.
+const RANKED_WIDTH: f64 = 520.0;
 const RANKED_ROW: f64 = 26.0;
-const RANKED_LEFT: f64 = 190.0;
-const RANKED_RIGHT: f64 = 110.0;
+const RANKED_LEFT: f64 = 160.0;
+const RANKED_RIGHT: f64 = 130.0;
 
 /// Draws bars that lie, from top to bottom in the order given.
 pub fn ranked(title: &str, rows: &[Ranked]) -> String {
@@ -99,12 +101,12 @@ pub fn ranked(title: &str, rows: &[Ranked]) -> String {
         rows => rows.iter().take(10).map(named).collect::<Vec<_>>().join(", "),
     };
     let height = rows.len().max(1) as f64 * RANKED_ROW + 4.0;
-    let mut svg = open("ranked", WIDTH, height, title, &description);
+    let mut svg = open("ranked", RANKED_WIDTH, height, title, &description);
     let highest = rows.iter().map(|row| row.value).filter(|value| value.is_finite()).fold(0.0, f64::max);
     for (place, row) in rows.iter().enumerate() {
         let y = place as f64 * RANKED_ROW + 2.0;
         let part = if highest > 0.0 && row.value.is_finite() { row.value.max(0.0) / highest } else { 0.0 };
-        let width = (part * (WIDTH - RANKED_LEFT - RANKED_RIGHT)).max(1.0);
+        let width = (part * (RANKED_WIDTH - RANKED_LEFT - RANKED_RIGHT)).max(1.0);
         let label = text(&fit(&row.label, TEXT_SIZE, RANKED_LEFT - 12.0));
         let baseline = number(y + 16.0);
         let _ = write!(svg, "<text class=\"name\" x=\"0\" y=\"{baseline}\">{label}</text>");

@@ -19,6 +19,8 @@ const RETRY_AFTER_MAX: Millis = Millis::hours(24);
 const REST_MAX: Millis = Millis::seconds(5 * 60);
 
 pub(super) struct Judged {
+    /// When it was known.
+    pub at: Timestamp,
     pub then: Then,
     /// The receiver has trouble that has nothing to do with this very delivery.
     pub is_unwell: bool,
@@ -31,21 +33,14 @@ pub(super) struct Judged {
 
 impl Judged {
     /// There is nobody to send it to.
-    pub fn pointless(why: &str) -> Judged {
-        let outcome = why.to_owned();
-        Judged {
-            then: Then::Dead,
-            is_unwell: false,
-            is_gone: false,
-            retry_after: None,
-            status: None,
-            outcome,
-        }
+    pub fn pointless(why: &str, at: Timestamp) -> Judged {
+        let (then, outcome) = (Then::Dead, why.to_owned());
+        Judged { at, then, is_unwell: false, is_gone: false, retry_after: None, status: None, outcome }
     }
 
-    pub fn attempt(&self, began: Timestamp, ended: Timestamp) -> DeliveryAttempt {
+    pub fn attempt(&self, began: Timestamp) -> DeliveryAttempt {
         let outcome = self.outcome.clone();
-        DeliveryAttempt { at: began, took_ms: ended.since(began).0, status: self.status, outcome }
+        DeliveryAttempt { at: began, took_ms: self.at.since(began).0, status: self.status, outcome }
     }
 }
 
@@ -66,7 +61,7 @@ pub(super) fn after(receipt: &Receipt, attempts: u32, now: Timestamp) -> Judged 
             None => Then::Dead,
         },
     };
-    Judged { then, is_unwell, is_gone, retry_after, status, outcome }
+    Judged { at: now, then, is_unwell, is_gone, retry_after, status, outcome }
 }
 
 /// How long a receiver is left alone after so many failures before this one.

@@ -2,8 +2,9 @@
 //! names, in its order, without sorting and without looking at everything.
 
 use super::super::connection::File;
+use super::super::outbox::{self, list};
 use super::super::upkeep::clean;
-use super::super::{migration, payloads, session};
+use super::super::{feed, migration, payloads, proof, register, session};
 use super::cursor::{List, Paging};
 use super::entries::{self, Numbers};
 use super::executions;
@@ -149,6 +150,7 @@ fn cases_of_executions(cases: &mut Vec<Case>) {
                 let wanted = executions::Wanted { tenant: 1, plan, filter: &filter };
                 let (index, columns) = match (asking, plan, &filter.tag, statuses.is_empty()) {
                     (true, ..) => ("execution_asking", "tenant=?"),
+                    (_, Some(_), _, false) => ("execution_plan_status", "plan=? AND status=?"),
                     (_, Some(_), ..) => ("execution_plan", "plan=?"),
                     (_, _, Some(_), _) => ("execution_tag USING PRIMARY KEY", "tenant=? AND tag=?"),
                     (.., false) => ("execution_status", "tenant=? AND status=?"),
@@ -274,6 +276,24 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         (clean::UNTAG, "execution_tag_execution (execution=?)"),
         (clean::OLD_REQUESTS, "request_at (tenant=? AND at<?)"),
         (payloads::FORGET_BLOB, "payload_blob (blob=?)"),
+        (feed::ENTRIES, "entry USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+        (register::FIND, "sqlite_autoindex_note_1 (tenant=? AND kind=? AND id=?)"),
+        (register::LIST, "sqlite_autoindex_note_1 (tenant=? AND kind=? AND id>?)"),
+        (register::VERSION, "sqlite_autoindex_note_1 (tenant=? AND kind=? AND id=?)"),
+        (proof::CHECKPOINTS, "checkpoint USING PRIMARY KEY (tenant=? AND (epoch,size)<(?,?))"),
+        (outbox::MARK, "mark USING PRIMARY KEY (tenant=? AND reader=?)"),
+        (outbox::OLD, "delivery_touched (tenant=? AND touched_at<?)"),
+        (outbox::FORGET_ATTEMPTS, "delivery_attempt USING PRIMARY KEY (delivery=?)"),
+        (list::DUE, "delivery_due (due_at<?)"),
+        (list::NEXT_DUE, "delivery_due"),
+        (list::ALL, "delivery_tenant (tenant=? AND rowid<?)"),
+        (list::BY_STATE, "delivery_state (tenant=? AND state=? AND rowid<?)"),
+        (list::BY_DESTINATION, "delivery_destination (tenant=? AND destination=? AND rowid<?)"),
+        (list::BY_BOTH, "delivery_destination_state (tenant=? AND destination=? AND state=? AND rowid<?)"),
+        (list::COUNTS, "delivery_state (tenant=?)"),
+        (list::COUNTS_OF_ONE, "delivery_destination_state (tenant=? AND destination=?)"),
+        (list::ONE, "delivery USING INTEGER PRIMARY KEY (rowid=?)"),
+        (list::ATTEMPTS, "delivery_attempt USING PRIMARY KEY (delivery=?)"),
     ];
     all.extend(
         payloads::SELECTS.iter().map(|sql| (*sql, "payload USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)")),

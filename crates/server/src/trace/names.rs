@@ -1,0 +1,33 @@
+//! What spans and their attributes are called. The conventions for agents and tools are still being made, so every name
+//! that follows them stands here and nowhere else.
+
+pub const OPERATION: &str = "gen_ai.operation.name";
+/// The operation of carrying out a plan; the word is the convention's.
+pub const INVOKE: &str = "invoke_workflow";
+pub const INVOKED: &str = "gen_ai.workflow.name";
+pub const EXECUTE_TOOL: &str = "execute_tool";
+/// The operation of making a plan.
+pub const PLAN: &str = "plan";
+pub const TOOL_NAME: &str = "gen_ai.tool.name";
+pub const TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
+pub const TOOL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
+pub const TOOL_RESULT: &str = "gen_ai.tool.call.result";
+pub const ERROR_TYPE: &str = "error.type";
+pub const MCP_METHOD: &str = "mcp.method.name";
+pub const MCP_CALL: &str = "tools/call";
+pub const SERVICE_NAME: &str = "service.name";
+pub const SERVICE_VERSION: &str = "service.version";
+
+pub const HAND_OVER: &str = "hand_over";
+pub const TENANT: &str = "rutter.tenant";
+pub const EXECUTION: &str = "rutter.execution";
+pub const STEP: &str = "rutter.step";
+pub const PART: &str = "rutter.part";
+pub const SIDE: &str = "rutter.side";
+pub const ATTEMPT: &str = "rutter.attempt";
+pub const DRIVER: &str = "rutter.driver";
+pub const OUTCOME: &str = "rutter.outcome";
+pub const COST_MICROS: &str = "rutter.cost_micros";
+pub const REVISION: &str = "rutter.revision";
+/// Something was undone in an execution that had ended.
+pub const AFTER_THE_END: &str = "rutter.after_the_end";

@@ -1,0 +1,268 @@
+//! A whole server on a real port: database, engine, built-in tools, keys; and clients that speak HTTP to it.
+
+use reqwest::Method;
+use reqwest::header::HeaderMap;
+use rutter_core::id::{TenantId, WorkerId};
+use rutter_engine::{Clock, Engine, Options};
+use rutter_server::api::pace::Rate;
+use rutter_server::api::{self, Api};
+use rutter_server::auth::key::NewKey;
+use rutter_server::auth::{Auth, Scope, Token};
+use rutter_server::desk::{Desk, Parts, Settings};
+use rutter_server::guest::{Guest, Role};
+use rutter_server::http;
+use rutter_server::http::door::Door;
+use rutter_server::live::Live;
+use rutter_store::Store;
+use rutter_tools::assemble::{World, assemble};
+use rutter_tools::child::Launcher;
+use rutter_tools::guard::SystemResolver;
+use rutter_tools::post::Carrier;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Longer than anything takes that happens at all.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+const AGENT: &str = "agent-0123456789abcdef0123456789abcdef";
+const OPERATOR: &str = "operator-0123456789abcdef0123456789abcdef";
+
+pub struct Harbour {
+    pub desk: Arc<Desk>,
+    pub auth: Arc<Auth>,
+    pub api: Arc<Api>,
+    pub base: String,
+    closing: CancellationToken,
+    serving: JoinHandle<std::io::Result<()>>,
+    running: JoinHandle<()>,
+    folder: TempDir,
+}
+
+/// Without limits on how fast one may ask.
+pub fn unhurried() -> api::Settings {
+    let free = Rate { per_second: 0, burst: 0 };
+    api::Settings { look: free, change: free, streams_per_guest: 500 }
+}
+
+impl Harbour {
+    pub async fn new() -> Harbour {
+        Harbour::with("", unhurried()).await
+    }
+
+    /// With the tools that some lines of rutter.toml name.
+    pub async fn with(config: &str, settings: api::Settings) -> Harbour {
+        Harbour::open(tempfile::tempdir().unwrap(), config, settings).await
+    }
+
+    /// Ends this process's part and begins again with what is on disk.
+    pub async fn restarted(self) -> Harbour {
+        let Harbour { desk, auth, api, closing, serving, running, folder, .. } = self;
+        closing.cancel();
+        serving.await.unwrap().unwrap();
+        running.await.unwrap();
+        desk.engine.close().await;
+        drop((auth, api));
+        let deadline = Instant::now() + PATIENCE;
+        while Arc::strong_count(&desk) > 1 {
+            assert!(Instant::now() < deadline, "somebody still has the database");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        drop(desk);
+        Harbour::open(folder, "", unhurried()).await
+    }
+
+    async fn open(folder: TempDir, config: &str, settings: api::Settings) -> Harbour {
+        let clock = Clock::system();
+        let options = rutter_store::Options {
+            reserve_bytes: 0,
+            ..rutter_store::Options::new(folder.path(), Arc::new(move || clock.now()))
+        };
+        let store = Arc::new(Store::open(options).unwrap());
+        let world = World {
+            folder: folder.path().to_owned(),
+            launcher: Launcher { program: "/bin/false".into(), arguments: Vec::new() },
+            environment: std::env::vars().collect(),
+            query: store.clone(),
+            clock: Arc::new(move || clock.now()),
+        };
+        let config = toml_edit::de::from_str(config).unwrap();
+        let tooling = assemble(&config, world).unwrap();
+        let registry = tooling.registry;
+        let options = Options::new(WorkerId::new("worker"));
+        let engine =
+            Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await.unwrap();
+        let tokens =
+            vec![Token::new("agent", Role::Agent, AGENT), Token::new("operator", Role::Operator, OPERATOR)];
+        let desk = Desk::open(Parts {
+            engine,
+            store,
+            tools: registry,
+            post: Arc::new(Carrier::new(&["127.0.0.1".to_owned()], Arc::new(SystemResolver)).unwrap()),
+            bell: tooling.bells,
+            collector: None,
+            clock,
+            tokens,
+            settings: Settings { ask_at_client: false },
+            seal: [7; 32],
+        });
+        let desk = desk.await.unwrap();
+        let auth = Arc::clone(&desk.auth);
+        let closing = CancellationToken::new();
+        let running = tokio::spawn(Arc::clone(&desk).run(closing.clone()));
+        let live = Live::new(Arc::clone(&desk.feed), closing.clone());
+        let api = Api::new(Arc::clone(&desk), live, settings, closing.clone());
+        let door = Arc::new(Door::new(Vec::new(), Arc::clone(&auth)));
+        let router = http::house([api::router(Arc::clone(&api), Arc::clone(&auth))], door);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let serving = tokio::spawn(http::serve(listener, router, closing.clone()));
+        Harbour { desk, auth, api, base, closing, serving, running, folder }
+    }
+
+    pub fn close(&self) {
+        self.closing.cancel();
+    }
+
+    pub fn agent(&self) -> Client {
+        Client::new(&self.base, AGENT)
+    }
+
+    pub fn operator(&self) -> Client {
+        Client::new(&self.base, OPERATOR)
+    }
+
+    pub fn operators_secret(&self) -> &'static str {
+        OPERATOR
+    }
+
+    pub fn nobody(&self) -> Client {
+        Client::new(&self.base, "")
+    }
+
+    pub fn holding(&self, secret: &str) -> Client {
+        Client::new(&self.base, secret)
+    }
+
+    /// Somebody with a key of these rights.
+    pub async fn with_key(&self, name: &str, scopes: &[Scope]) -> Client {
+        Client::new(&self.base, &self.secret_of(name, scopes).await)
+    }
+
+    pub async fn secret_of(&self, name: &str, scopes: &[Scope]) -> String {
+        let owner = Guest::owner(TenantId::new("default"), "operator");
+        let scopes = scopes.iter().copied().collect();
+        let new = NewKey { name: name.to_owned(), scopes, expires_in: None };
+        self.auth.create(&owner, new).await.unwrap().1
+    }
+}
+
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    pub base: String,
+    token: String,
+}
+
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
+    pub body: Value,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// Asserts that it went well.
+    #[track_caller]
+    pub fn good(self) -> Value {
+        assert!((200..300).contains(&self.status), "{} {}", self.status, self.text);
+        self.body
+    }
+
+    /// Asserts a refusal: the status, a problem in the right form, and its code.
+    #[track_caller]
+    pub fn refused(&self, status: u16, code: &str) {
+        assert_eq!((self.status, self.body["code"].as_str()), (status, Some(code)), "{}", self.text);
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        assert_eq!(self.body["status"], status);
+        for field in ["type", "title", "detail"] {
+            assert!(self.body[field].as_str().is_some_and(|text| !text.is_empty()), "{}", self.text);
+        }
+        assert!(self.body["retryable"].is_boolean());
+    }
+}
+
+impl Client {
+    fn new(base: &str, token: &str) -> Client {
+        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        Client { http: http.build().unwrap(), base: base.to_owned(), token: token.to_owned() }
+    }
+
+    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let address = if path.starts_with("/api") { String::new() } else { "/api/v1".to_owned() };
+        let request = self.http.request(method, format!("{}{address}{path}", self.base));
+        if self.token.is_empty() { request } else { request.bearer_auth(&self.token) }
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        heard(self.request(Method::GET, path)).await
+    }
+
+    pub async fn get_with(&self, path: &str, name: &str, value: &str) -> Answer {
+        heard(self.request(Method::GET, path).header(name, value)).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        heard(self.request(Method::POST, path).json(&body)).await
+    }
+
+    pub async fn post_with(&self, path: &str, name: &str, value: &str, body: Value) -> Answer {
+        heard(self.request(Method::POST, path).header(name, value).json(&body)).await
+    }
+
+    /// Starts a plan and waits until it has ended or asks something.
+    pub async fn execute(&self, plan: &Value) -> Value {
+        let answer = self.post("/executions", json!({ "plan": plan, "wait_seconds": 45 })).await;
+        assert_eq!(answer.status, 201, "{}", answer.text);
+        answer.body
+    }
+
+    pub async fn signal(&self, execution: &Value, body: Value) -> Answer {
+        let id = execution["execution_id"].as_str().unwrap();
+        self.post(&format!("/executions/{id}/signals"), body).await
+    }
+}
+
+pub async fn heard(request: reqwest::RequestBuilder) -> Answer {
+    let response = request.send().await.unwrap();
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let text = response.text().await.unwrap();
+    let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+    Answer { status, headers, text, body }
+}
+
+/// A plan that keeps something in the built-in memory, step after step.
+pub fn notes(name: &str, steps: usize) -> Value {
+    let steps: Vec<Value> = (0..steps)
+        .map(|number| {
+            let before = if number == 0 { json!([]) } else { json!([format!("s{}", number - 1)]) };
+            json!({ "id": format!("s{number}"), "tool": "memory.store", "depends_on": before,
+                "parameters": { "text": format!("{name} {number}") }, "cancellable": "irreversible" })
+        })
+        .collect();
+    json!({ "name": name, "goal": "Remember a few numbers", "steps": steps })
+}
+
+/// A plan whose one call a person must approve.
+pub fn approved(name: &str) -> Value {
+    json!({ "name": name, "steps": [{ "id": "pay", "tool": "memory.store", "cancellable": "irreversible",
+        "parameters": { "text": name }, "approval": { "required": true } }] })
+}

@@ -1,0 +1,150 @@
+//! Questions answered on the page, and what that does.
+
+use crate::deck::{Client, Deck, Era};
+use crate::harbour::Harbour;
+use crate::markup::{check, tags};
+use crate::shop::{Shop, execute, order};
+use reqwest::StatusCode;
+use rutter_server::auth::Scope;
+use serde_json::{Value, json};
+
+fn keeping(text: &str) -> Value {
+    json!({ "name": "keep a note", "steps": [ { "id": "keep", "tool": "memory.store",
+        "parameters": { "text": text }, "cancellable": "irreversible", "approval": { "required": true } } ] })
+}
+
+async fn waiting(client: &mut Client, plan: &Value) -> String {
+    let waiting = execute(client, plan).await;
+    assert_eq!(waiting["status"], "waiting", "{waiting}");
+    waiting["execution_id"].as_str().unwrap().to_owned()
+}
+
+async fn ends(client: &mut Client, execution: &str, status: &str) {
+    let end = client.call("status", json!({ "execution_id": execution, "wait_seconds": 45 })).await;
+    assert_eq!(end["status"], status, "{end}");
+}
+
+/// The value of a hidden field of the first form that has it.
+fn hidden(page: &str, name: &str) -> String {
+    let field = tags(page).into_iter().find(|tag| tag.name == "input" && tag.get("name") == Some(name));
+    field.unwrap().get("value").unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_needs_a_reason_and_counts_once_for_the_call_that_was_seen() {
+    let deck = Deck::new().await;
+    let harbour = Harbour::open(&deck).await;
+    let mut client = deck.client(Era::Modern).await;
+    let execution = waiting(&mut client, &keeping("sails pull")).await;
+    let page = harbour.page("/approvals").await;
+    for expected in ["Approve keep?", "memory.store", "sails pull", "expires", "<span class=\"count\">1"] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    check("/approvals", &page);
+    assert!(harbour.page("/").await.contains("a person must approve keep (memory.store)"));
+
+    let form = format!("/executions/{execution}/answer");
+    let call = hidden(&page, "call");
+    let said = [("part", "keep"), ("call", call.as_str()), ("say", "approve"), ("back", "/approvals")];
+    assert_eq!(harbour.post(&form, &said).await.0, StatusCode::BAD_REQUEST, "a reason is needed");
+    let mut reasoned = said.to_vec();
+    reasoned.push(("reason", "looks right"));
+    let other = "0".repeat(call.len());
+    let changed = [("part", "keep"), ("call", other.as_str()), ("say", "approve"), ("reason", "x")];
+    assert_eq!(harbour.post(&form, &changed).await.0, StatusCode::CONFLICT, "another call was not asked for");
+    let there = harbour.post(&form, &reasoned).await;
+    assert_eq!(there, (StatusCode::SEE_OTHER, "/approvals?said=approved".to_owned()));
+    ends(&mut client, &execution, "completed").await;
+    assert_eq!(harbour.post(&form, &reasoned).await.0, StatusCode::CONFLICT, "an approval counts once");
+    let journal = harbour.page("/journal?kind=approval_granted").await;
+    assert!(journal.contains("approved step keep by operator: &#34;looks right&#34;"), "{journal}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_call_is_compared_with_that_of_the_execution_before() {
+    let deck = Deck::new().await;
+    let harbour = Harbour::open(&deck).await;
+    let mut client = deck.client(Era::Modern).await;
+    let mut plan = keeping("{{ inputs.text }}");
+    plan["inputs"] = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
+    let saved = client.call("save_plan", json!({ "plan": plan })).await;
+    let mut execution = String::new();
+    for text in ["two sails", "three sails"] {
+        let call = json!({ "plan_id": saved["plan_id"], "inputs": { "text": text }, "wait_seconds": 45 });
+        execution = client.call("execute_plan", call).await["execution_id"].as_str().unwrap().to_owned();
+        if text == "two sails" {
+            let page = harbour.page("/approvals").await;
+            assert!(!page.contains("class=\"difference\""), "there was none before: {page}");
+            let call = hidden(&page, "call");
+            let said = [("part", "keep"), ("call", call.as_str()), ("say", "approve"), ("reason", "yes")];
+            harbour.post(&format!("/executions/{execution}/answer"), &said).await;
+            ends(&mut client, &execution, "completed").await;
+        }
+    }
+    let page = harbour.page("/approvals").await;
+    for line in
+        ["<span class=\"taken\">−   &#34;text&#34;: &#34;two sails&#34;</span>", "<span class=\"added\">+   "]
+    {
+        assert!(page.contains(line), "{line}: {page}");
+    }
+    let call = hidden(&page, "call");
+    let said = [("part", "keep"), ("call", call.as_str()), ("say", "reject"), ("reason", "too many")];
+    harbour.post(&format!("/executions/{execution}/answer"), &said).await;
+    let end = client.call("status", json!({ "execution_id": execution, "wait_seconds": 45 })).await;
+    assert_ne!(end["status"], "completed", "{end}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_step_is_tried_again_from_the_page() {
+    let shop = Shop::with(json!({ "shop.charge": ["fail", null] })).await;
+    let harbour = Harbour::open(&shop.deck).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let mut plan = order("shop.charge");
+    plan["steps"][1]["failure_policy"] = json!({ "action": "manual_decision" });
+    let execution = waiting(&mut client, &plan).await;
+    let page = harbour.page("/approvals").await;
+    for expected in ["charge failed. What now?", "charge said no", "Try again", "It was done by hand"] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    check("/approvals", &page);
+    let said = [("part", "charge"), ("say", "retry"), ("reason", "once more")];
+    let there = harbour.post(&format!("/executions/{execution}/answer"), &said).await;
+    assert_eq!(there, (StatusCode::SEE_OTHER, "/?said=answered".to_owned()));
+    ends(&mut client, &execution, "completed").await;
+    assert_eq!(shop.effects("charge"), 1);
+    assert!(harbour.page("/approvals").await.contains("Nothing waits for you"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_doubt_is_settled_with_evidence_and_the_call_is_not_repeated() {
+    let shop = Shop::with(json!({ "shop.charge": ["commit_then_drop", null] })).await;
+    let harbour = Harbour::open(&shop.deck).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let execution = waiting(&mut client, &order("shop.charge")).await;
+    let page = harbour.page("/approvals").await;
+    assert!(page.contains("Did charge happen?"), "{page}");
+    let form = format!("/executions/{execution}/answer");
+    let (status, page) = harbour.post(&form, &[("part", "charge"), ("say", "happened")]).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{page}");
+    assert!(page.contains("evidence"), "{page}");
+    let said = [("part", "charge"), ("say", "happened"), ("evidence", "it is on the statement")];
+    assert_eq!(harbour.post(&form, &said).await.1, "/?said=settled");
+    ends(&mut client, &execution, "completed").await;
+    assert_eq!(shop.effects("charge"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_may_not_answer_sees_why_and_no_form() {
+    let deck = Deck::new().await;
+    let mut client = deck.client(Era::Modern).await;
+    let execution = waiting(&mut client, &keeping("x")).await;
+    let harbour = Harbour::open_for(&deck, &[Scope::Read, Scope::Operate]).await;
+    let page = harbour.page("/approvals").await;
+    assert!(page.contains("needs the scope approve") && !page.contains("name=\"say\""), "{page}");
+    let call = hidden(&Harbour::open(&deck).await.page("/approvals").await, "call");
+    let said = [("part", "keep"), ("call", call.as_str()), ("say", "approve"), ("reason", "me")];
+    let (status, page) = harbour.post(&format!("/executions/{execution}/answer"), &said).await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{page}");
+    let still = client.call("status", json!({ "execution_id": execution })).await;
+    assert_eq!(still["status"], "waiting", "{still}");
+}
