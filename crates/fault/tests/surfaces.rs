@@ -35,7 +35,7 @@ struct Said {
 fn work(store: &Store) -> Said {
     let first = wait(store.put(&tenant(), moved(0, 3), vec![delivery("e1"), delivery("e2")]));
     let changed = wait(store.write(changes(Change::put(Note::Webhook, "hook_1", json!({"url": "x"})))));
-    let tried = match wait(store.due(Timestamp(9), 1)) {
+    let tried = match wait(store.due(Timestamp(9), &[], 1)) {
         Ok(due) => due.first().map(|delivery| {
             let outcome = "no answer".to_owned();
             let attempt = DeliveryAttempt { at: Timestamp(2), took_ms: 1, status: None, outcome };

@@ -120,6 +120,11 @@ impl Watch {
         let _ = self.link.set(link.trim_end_matches('/').to_owned());
     }
 
+    /// The commands that rules may name.
+    pub fn commands(&self) -> Vec<String> {
+        self.ports.bell.names()
+    }
+
     /// Follows, sends and looks until the shutdown. What is under way then is sent again later, under the same id.
     pub async fn run(self: Arc<Watch>, shutdown: CancellationToken) {
         let readers = self.options.tenants.iter().map(|tenant| reader::run(&self, tenant));

@@ -41,8 +41,8 @@ pub(super) struct Tools {
     pub(super) secrets: BTreeMap<String, secret::Source>,
     pub(super) limits: Option<Limits>,
     pub(super) notify: BTreeMap<String, Channel>,
-    pub(super) server: Option<ServerConfig>,
     pub(super) alerts: Alerts,
+    pub(super) server: Option<ServerConfig>,
     pub(super) webhooks: Option<WebhooksConfig>,
     pub(super) telemetry: Option<TelemetryConfig>,
 }
@@ -93,10 +93,10 @@ impl Text<'_> {
             "secrets",
             "limits",
             "notify",
+            "alerts",
             "server",
             "webhooks",
             "telemetry",
-            "alerts",
         ];
         for (key, item) in self.known(top, &names)? {
             match key {

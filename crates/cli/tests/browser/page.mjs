@@ -1,6 +1,6 @@
 // What every scenario needs: a browser, tabs that notice whatever goes wrong in them, and the command line beside it.
 
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { readFileSync, writeFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 export const address = RUTTER_ADDRESS;
-/** By what became of them: completed, compensated, failed, approval, doubt, running. */
+/** By what became of them: completed, compensated, failed, approval, doubt, outage, running. */
 export const executions = JSON.parse(process.env.RUTTER_EXECUTIONS ?? "{}");
 
 const PATIENCE_MS = 20_000;
@@ -50,9 +50,10 @@ export async function end() {
   process.exitCode = failures ? 1 : 0;
 }
 
+const env = { HOME: RUTTER_PLACE, USER: "operator", PATH: "/usr/bin:/bin", LC_ALL: "C.UTF-8" };
+
 /** The command line, in the same directory as the server. */
 export function rutter(...words) {
-  const env = { HOME: RUTTER_PLACE, USER: "operator", PATH: "/usr/bin:/bin", LC_ALL: "C.UTF-8" };
   try {
     return execFileSync(RUTTER, words, { cwd: RUTTER_PLACE, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
   } catch (error) {
@@ -71,6 +72,19 @@ export function begin(plan, ...words) {
   return said.match(/exec_\w+/)[0];
 }
 
+/** Begins a plan that takes its time, leaves it to the server, and says which execution it became. */
+export async function leave(plan) {
+  const newest = () => rutter("exec", "list", "--json", "-n", "1").match(/exec_\w+/)?.[0];
+  const before = newest();
+  const child = spawn(RUTTER, ["run", plan, "--json"], { cwd: RUTTER_PLACE, env, stdio: "ignore" });
+  const execution = await until(`${plan} is begun`, () => {
+    const now = newest();
+    return now !== before && now;
+  });
+  child.kill("SIGKILL");
+  return execution;
+}
+
 export function write(name, text) {
   writeFileSync(join(RUTTER_PLACE, name), text);
   return name;
@@ -79,6 +93,7 @@ export function write(name, text) {
 export const fault = (tool, why) => write(`tools/${tool}.fault`, why);
 export const repair = (tool) => rmSync(join(RUTTER_PLACE, `tools/${tool}.fault`));
 export const openGate = () => write("data/commands/gate/open", "");
+export const shutGate = () => rmSync(join(RUTTER_PLACE, "data/commands/gate/open"), { force: true });
 
 /** Waits until something holds, and says what it was. */
 export async function until(what, holds) {

@@ -14,8 +14,8 @@ pub trait Outbox: Send + Sync {
     /// A mark that is not where it is said to be is a [`super::Error::Conflict`].
     fn put(&self, tenant: &TenantId, moved: Option<Moved>, deliveries: Vec<NewDelivery>) -> Answer<'_, ()>;
 
-    /// What is to be tried now, of any tenant, longest due first.
-    fn due(&self, now: Timestamp, limit: u32) -> Answer<'_, Vec<Delivery>>;
+    /// What is to be tried now, of any tenant, longest due first; to some destinations nothing is to be sent now.
+    fn due(&self, now: Timestamp, besides: &[String], limit: u32) -> Answer<'_, Vec<Delivery>>;
 
     /// When the next one is due, if any is pending.
     fn next_due(&self) -> Answer<'_, Option<Timestamp>>;

@@ -124,7 +124,11 @@ fn tiles(total: &Row) -> Vec<Tile> {
             format::count(total.compensated),
             format!("{} could not be", total.compensations_failed),
         ),
-        tile("In doubt", format::count(total.doubts), format!("{} answers came late", total.late_answers)),
+        tile(
+            "In doubt",
+            format::count(total.doubts),
+            format!("{} came late", many(total.late_answers, "answer")),
+        ),
         tile(
             "Approvals",
             format::count(approvals.asked),
@@ -168,6 +172,10 @@ fn line(row: &Row, report: &Report) -> Line {
             money(row.cost_micros),
         ],
     }
+}
+
+fn many(count: u64, thing: &str) -> String {
+    format!("{} {thing}{}", format::count(count), if count == 1 { "" } else { "s" })
 }
 
 fn percent(share: Option<f64>) -> String {

@@ -93,7 +93,7 @@ impl Watch {
             commands,
             version: 1,
         };
-        rule.check(&self.ports.bell.names())?;
+        rule.check(&self.commands())?;
         let there = self.notes(tenant, Kind::Rule).await?.len();
         check_count("the number of rules", there + 1, RULES_MAX)?;
         let change = Change::put(Kind::Rule, &rule.id, rule.value()).expecting(0);
@@ -127,7 +127,7 @@ impl Watch {
         if was.condition.concern() != rule.condition.concern() {
             return Err(invalid("a rule keeps its kind; make another one and remove this"));
         }
-        rule.check(&self.ports.bell.names())?;
+        rule.check(&self.commands())?;
         let seen = expected.unwrap_or(rule.version);
         let told = match (was.enabled, rule.enabled) {
             (true, false) => "switched off",
@@ -192,7 +192,7 @@ impl Watch {
         self.notes(tenant, Kind::Silence).await?.iter().map(Silence::read).collect()
     }
 
-    async fn notes(&self, tenant: &TenantId, kind: Kind) -> Result<Vec<Note>, port::Error> {
+    pub(super) async fn notes(&self, tenant: &TenantId, kind: Kind) -> Result<Vec<Note>, port::Error> {
         let mut notes = Vec::new();
         let mut page = Page::first(PAGE_MAX);
         loop {

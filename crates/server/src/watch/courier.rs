@@ -20,11 +20,11 @@ use std::time::Duration;
 
 /// Deliveries under way at the same time.
 const AT_ONCE: usize = 16;
-/// Deliveries looked at to find one for each webhook.
-const LOOKED_AT: u32 = 50;
 const TIMEOUT: Millis = Millis::seconds(15);
 /// How long what was delivered or given up can be looked at.
 const KEPT: Millis = Millis::hours(30 * 24);
+/// How long after its rest a receiver is remembered to have been unwell.
+const REST_REMEMBERED: Millis = Millis::hours(1);
 const PRUNE_EVERY: Millis = Millis::hours(1);
 
 /// Sends until the store is closed.
@@ -66,14 +66,14 @@ impl Courier<'_> {
             to_send.borrow_and_update();
             self.prune().await?;
             let now = watch.now();
-            let due = watch.ports.outbox.due(now, LOOKED_AT).await?;
-            for delivery in due {
-                let webhook = &delivery.destination;
-                let rests = self.rests.get(webhook).is_some_and(|rest| rest.until > now);
-                if under_way.len() < AT_ONCE && !rests && !busy.contains(webhook) {
-                    busy.push(webhook.clone());
-                    under_way.push(deliver(watch, delivery));
-                }
+            self.rests.retain(|_, rest| rest.until.plus(REST_REMEMBERED) > now);
+            while under_way.len() < AT_ONCE {
+                let resting =
+                    self.rests.iter().filter(|(_, rest)| rest.until > now).map(|(webhook, _)| webhook);
+                let besides: Vec<String> = busy.iter().chain(resting).cloned().collect();
+                let Some(delivery) = watch.ports.outbox.due(now, &besides, 1).await?.pop() else { break };
+                busy.push(delivery.destination.clone());
+                under_way.push(deliver(watch, delivery));
             }
             let pause = self.pause(now).await?;
             tokio::select! {

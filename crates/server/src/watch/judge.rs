@@ -139,3 +139,6 @@ impl Case<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,7 +63,8 @@ pub(super) fn breakers(watch: &Watch) -> Vec<Matter> {
 
 pub(super) async fn disk(watch: &Watch, now: Timestamp) -> Result<Matter, port::Error> {
     let free = watch.ports.proof.health().await?.free_bytes;
-    let text = format!("{} MiB are free where the database is", free >> 20);
+    // Not to the byte: an alert whose words change is written anew.
+    let text = format!("about {} MiB are free where the database is", free >> 25 << 5);
     Ok(thing(Concern::DiskLow, "disk", now, text, free))
 }
 

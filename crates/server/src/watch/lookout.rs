@@ -5,7 +5,7 @@
 
 use super::alert::Alert;
 use super::judge::{Case, Ruling};
-use super::matter::{Concern, Matter, Matters, Sightings, effects};
+use super::matter::{Concern, Effect, Matter, Matters, Sightings, effects};
 use super::notice::{self, Rung};
 use super::plans::Plans;
 use super::verify::Verified;
@@ -13,9 +13,7 @@ use super::{Patience, Watch, look};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use rutter_core::id::TenantId;
-use rutter_core::limits::PAGE_MAX;
 use rutter_core::port;
-use rutter_core::port::query::Page;
 use rutter_core::port::register::{Change, Changes, Kind};
 use rutter_core::time::{Millis, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -84,39 +82,38 @@ struct Lookout<'a> {
 
 impl<'a> Lookout<'a> {
     async fn load(watch: &'a Watch, tenant: &'a TenantId) -> Result<Lookout<'a>, port::Error> {
-        let (mut alerts, mut versions) = (BTreeMap::new(), BTreeMap::new());
-        let mut page = Page::first(PAGE_MAX);
-        loop {
-            let listing = watch.ports.register.list(tenant, Kind::Alert, page).await?;
-            for note in &listing.items {
-                alerts.insert(note.id.clone(), Alert::read(note)?);
-                versions.insert(note.id.clone(), note.version);
-            }
-            match listing.next {
-                Some(after) => page = Page { limit: PAGE_MAX, after: Some(after) },
-                None => break,
-            }
-        }
         let told = match watch.ports.register.find(tenant, Kind::Mark, MARK).await? {
             Some(note) => serde_json::from_value((*note.value).clone())
                 .map_err(|error| port::Error::Corrupt(format!("the mark of the lookout: {error}")))?,
             // What was before nobody wanted to be told of.
             None => Told { place: watch.ports.feed.size(tenant).await?, matters: Matters::default() },
         };
-        Ok(Lookout {
+        let mut lookout = Lookout {
             watch,
             tenant,
             plans: Plans::new(Arc::clone(&watch.ports.query), tenant.clone()),
             mark: told.place,
             told,
             is_stale: true,
-            alerts,
-            versions,
+            alerts: BTreeMap::new(),
+            versions: BTreeMap::new(),
             sightings: Sightings::default(),
             silent: (Timestamp(i64::MIN), Vec::new()),
             verified: watch.verified(tenant).await?,
             ringing: BTreeSet::new(),
-        })
+        };
+        lookout.reload().await?;
+        Ok(lookout)
+    }
+
+    /// Reads the alerts anew: somebody may have acknowledged one.
+    async fn reload(&mut self) -> Result<(), port::Error> {
+        let notes = self.watch.notes(self.tenant, Kind::Alert).await?;
+        self.versions = notes.iter().map(|note| (note.id.clone(), note.version)).collect();
+        let alerts: Result<BTreeMap<String, Alert>, port::Error> =
+            notes.iter().map(|note| Ok((note.id.clone(), Alert::read(note)?))).collect();
+        self.alerts = alerts?;
+        Ok(())
     }
 
     async fn keep(mut self, patience: &mut Patience) -> Result<Never, port::Error> {
@@ -130,7 +127,10 @@ impl<'a> Lookout<'a> {
         loop {
             let is_time = tokio::select! {
                 _ = tick.tick() => true,
-                _ = asked.changed() => true,
+                _ = asked.changed() => {
+                    self.reload().await?;
+                    true
+                }
                 grown = watch.ports.feed.beyond(self.tenant, self.told.place) => {
                     grown?;
                     self.read().await?
@@ -168,7 +168,10 @@ impl<'a> Lookout<'a> {
         let mut is_other = false;
         for placed in &stretch.items {
             for effect in effects(&placed.stored) {
-                let plan = self.plans.of(&placed.stored).await?;
+                let plan = match effect {
+                    Effect::Raise(_) => self.plans.of(&placed.stored).await?,
+                    Effect::Settle(..) | Effect::Leave(..) | Effect::Forget(_) => None,
+                };
                 is_other |= self.told.matters.take(effect, plan.as_ref());
             }
         }
@@ -211,7 +214,6 @@ impl<'a> Lookout<'a> {
         let (watch, tenant) = (self.watch, self.tenant);
         let mut seen = look::waiting(watch, tenant, now).await?;
         seen.extend(look::breakers(watch));
-        seen.push(look::disk(watch, now).await?);
         seen.extend(look::dead_letters(watch, tenant, now).await?);
         self.verified = watch.verified(tenant).await?;
         if let Some(verified) = self.verified.as_ref().filter(|verified| !verified.clean) {
@@ -220,6 +222,8 @@ impl<'a> Lookout<'a> {
             seen.push(look::thing(Concern::VerifyFailed, "ledger", verified.at.0, text, 0));
         }
         self.sightings.date(&mut seen);
+        // How much is free is always to be said; since when it is too little only the rules know.
+        seen.push(look::disk(watch, now).await?);
         if now >= self.silent.0.plus(SILENCE_EVERY) {
             self.silent = (now, look::silent(watch, tenant, now).await?);
         }

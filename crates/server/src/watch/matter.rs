@@ -140,3 +140,6 @@ impl Sightings {
         self.0 = seen;
     }
 }
+
+#[cfg(test)]
+mod tests;

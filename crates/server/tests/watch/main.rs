@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
+mod alerts;
 mod receiver;
 mod retries;
+mod rules;
 mod settings;
 mod stage;
+mod troubles;
 mod webhooks;

@@ -1,14 +1,19 @@
 //! An installation with a clock that can be put forward, and that can end and begin again.
 
 use rutter_core::actor::Actor;
-use rutter_core::id::{PlanId, TenantId, WorkerId};
+use rutter_core::execution::Identity;
+use rutter_core::id::{ExecutionId, PlanId, TenantId, WorkerId};
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Format;
+use rutter_core::port::bell::Bell;
 use rutter_core::port::outbox::DeliveryCounts;
 use rutter_core::port::query::Page;
+use rutter_core::port::tools::Reply;
 use rutter_core::time::Timestamp;
 use rutter_engine::submit::PlanText;
-use rutter_engine::{Clock, Engine, Start};
+use rutter_engine::{Clock, Engine, Signal, Start};
+use rutter_server::watch::alert::{Alert, AlertState};
+use rutter_server::watch::rule::{Rule, RuleChange};
 use rutter_server::watch::webhook::{NewWebhook, SecretWebhook};
 use rutter_server::watch::{Options, Ports, Watch};
 use rutter_store::Store;
@@ -17,12 +22,28 @@ use rutter_tools::child::Launcher;
 use rutter_tools::guard::SystemResolver;
 use rutter_tools::post::Carrier;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+/// Writes down what it was to start, under the name `pager`; what starts real programs has tests of its own.
+#[derive(Default)]
+pub struct CountingBell(pub Mutex<Vec<Value>>);
+
+impl Bell for CountingBell {
+    fn names(&self) -> Vec<String> {
+        vec!["pager".to_owned()]
+    }
+
+    fn ring(&self, name: &str, input: Vec<u8>) -> Reply<'_, Result<(), String>> {
+        assert_eq!(name, "pager");
+        self.0.lock().unwrap().push(serde_json::from_slice(&input).unwrap());
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
 
 pub struct Stage {
     pub watch: Arc<Watch>,
@@ -30,6 +51,8 @@ pub struct Stage {
     pub engine: Engine,
     pub tenant: TenantId,
     pub operator: Actor,
+    pub bell: Arc<CountingBell>,
+    pub config: String,
     folder: TempDir,
     ahead_ms: Arc<AtomicI64>,
     shutdown: CancellationToken,
@@ -38,12 +61,17 @@ pub struct Stage {
 
 impl Stage {
     pub async fn new() -> Stage {
-        Stage::open(tempfile::tempdir().unwrap(), Arc::default(), "").await
+        Stage::with("").await
+    }
+
+    /// With the tools that some lines of rutter.toml name.
+    pub async fn with(config: &str) -> Stage {
+        Stage::open(tempfile::tempdir().unwrap(), Arc::default(), Arc::default(), config.to_owned()).await
     }
 
     /// Ends everything at once, as if the process had been killed, and begins again with what is on disk.
     pub async fn restarted(self) -> Stage {
-        let Stage { watch, store, engine, folder, ahead_ms, running, .. } = self;
+        let Stage { watch, store, engine, folder, ahead_ms, running, bell, config, .. } = self;
         running.abort();
         let _ = running.await;
         engine.close().await;
@@ -56,10 +84,15 @@ impl Stage {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         drop(store);
-        Stage::open(folder, ahead_ms, "").await
+        Stage::open(folder, ahead_ms, bell, config).await
     }
 
-    async fn open(folder: TempDir, ahead_ms: Arc<AtomicI64>, config: &str) -> Stage {
+    async fn open(
+        folder: TempDir,
+        ahead_ms: Arc<AtomicI64>,
+        bell: Arc<CountingBell>,
+        config: String,
+    ) -> Stage {
         let clock = Clock::system();
         let options = rutter_store::Options {
             reserve_bytes: 0,
@@ -73,7 +106,7 @@ impl Stage {
             query: store.clone(),
             clock: Arc::new(move || clock.now()),
         };
-        let tooling = assemble(&toml_edit::de::from_str(config).unwrap(), world).unwrap();
+        let tooling = assemble(&toml_edit::de::from_str(&config).unwrap(), world).unwrap();
         let options = rutter_engine::Options::new(WorkerId::new("worker"));
         let engine = Engine::run(store.clone(), store.clone(), tooling.registry.clone(), clock, options)
             .await
@@ -84,7 +117,10 @@ impl Stage {
             register: store.clone(),
             outbox: store.clone(),
             query: store.clone(),
+            proof: store.clone(),
+            tools: tooling.registry.clone(),
             post: Arc::new(Carrier::new(&["127.0.0.1".to_owned()], Arc::new(SystemResolver)).unwrap()),
+            bell: bell.clone(),
         };
         let options = Options {
             tick: Duration::from_millis(20),
@@ -98,7 +134,7 @@ impl Stage {
         let shutdown = CancellationToken::new();
         let running = tokio::spawn(Arc::clone(&watch).run(shutdown.clone()));
         let operator = Actor::person("operator");
-        Stage { watch, store, engine, tenant, operator, folder, ahead_ms, shutdown, running }
+        Stage { watch, store, engine, tenant, operator, bell, config, folder, ahead_ms, shutdown, running }
     }
 
     /// Puts the clock of webhooks and alerts forward.
@@ -164,15 +200,64 @@ impl Stage {
     }
 
     pub async fn start(&self, plan: &PlanId) -> String {
+        self.start_by(plan, Driver::Server).await
+    }
+
+    /// An agent is to carry it out.
+    pub async fn start_for_agent(&self, plan: &PlanId) -> String {
+        self.start_by(plan, Driver::Agent).await
+    }
+
+    async fn start_by(&self, plan: &PlanId, driver: Driver) -> String {
         let start = Start {
             tenant: self.tenant.clone(),
             plan: plan.clone(),
             revision: None,
             inputs: Arc::new(json!({})),
-            driver: Driver::Server,
+            driver,
             actor: self.operator.clone(),
             request: None,
         };
         self.engine.start(start).await.unwrap().execution.to_string()
+    }
+
+    /// A plan whose one step fails, and ends the execution with it.
+    pub async fn failing(&self, name: &str) -> PlanId {
+        let plan = json!({ "name": name, "goal": "fail", "steps": [
+            { "id": "keep", "tool": "memory.store", "parameters": { "text": "x", "expires_after": "nonsense" },
+              "failure_policy": { "action": "cancel_all" } },
+        ]});
+        self.save_plan(&plan).await
+    }
+
+    pub async fn signal(&self, execution: &str, signal: Signal) {
+        let (tenant, execution) = (self.tenant.clone(), ExecutionId::new(execution));
+        let identity = Identity { tenant, execution };
+        self.engine.signal(&identity, self.operator.clone(), signal, None).await.unwrap();
+    }
+
+    /// Waits until there is an alert of a rule in a state.
+    pub async fn alert(&self, rule: &str, state: AlertState) -> Alert {
+        self.alert_that(|alert| alert.rule == rule && alert.state == state).await
+    }
+
+    pub async fn alert_that(&self, fits: impl Fn(&Alert) -> bool) -> Alert {
+        for _ in 0..1_000 {
+            let alerts = self.watch.alerts(&self.tenant, None).await.unwrap();
+            if let Some(alert) = alerts.into_iter().find(&fits) {
+                return alert;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("there are {:#?}", self.watch.alerts(&self.tenant, None).await.unwrap());
+    }
+
+    pub async fn change_rule(&self, id: &str, change: Value) -> Rule {
+        let change: RuleChange = serde_json::from_value(change).unwrap();
+        self.watch.update_rule(&self.tenant, &self.operator, id, change, None).await.unwrap()
+    }
+
+    pub fn directory(&self) -> &std::path::Path {
+        self.folder.path()
     }
 }

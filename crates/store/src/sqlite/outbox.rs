@@ -71,9 +71,10 @@ impl Outbox for Store {
         })
     }
 
-    fn due(&self, now: Timestamp, limit: u32) -> Answer<'_, Vec<Delivery>> {
+    fn due(&self, now: Timestamp, besides: &[String], limit: u32) -> Answer<'_, Vec<Delivery>> {
+        let besides = serde_json::json!(besides).to_string();
         match size_of_page(limit) {
-            Ok(limit) => self.read(move |connection| list::due(connection, now, limit)),
+            Ok(limit) => self.read(move |connection| list::due(connection, now, besides, limit)),
             Err(error) => refused(error),
         }
     }

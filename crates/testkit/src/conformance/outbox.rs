@@ -71,7 +71,7 @@ fn events(deliveries: &[Delivery]) -> Vec<&str> {
 }
 
 fn due(stage: &Stage<'_>, now: i64) -> Vec<Delivery> {
-    done(stage.store.due(Timestamp(now), 100))
+    done(stage.store.due(Timestamp(now), &[], 100))
 }
 
 fn read(stage: &Stage<'_>, number: u64) -> (Delivery, Vec<DeliveryAttempt>) {
@@ -164,9 +164,16 @@ fn what_is_due_longest_comes_first(store: &dyn Store) {
     assert_eq!(events(&due(&stage, 30)), ["e1", "e4", "e2", "e3"]);
     assert_eq!(events(&due(&stage, 29)), ["e1", "e4", "e2"]);
     assert_eq!(events(&due(&stage, 9)), Vec::<&str>::new());
-    assert_eq!(events(&done(store.due(Timestamp(30), 2))), ["e1", "e4"]);
-    refused(store.due(Timestamp(30), 0), "store.limit");
-    refused(store.due(Timestamp(30), 1_001), "store.limit");
+    assert_eq!(events(&done(store.due(Timestamp(30), &[], 2))), ["e1", "e4"]);
+    refused(store.due(Timestamp(30), &[], 0), "store.limit");
+    refused(store.due(Timestamp(30), &[], 1_001), "store.limit");
+    done(put(&stage, vec![new("hook\"2\"", "e5", 20), new("hook_3", "e6", 5)]));
+    let besides = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        done(store.due(Timestamp(30), &names, 100))
+    };
+    assert_eq!(events(&besides(&["hook_1"])), ["e6", "e5"]);
+    assert_eq!(events(&besides(&["hook_1", "hook\"2\"", "nobody"])), ["e6"]);
 }
 
 fn the_next_one_due_is_known(store: &dyn Store) {
@@ -326,7 +333,7 @@ fn another_tenants_deliveries_are_not_found(store: &dyn Store) {
 fn what_is_old_and_settled_is_pruned(store: &dyn Store) {
     let stage = Stage::new(store);
     done(put(&stage, (0..640).map(|at| new("hook_1", &format!("e{at}"), at)).collect()));
-    for (at, delivery) in done(store.due(Timestamp(539), 1_000)).iter().enumerate() {
+    for (at, delivery) in done(store.due(Timestamp(539), &[], 1_000)).iter().enumerate() {
         let then = if at % 2 == 0 { Then::Dead } else { Then::Delivered };
         done(store.tried(delivery.number, attempt(at as i64, None), then));
     }

@@ -23,8 +23,8 @@ impl Outbox for Memory {
         answer(self.state().put(tenant, moved, deliveries))
     }
 
-    fn due(&self, now: Timestamp, limit: u32) -> Answer<'_, Vec<Delivery>> {
-        answer(self.state().due(now, limit))
+    fn due(&self, now: Timestamp, besides: &[String], limit: u32) -> Answer<'_, Vec<Delivery>> {
+        answer(self.state().due(now, besides, limit))
     }
 
     fn next_due(&self) -> Answer<'_, Option<Timestamp>> {
@@ -129,9 +129,10 @@ impl State {
         Ok(())
     }
 
-    fn due(&self, now: Timestamp, limit: u32) -> Outcome<Vec<Delivery>> {
+    fn due(&self, now: Timestamp, besides: &[String], limit: u32) -> Outcome<Vec<Delivery>> {
         let limit = page_size(limit)?;
         let all = self.deliveries.values().map(|sent| &sent.delivery);
+        let all = all.filter(|delivery| !besides.contains(&delivery.destination));
         let due = all.filter_map(|delivery| Some((delivery.due_at.filter(|due| *due <= now)?, delivery)));
         let mut due: Vec<_> = due.collect();
         due.sort_by_key(|(due_at, delivery)| (*due_at, delivery.number));

@@ -14,7 +14,7 @@ use rutter_core::time::Timestamp;
 pub(in crate::sqlite) const DUE: &str = "
     select number
     from delivery indexed by delivery_due
-    where state = 'pending' and due_at <= ?
+    where state = 'pending' and due_at <= ? and destination not in (select value from json_each(?))
     order by due_at, number
     limit ?";
 pub(in crate::sqlite) const NEXT_DUE: &str = "
@@ -70,10 +70,16 @@ pub(in crate::sqlite) const ATTEMPTS: &str = "
     where delivery = ?1
     order by nth";
 
-pub(super) fn due(connection: &mut Connection, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Error> {
+/// `besides` is a list of destinations as JSON.
+pub(super) fn due(
+    connection: &mut Connection,
+    now: Timestamp,
+    besides: String,
+    limit: usize,
+) -> Result<Vec<Delivery>, Error> {
     // One transaction: what was found due is still there when it is read.
     let connection = connection.transaction().map_err(fault::of)?;
-    let numbers = numbers(&connection, DUE, &[now.0.into(), (limit as i64).into()])?;
+    let numbers = numbers(&connection, DUE, &[now.0.into(), besides.into(), (limit as i64).into()])?;
     numbers.into_iter().map(|number| read(&connection, number)).collect()
 }
 

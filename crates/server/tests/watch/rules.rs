@@ -1,0 +1,122 @@
+//! Rules: what comes with Rutter, what operators may change, and what is refused.
+
+use crate::receiver::Receiver;
+use crate::stage::Stage;
+use rutter_server::watch::alert::AlertState::{Firing, Resolved};
+use rutter_server::watch::rule::{NewRule, Rule, RuleChange};
+use serde_json::{Value, json};
+
+async fn create(stage: &Stage, rule: Value) -> Result<Rule, String> {
+    let new: NewRule = serde_json::from_value(rule).map_err(|error| error.to_string())?;
+    let made = stage.watch.create_rule(&stage.tenant, &stage.operator, new).await;
+    made.map_err(|fault| fault.code.into_owned())
+}
+
+#[tokio::test]
+async fn every_rule_that_comes_with_rutter_is_on_and_comes_back_when_it_is_removed() {
+    let stage = Stage::new().await;
+    let rules = stage.watch.rules(&stage.tenant).await.unwrap();
+    assert!(rules.len() == 12 && rules.iter().all(|rule| rule.enabled && rule.built_in && rule.version == 0));
+    let changed = stage.change_rule("budget", json!({ "enabled": false, "severity": "critical" })).await;
+    assert_eq!((changed.enabled, changed.version), (false, 1));
+    let stage = stage.restarted().await;
+    let find = async || {
+        let rules = stage.watch.rules(&stage.tenant).await.unwrap();
+        rules.into_iter().find(|rule| rule.id == "budget").unwrap()
+    };
+    assert!(!find().await.enabled);
+    stage.watch.delete_rule(&stage.tenant, &stage.operator, "budget").await.unwrap();
+    assert!(find().await.enabled && find().await.version == 0);
+    stage.stop().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_meant_is_refused() {
+    let stage = Stage::new().await;
+    for (rule, expected) in [
+        (json!({ "condition": { "kind": "execution_failed" }, "severity": "loud" }), "unknown variant"),
+        (json!({ "condition": { "kind": "thunder" }, "severity": "info" }), "unknown variant"),
+        (json!({ "condition": { "kind": "execution_stuck" }, "severity": "info" }), "missing field"),
+        (
+            json!({ "condition": { "kind": "execution_failed", "program": "/bin/sh" }, "severity": "info" }),
+            "unknown field",
+        ),
+        (
+            json!({ "condition": { "kind": "execution_failed" }, "severity": "info", "program": "/bin/sh" }),
+            "unknown field",
+        ),
+        (
+            json!({ "condition": { "kind": "dead_letters", "at_least": 0 }, "severity": "info" }),
+            "store.invalid",
+        ),
+        (
+            json!({ "condition": { "kind": "in_doubt", "after_seconds": u64::MAX }, "severity": "info" }),
+            "store.invalid",
+        ),
+        (
+            json!({ "condition": { "kind": "budget" }, "severity": "info", "commands": ["/bin/sh"] }),
+            "store.invalid",
+        ),
+        (
+            json!({ "condition": { "kind": "budget" }, "severity": "info", "plans": vec!["p"; 101] }),
+            "store.limit",
+        ),
+    ] {
+        let refused = create(&stage, rule.clone()).await.unwrap_err();
+        assert!(refused.contains(expected), "{rule}: {refused}");
+    }
+    let other: RuleChange = serde_json::from_value(json!({ "condition": { "kind": "budget" } })).unwrap();
+    let refused = stage.watch.update_rule(&stage.tenant, &stage.operator, "in_doubt", other, None).await;
+    assert_eq!(refused.unwrap_err().code, "store.invalid");
+    let missing = stage.watch.delete_rule(&stage.tenant, &stage.operator, "rule_none").await;
+    assert_eq!(missing.unwrap_err().code, "store.not_found");
+    assert_eq!(stage.watch.rules(&stage.tenant).await.unwrap().len(), 12);
+    stage.stop().await;
+}
+
+#[tokio::test]
+async fn a_rule_for_one_plan_tells_one_webhook_of_that_plan_alone() {
+    let stage = Stage::new().await;
+    let (named, every) = (Receiver::new(&[]).await, Receiver::new(&[]).await);
+    let webhook = stage.webhook(json!({ "url": named.url, "events": ["paused"] })).await.webhook;
+    stage.webhook(json!({ "url": every.url, "events": ["alert"] })).await;
+    let made = json!({ "condition": { "kind": "execution_failed" }, "severity": "critical", "plans": ["precious"],
+        "webhooks": [webhook.id], "commands": ["pager"] });
+    let made = create(&stage, made).await.unwrap();
+    for name in ["common", "precious"] {
+        let plan = stage.failing(name).await;
+        stage.start(&plan).await;
+    }
+    every.has_heard(2).await;
+    named.has_heard(1).await;
+    stage.until_counts(|counts| counts.pending == 0).await;
+    assert_eq!((named.arrivals().len(), every.arrivals().len()), (1, 2));
+    let data = &named.arrivals()[0].body["data"];
+    assert_eq!((&data["rule"], &data["severity"]), (&json!(made.id), &json!("critical")));
+    assert_eq!(data["plan"]["name"], "precious");
+    // Without its rule an alert is over.
+    stage.watch.delete_rule(&stage.tenant, &stage.operator, &made.id).await.unwrap();
+    stage.alert(&made.id, Resolved).await;
+    stage.alert("execution_failed", Firing).await;
+    stage.stop().await;
+}
+
+#[tokio::test]
+async fn changes_of_rules_silences_and_alerts_stand_in_the_ledger() {
+    let stage = Stage::new().await;
+    let receiver = Receiver::new(&[]).await;
+    stage.webhook(json!({ "url": receiver.url, "events": ["setting_changed"] })).await;
+    stage.change_rule("budget", json!({ "enabled": false })).await;
+    let plan = stage.failing("leaky").await;
+    stage.start(&plan).await;
+    let alert = stage.alert("execution_failed", Firing).await;
+    stage.watch.acknowledge_alert(&stage.tenant, &stage.operator, &alert.id, "").await.unwrap();
+    let arrivals = receiver.has_heard(3).await;
+    let told = |at: usize| {
+        let event = &arrivals[at].body["data"]["event"];
+        format!("{} {} {}", event["setting"], event["id"], event["change"]).replace('"', "")
+    };
+    assert_eq!(told(1), "rule budget switched off");
+    assert_eq!(told(2), format!("alert {} acknowledged", alert.id));
+    stage.stop().await;
+}
