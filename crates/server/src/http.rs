@@ -9,6 +9,7 @@ mod page;
 
 pub use listen::serve;
 
+use crate::api::answer::as_problem;
 use crate::api::{self, Api};
 use crate::auth::{Auth, Scope, admit, enter, require};
 use crate::dashboard;
@@ -110,6 +111,7 @@ pub fn house(rooms: impl IntoIterator<Item = Router>, door: Arc<Door>) -> Router
         .into_iter()
         .fold(empty, Router::merge)
         .layer(from_fn_with_state(door, door::look))
+        .layer(from_fn(as_problem))
         .layer(from_fn(careful))
 }
 
