@@ -33,6 +33,8 @@ mod streams;
 mod tools;
 mod webhooks;
 
+pub(crate) use problem::told;
+
 use crate::auth::{Auth, Scopes, admit};
 use crate::desk::Desk;
 use crate::guest::Guest;
