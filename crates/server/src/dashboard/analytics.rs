@@ -124,7 +124,11 @@ fn tiles(total: &Row) -> Vec<Tile> {
             format::count(total.compensated),
             format!("{} could not be", total.compensations_failed),
         ),
-        tile("In doubt", format::count(total.doubts), format!("{} came late", many(total.late_answers, "answer"))),
+        tile(
+            "In doubt",
+            format::count(total.doubts),
+            format!("{} came late", many(total.late_answers, "answer")),
+        ),
         tile(
             "Approvals",
             format::count(approvals.asked),
