@@ -96,7 +96,8 @@ impl Auth {
             return Err(Unknown::TooMany { retry_after_seconds });
         }
         let found = self.principal_of(secret, now);
-        if found.is_err()
+        // Whoever has what was a good key does not guess.
+        if found == Err(Unknown::Nobodys)
             && let Some(retry_after_seconds) = held(&self.failures).failed(peer, now)
         {
             return Err(Unknown::TooMany { retry_after_seconds });

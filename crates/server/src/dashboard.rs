@@ -9,11 +9,14 @@ pub mod alerts;
 pub mod analytics;
 pub mod approvals;
 pub mod assets;
+pub mod execution;
 pub mod executions;
 pub mod format;
 pub mod journal;
 pub mod overview;
 pub mod page;
+pub mod plan;
+pub mod plans;
 pub mod question;
 pub mod settings;
 pub mod shell;
@@ -32,6 +35,12 @@ pub fn routes(desk: Arc<Desk>) -> Router {
     Router::new()
         .route("/", get(overview::show))
         .route("/executions", get(executions::show))
+        .route("/plans", get(plans::show))
+        .route("/plans/{plan}", get(plan::show))
+        .route("/plans/{plan}/start", post(plan::start::run))
+        .route("/executions/{execution}", get(execution::show))
+        .route("/executions/{execution}/confirm", get(execution::act::confirm))
+        .route("/executions/{execution}/act", post(execution::act::run))
         .route("/executions/{execution}/answer", post(question::answer))
         .route("/executions/bulk", post(executions::bulk::run))
         .route("/approvals", get(approvals::show))

@@ -64,6 +64,8 @@ pub const HTTP_CONNECTIONS_MAX: usize = 1_024;
 pub const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long a request's body may take to arrive.
 pub const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long somebody may take nothing of what is sent to them.
+pub const STALL_TIME_MAX: Duration = Duration::from_secs(30);
 /// Names and values of all headers of a request.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
 pub const HEADERS_MAX: usize = 100;

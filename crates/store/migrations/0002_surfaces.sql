@@ -1,5 +1,8 @@
 -- What an installation remembers beside its journals, and what it still has to send.
 
+-- For executions(): by plan and status, which people ask for together.
+create index execution_plan_status on execution (plan, status, opened_at);
+
 create table note (
     number integer primary key,
     tenant integer not null references tenant,

@@ -43,7 +43,6 @@ pub(super) struct Tools {
     pub(super) notify: BTreeMap<String, Channel>,
     pub(super) alerts: Alerts,
     pub(super) server: Option<ServerConfig>,
-    pub(super) alerts: Alerts,
     pub(super) webhooks: Option<WebhooksConfig>,
     pub(super) telemetry: Option<TelemetryConfig>,
 }
@@ -98,7 +97,6 @@ impl Text<'_> {
             "server",
             "webhooks",
             "telemetry",
-            "alerts",
         ];
         for (key, item) in self.known(top, &names)? {
             match key {

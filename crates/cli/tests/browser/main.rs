@@ -8,7 +8,7 @@ use stage::Stage;
 
 #[test]
 fn every_page_can_be_used_by_everybody() {
-    play("pages.mjs", 4);
+    play("pages.mjs", 5);
 }
 
 #[test]

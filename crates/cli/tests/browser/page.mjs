@@ -11,7 +11,7 @@ const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 export const address = RUTTER_ADDRESS;
-/** By what became of them: completed, compensated, failed, approval, doubt, running. */
+/** By what became of them: completed, compensated, failed, approval, doubt, outage, running. */
 export const executions = JSON.parse(process.env.RUTTER_EXECUTIONS ?? "{}");
 
 const PATIENCE_MS = 20_000;

@@ -1,6 +1,6 @@
 // Every page: it loads, nothing goes wrong in it, everybody can use it, in the light, in the dark, on a telephone.
 
-import { executions, fits, judge, launch, part, tab, end, equal, holds } from "./page.mjs";
+import { begin, end, equal, executions, fits, holds, judge, launch, part, tab, until } from "./page.mjs";
 
 const execution = (name) => `/executions/${executions[name]}`;
 const PAGES = [
@@ -15,11 +15,45 @@ const PAGES = [
   "/analytics",
   "/analytics?by=tool&from=1h",
   "/alerts",
+  "/alerts/deliveries/1",
   "/settings",
+  "/plans",
+  ...["running", "approval", "failed", "doubt", "compensated", "completed"].map(execution),
+  ...["timeline", "events", "context", "compensation"].map((tab) => `${execution("compensated")}?tab=${tab}`),
+  `${execution("completed")}?step=charge`,
+  `${execution("running")}/confirm?act=cancel`,
   "/help",
 ];
 
 await launch();
+
+await part("there is something on every page", async () => {
+  const window = await tab();
+  const { page } = window;
+  await window.go("/alerts");
+  await page.locator("#new-webhook input[name=url]").fill("http://127.0.0.1:9/nobody");
+  await window.press("#new-webhook button");
+  await window.press("main a.main");
+  PAGES.push(new URL(page.url()).pathname);
+  await window.go("/alerts");
+  await page.locator("#new-silence summary").click();
+  await page.locator("#new-silence input[name=reason]").fill("to have one");
+  await page.locator("#new-silence select[name=rule]").selectOption("disk_low");
+  await window.press("#new-silence button");
+  await window.go("/settings");
+  await page.locator("#keys input[name=name]").fill("reader");
+  await window.press("#keys button:text-is('Make a key')");
+  await judge(window);
+  begin("letter.yaml");
+  await until("an alert fires and a delivery is tried", async () => {
+    await window.go("/alerts");
+    return (await page.locator("#firing li").count()) && (await page.locator("#delivery-list tr").count());
+  });
+  await window.go("/plans");
+  const plan = await page.locator("tr[data-row] a[data-open]").first().getAttribute("href");
+  PAGES.push(plan, ...["preview", "checks", "versions", "executions", "source"].map((tab) => `${plan}?tab=${tab}`));
+  await window.close();
+});
 
 for (const theme of ["light", "dark"]) {
   await part(`every page can be used by everybody, ${theme}`, async () => {

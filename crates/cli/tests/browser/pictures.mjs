@@ -2,13 +2,16 @@
 
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { executions, end, holds, launch, part, tab } from "./page.mjs";
+import { executions, end, holds, launch, leave, look, part, tab, until } from "./page.mjs";
 
 const BYTES_MAX = 150 * 1024;
 const folder = process.env.RUTTER_PICTURES;
+// One that is under way, and waits for somebody at the same time.
+const voyage = await leave("voyage.yaml");
+await until("it has come as far as it can", () => look(voyage).questions?.length);
 const PICTURES = {
   overview: ["/", 780],
-  execution: [`/executions/${executions.running}`, 860],
+  execution: [`/executions/${voyage}`, 860],
   timeline: [`/executions/${executions.compensated}?tab=timeline`, 760],
   approvals: ["/approvals", 860],
 };

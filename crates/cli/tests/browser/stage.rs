@@ -13,13 +13,22 @@ const RUTTER: &str = env!("CARGO_BIN_EXE_rutter");
 /// How long anything may take that has to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Programs of our own beside the tools of the demo: one that ends when the gate is open, one that never ends in time,
-/// one that only looks, and a server that is not there.
+/// Tools of our own beside those of the demo: a program that ends when the gate is open, one that never ends in time, one
+/// that only looks, a service nobody answers for, and a server that is not there.
 const PROGRAMS: &str = r#"
+[limits]
+breaker_failures = 2
+breaker_pause = "300s"
 [webhooks]
 allow = ["127.0.0.1"]
 [servers.gone]
 command = "/no/such/program"
+[http.harbourmaster]
+base = "http://127.0.0.1:9"
+allow = ["127.0.0.1"]
+[http.harbourmaster.tools.ask]
+description = "Asks the harbourmaster"
+path = "/"
 [commands.gate.tools.pass]
 description = "Waits until the gate is open"
 argv = ["/bin/sh", "-c", "while [ ! -e open ]; do sleep 0.05; done; echo passed"]
@@ -36,38 +45,15 @@ result = "text"
 safety = "read_only"
 "#;
 
-const ORDER: &str = include_str!("../../src/demo/order.yaml");
-
-/// A name of a file, what it holds.
+/// The names of files, and what they hold.
 const PLANS: &[(&str, &str)] = &[
-    ("order.yaml", ORDER),
-    (
-        "letter.yaml",
-        "name: letter\ngoal: Tell the customer, or ask what to do\nsteps:\n  - id: write\n    tool: mail.confirm\n    \
-         parameters: { order: A-3, text: Hello }\n    cancellable: irreversible\n",
-    ),
-    (
-        "parcel.yaml",
-        "name: parcel\ngoal: Ship only what somebody has looked at\nsteps:\n  - id: reserve\n    tool: inventory.reserve\n    \
-         parameters: { order: A-4, sku: lamp }\n    cancellable: reversible\n    compensation: { tool: \
-         inventory.release, parameters: { reservation: \"{{ result.reservation }}\" } }\n  - id: ship\n    tool: \
-         carrier.ship\n    depends_on: [reserve]\n    parameters: { order: A-4 }\n    cancellable: irreversible\n    \
-         approval: { required: true }\n",
-    ),
-    (
-        "transfer.yaml",
-        "name: transfer\ngoal: Move money once\nsteps:\n  - id: move\n    tool: gate.stall\n    timeout: 300ms\n    \
-         cancellable: irreversible\n",
-    ),
-    (
-        "harbour.yaml",
-        "name: harbour\ngoal: Wait for the gate, then tell the customer\nsteps:\n  - id: reserve\n    tool: \
-         inventory.reserve\n    parameters: { order: A-6, sku: rope }\n    cancellable: reversible\n    compensation: { \
-         tool: inventory.release, parameters: { reservation: \"{{ result.reservation }}\" } }\n  - id: pass\n    tool: \
-         gate.pass\n    depends_on: [reserve]\n    timeout: 600s\n    cancellable: irreversible\n  - id: tell\n    \
-         tool: mail.confirm\n    depends_on: [pass]\n    parameters: { order: A-6, text: \"It was {{ \
-         steps.pass.result }}\" }\n    cancellable: irreversible\n",
-    ),
+    ("order.yaml", include_str!("../../src/demo/order.yaml")),
+    ("letter.yaml", include_str!("plans/letter.yaml")),
+    ("parcel.yaml", include_str!("plans/parcel.yaml")),
+    ("transfer.yaml", include_str!("plans/transfer.yaml")),
+    ("harbour.yaml", include_str!("plans/harbour.yaml")),
+    ("outage.yaml", include_str!("plans/outage.yaml")),
+    ("voyage.yaml", include_str!("plans/voyage.yaml")),
 ];
 
 pub struct Stage {
@@ -118,6 +104,7 @@ impl Stage {
         self.fault("mail.confirm", None);
         self.run("approval", "parcel.yaml", &[]);
         self.run("doubt", "transfer.yaml", &[]);
+        self.run("outage", "outage.yaml", &[]);
         self.leave("running", "harbour.yaml");
         self
     }
@@ -175,7 +162,8 @@ impl Stage {
             .env("RUTTER_ADDRESS", &self.address);
         node.env("RUTTER_EXECUTIONS", Value::Object(self.executions.clone()).to_string());
         node.env("RUTTER_BROWSER", installed());
-        let pictures = std::env::var_os("RUTTER_PICTURES").map_or_else(|| self.place.path().join("pictures"), PathBuf::from);
+        let pictures = std::env::var_os("RUTTER_PICTURES")
+            .map_or_else(|| self.place.path().join("pictures"), PathBuf::from);
         node.env("RUTTER_PICTURES", pictures);
         let output = node.stdin(Stdio::null()).output().unwrap();
         let both = [output.stdout, output.stderr].concat();

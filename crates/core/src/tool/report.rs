@@ -30,7 +30,11 @@ pub enum ConnectorReport {
     Idle,
     Starting,
     Ready,
-    Down { reason: String, stderr: Vec<String> },
+    Down {
+        reason: String,
+        /// What its process wrote last.
+        last_words: Vec<String>,
+    },
 }
 
 /// What people see of a breaker.

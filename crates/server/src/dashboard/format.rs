@@ -1,7 +1,6 @@
 //! How things are written on pages: times, spans, ids, status, addresses.
 
 use crate::auth::enter::escaped;
-use crate::drawing::status::Mark;
 use askama::filters::HtmlSafe;
 use rutter_core::time::calendar::{self, utc};
 use rutter_core::time::{Millis, Timestamp};
@@ -10,45 +9,52 @@ use std::fmt::{self, Write as _};
 /// How a status looks: a tone, a sign and a word, the same everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    pub sign: Sign,
+    pub tone: &'static str,
+    pub sign: &'static str,
     pub word: &'static str,
 }
 
 impl Look {
     /// Of an execution or a step, by the word the API uses.
     pub fn of(status: &'static str) -> Look {
-        Look { sign: Sign(status), word: Mark::of(status).word }
+        let (tone, sign, word) = match status {
+            "planned" => ("muted", "−", "planned"),
+            "pending" => ("muted", "○", "pending"),
+            "running" => ("run", "▸", "running"),
+            "retrying" => ("warn", "↻", "retrying"),
+            "paused" => ("muted", "‖", "paused"),
+            "waiting" => ("wait", "?", "waiting"),
+            "in_doubt" => ("wait", "?", "in doubt"),
+            "replanning" => ("warn", "↻", "replanning"),
+            "compensating" => ("warn", "↩", "compensating"),
+            "completed" => ("ok", "✓", "completed"),
+            "partial" => ("warn", "±", "partial"),
+            "failed" => ("bad", "✗", "failed"),
+            "compensation_failed" => ("bad", "!", "compensation failed"),
+            "cancelled" => ("muted", "⊘", "cancelled"),
+            "skipped" => ("muted", "·", "skipped"),
+            "compensated" => ("muted", "↩", "compensated"),
+            other => ("muted", "·", other),
+        };
+        Look { tone, sign, word }
     }
 
     /// The look of a status for something that has none.
     pub fn like(status: &'static str, word: &'static str) -> Look {
-        Look { sign: Sign(status), word }
+        Look { word, ..Look::of(status) }
     }
 }
 
 /// A template that shows one writes it out whole.
 impl fmt::Display for Look {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Look { sign, word } = self;
-        let tone = Mark::of(sign.0).tone.class();
+        let Look { tone, sign, word } = self;
+        let sign = format_args!("<span class=\"sign\" aria-hidden=\"true\">{sign}</span>");
         write!(f, "<span class=\"status {tone}\">{sign}{}</span>", escaped(word))
     }
 }
 
 impl HtmlSafe for Look {}
-
-/// The sign of a status alone; a word stands beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sign(pub &'static str);
-
-impl fmt::Display for Sign {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = Mark::of(self.0).sign(0.0, 0.0);
-        write!(f, "<svg class=\"mark\" viewBox=\"0 0 16 16\" aria-hidden=\"true\">{sign}</svg>")
-    }
-}
-
-impl HtmlSafe for Sign {}
 
 /// A point in time: how long ago, and exactly.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,8 +98,8 @@ impl fmt::Display for Id {
         write!(
             f,
             "<span class=\"nowrap\"><a class=\"mono\" href=\"{href}\" title=\"{full}\">{short}</a>\
-             <button class=\"copy\" type=\"button\" data-copy=\"{full}\" aria-label=\"Copy {full}\"><svg class=\"icon\" \
-             aria-hidden=\"true\"><use href=\"#icon-copy\"/></svg></button></span>"
+             <button class=\"copy\" type=\"button\" data-copy=\"{full}\" aria-label=\"Copy {full}\">\
+             <svg class=\"icon\" aria-hidden=\"true\"><use href=\"#icon-copy\"/></svg></button></span>"
         )
     }
 }

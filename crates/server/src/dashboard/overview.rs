@@ -22,6 +22,7 @@ use rutter_core::time::calendar::utc;
 use std::sync::Arc;
 
 const ROWS: u32 = 8;
+const ENTRIES: u32 = 16;
 /// How far the chart goes back.
 const HOURS: u32 = 24;
 /// How far durations are taken from.
@@ -57,7 +58,7 @@ pub(super) async fn show(State(desk): State<Arc<Desk>>, visitor: Visitor) -> Ans
         async { Ok::<_, Fault>(desk.query.totals(tenant).await?) },
         attention::concerns(&desk, tenant, now),
         async { Ok(desk.query.executions(tenant, ExecutionFilter::default(), Page::first(ROWS)).await?) },
-        async { Ok(desk.query.entries(tenant, EntryFilter::default(), Page::first(ROWS)).await?) },
+        async { Ok(desk.query.entries(tenant, EntryFilter::default(), Page::first(ENTRIES)).await?) },
     )?;
     let hours = desk.insight.hours(HOURS);
     let tiles = vec![running(&totals), waiting(&shell), failures(&hours), duration(&desk)];

@@ -3,6 +3,7 @@
 use super::shell::{Section, Shell, Theme};
 use crate::api::problem::status_of;
 use crate::auth::Browser;
+pub use crate::auth::require;
 use crate::fault::Fault;
 use crate::guest::Guest;
 use askama::Template;

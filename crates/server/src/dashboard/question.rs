@@ -14,7 +14,7 @@ use crate::auth::Scope;
 use crate::words;
 use rutter_core::execution::view::{Ask, View};
 use rutter_core::id::PartId;
-use rutter_core::journal::event::Answer;
+use rutter_core::journal::event::{Answer, Side};
 use rutter_core::tool::Failure;
 use serde_json::Value;
 
@@ -130,10 +130,7 @@ fn filled(blank: Card, ask: &Ask, shell: &Shell) -> Card {
         Ask::Doubt { part, side, attempt, reason } => Card {
             kind: "doubt",
             title: format!("Did {part} happen?"),
-            facts: vec![
-                ("step", part.to_string()),
-                ("call", format!("{} {attempt}", format!("{side:?}").to_lowercase())),
-            ],
+            facts: vec![("step", part.to_string()), ("attempt", attempt_of(*side, *attempt))],
             words: reason.clone(),
             hidden: vec![("part", part.to_string())],
             needs_evidence: true,
@@ -192,6 +189,15 @@ fn filled(blank: Card, ask: &Ask, shell: &Shell) -> Card {
             buttons: vec![button("reply", "Answer", "main"), button("decline", "Decline", "")],
             ..blank
         },
+    }
+}
+
+fn attempt_of(side: Side, attempt: u32) -> String {
+    match side {
+        Side::Do => attempt.to_string(),
+        Side::Fallback => format!("{attempt}, of the fallback"),
+        Side::Undo => format!("{attempt}, of the compensation"),
+        Side::Probe => format!("{attempt}, of the probe"),
     }
 }
 

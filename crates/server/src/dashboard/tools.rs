@@ -156,9 +156,9 @@ impl Server {
             ConnectorReport::Idle => (Look::like("skipped", "not started"), String::new()),
             ConnectorReport::Starting => (Look::like("running", "starting"), String::new()),
             ConnectorReport::Ready => (Look::like("completed", "ready"), String::new()),
-            ConnectorReport::Down { reason, stderr } => {
+            ConnectorReport::Down { reason, last_words } => {
                 trouble.push((reason.clone(), None));
-                (Look::like("failed", "down"), stderr.join("\n"))
+                (Look::like("failed", "down"), last_words.join("\n"))
             }
         };
         if let Some(failure) = &report.failure {

@@ -24,6 +24,10 @@ impl Tone {
     }
 }
 
+const ROUND: &str = "M11.2 6.4a3.6 3.6 0 1 0 .2 2.8M11.5 4.2v2.5h-2.5";
+const QUESTION: &str = "M6 6.4a2 2 0 1 1 2.9 1.8q-.9.5-.9 1.2M8 11.6h.01";
+const BACK: &str = "M11 10.5v-1.5q0-2-2-2h-4M7 4.8l-2.2 2.2l2.2 2.2";
+
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     pub tone: Tone,
@@ -37,20 +41,20 @@ impl Mark {
     pub fn of(status: &'static str) -> Mark {
         let (tone, word, lines) = match status {
             "planned" => (Tone::Muted, "planned", "M5 8h6"),
-            "pending" => (Tone::Muted, "pending", "M8 8h.01"),
+            "pending" => (Tone::Muted, "pending", "M8 5a3 3 0 1 0 .01 0z"),
             "running" => (Tone::Run, "running", "M6.5 5l5 3l-5 3z"),
-            "retrying" => (Tone::Warn, "retrying", "M11.2 6.4a3.6 3.6 0 1 0 .2 2.8M11.5 4.2v2.5h-2.5"),
-            "waiting" => (Tone::Wait, "waiting", "M6.3 5v6M9.7 5v6"),
-            "paused" => (Tone::Wait, "paused", "M6.3 5v6M9.7 5v6"),
-            "in_doubt" => (Tone::Bad, "in doubt", "M6 6.4a2 2 0 1 1 2.9 1.8q-.9.5-.9 1.2M8 11.6h.01"),
+            "retrying" => (Tone::Warn, "retrying", ROUND),
+            "waiting" => (Tone::Wait, "waiting", QUESTION),
+            "in_doubt" => (Tone::Wait, "in doubt", QUESTION),
+            "paused" => (Tone::Muted, "paused", "M6.3 5v6M9.7 5v6"),
+            "replanning" => (Tone::Warn, "replanning", ROUND),
             "completed" => (Tone::Ok, "completed", "M4.8 8.3l2.2 2.2l4.3-4.8"),
-            "partial" => (Tone::Warn, "partial", "M4.8 8.3l2.2 2.2M9 9l2.3-2.8"),
+            "partial" => (Tone::Warn, "partial", "M8 4.6v4.4M5.8 6.8h4.4M5.8 11.2h4.4"),
             "failed" => (Tone::Bad, "failed", "M5.4 5.4l5.2 5.2M10.6 5.4l-5.2 5.2"),
-            "skipped" => (Tone::Muted, "skipped", "M5 5.2l2.8 2.8l-2.8 2.8M8.6 5.2l2.8 2.8l-2.8 2.8"),
-            "cancelled" => (Tone::Muted, "cancelled", "M5.8 5.8h4.4v4.4h-4.4z"),
-            "replanning" => (Tone::Run, "replanning", "M5 10.8h6M5 8h4M5 5.2h2"),
-            "compensating" => (Tone::Warn, "compensating", "M11 10.5v-1.5q0-2-2-2h-4M7 4.8l-2.2 2.2l2.2 2.2"),
-            "compensated" => (Tone::Muted, "compensated", "M11 10.5v-1.5q0-2-2-2h-4M7 4.8l-2.2 2.2l2.2 2.2"),
+            "skipped" => (Tone::Muted, "skipped", "M8 8h.01"),
+            "cancelled" => (Tone::Muted, "cancelled", "M5.3 10.7l5.4-5.4"),
+            "compensating" => (Tone::Warn, "compensating", BACK),
+            "compensated" => (Tone::Muted, "compensated", BACK),
             "compensation_failed" => (Tone::Bad, "compensation failed", "M8 4.4v4.4M8 11.6h.01"),
             other => (Tone::Muted, other, "M5 8h6"),
         };

@@ -2,11 +2,14 @@
 //!
 //! Whoever is slow is hung up on, whoever is one too many is told so, and at the end everybody gets an answer.
 
+mod stalled;
+
 use crate::auth::Peer;
 use crate::auth::admit::refused;
 use crate::fault::Fault;
 use crate::limits::{
-    BODY_TIME_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, HTTP_CONNECTIONS_MAX, URL_BYTES_MAX,
+    BODY_TIME_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, HTTP_CONNECTIONS_MAX, STALL_TIME_MAX,
+    URL_BYTES_MAX,
 };
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -17,6 +20,7 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use stalled::Stalled;
 use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
@@ -47,12 +51,18 @@ pub struct Terms {
     pub connections_max: usize,
     pub head_time_max: Duration,
     pub body_time_max: Duration,
+    /// How long somebody may take nothing of an answer.
+    pub stall_time_max: Duration,
 }
 
 impl Default for Terms {
     fn default() -> Terms {
-        let (head_time_max, body_time_max) = (HEAD_TIME_MAX, BODY_TIME_MAX);
-        Terms { connections_max: HTTP_CONNECTIONS_MAX, head_time_max, body_time_max }
+        Terms {
+            connections_max: HTTP_CONNECTIONS_MAX,
+            head_time_max: HEAD_TIME_MAX,
+            body_time_max: BODY_TIME_MAX,
+            stall_time_max: STALL_TIME_MAX,
+        }
     }
 }
 
@@ -162,7 +172,7 @@ impl Hosts {
             // The door has the exact limits; this keeps what never ends from being kept.
             .max_buf_size(2 * (HEAD_BYTES_MAX + URL_BYTES_MAX))
             .max_headers(HEADERS_MAX)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Stalled::new(stream, self.terms.stall_time_max)), service);
         let mut connection = pin!(connection);
         let mut is_closing = false;
         loop {

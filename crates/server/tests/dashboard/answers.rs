@@ -111,7 +111,7 @@ async fn a_failed_step_is_tried_again_from_the_page() {
     let there = harbour.post(&format!("/executions/{execution}/answer"), &said).await;
     assert_eq!(there, (StatusCode::SEE_OTHER, "/?said=answered".to_owned()));
     ends(&mut client, &execution, "completed").await;
-    assert_eq!(shop.effects("shop.charge"), 1);
+    assert_eq!(shop.effects("charge"), 1);
     assert!(harbour.page("/approvals").await.contains("Nothing waits for you"));
 }
 
@@ -125,12 +125,12 @@ async fn a_doubt_is_settled_with_evidence_and_the_call_is_not_repeated() {
     assert!(page.contains("Did charge happen?"), "{page}");
     let form = format!("/executions/{execution}/answer");
     let (status, page) = harbour.post(&form, &[("part", "charge"), ("say", "happened")]).await;
-    assert_eq!(status, StatusCode::CONFLICT, "{page}");
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{page}");
     assert!(page.contains("evidence"), "{page}");
     let said = [("part", "charge"), ("say", "happened"), ("evidence", "it is on the statement")];
     assert_eq!(harbour.post(&form, &said).await.1, "/?said=settled");
     ends(&mut client, &execution, "completed").await;
-    assert_eq!(shop.effects("shop.charge"), 1);
+    assert_eq!(shop.effects("charge"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

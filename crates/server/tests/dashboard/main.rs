@@ -13,4 +13,5 @@ mod pages;
 #[allow(dead_code, reason = "the other surface's tests use more of it")]
 #[path = "../mcp/shop.rs"]
 mod shop;
+mod steering;
 mod texts;

@@ -81,11 +81,11 @@ async fn what_agents_and_tools_say_is_never_taken_for_a_page() {
             for (tool, arguments) in [
                 (
                     "record_decision",
-                    json!({ "execution_id": execution, "decision": payload, "reason": payload }),
+                    json!({ "execution_id": execution, "action": "continue", "reason": payload }),
                 ),
                 (
                     "record_action",
-                    json!({ "execution_id": execution, "action_type": payload, "description": payload }),
+                    json!({ "execution_id": execution, "action_type": "other", "description": payload }),
                 ),
                 (
                     "record_step",

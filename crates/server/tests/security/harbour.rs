@@ -100,6 +100,7 @@ impl Harbour {
         closing.cancel();
         served.await.unwrap().unwrap();
         auth.keep().await.unwrap();
+        drop(auth);
         Harbour::of(deck.restarted().await, time, tokens, Terms::default()).await
     }
 

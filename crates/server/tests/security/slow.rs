@@ -93,6 +93,26 @@ async fn until(is_so: impl Fn() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_does_not_take_an_answer_does_not_keep_a_place() {
+    let terms = Terms { stall_time_max: Duration::from_millis(300), ..Terms::default() };
+    let router = Router::new().route("/", get(|| async { "x".repeat(64 << 20) }));
+    let (address, places, closing) = listening(terms, router).await;
+    let mut deaf = Vec::new();
+    for number in 1..=20 {
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        stream.write_all(format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).await.unwrap();
+        deaf.push(stream);
+        until(|| places.taken() == number || number > 1).await;
+    }
+    until(|| places.taken() == 0).await;
+    let whole = ask(&address, "/").await;
+    assert_eq!((whole.status, whole.body.len()), (200, 64 << 20), "whoever reads gets all of it");
+    drop(deaf);
+    closing.cancel();
+    counted("answers nobody takes", 21);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_connection_too_many_is_told_so_and_comes_in_when_another_has_left() {
     let terms = Terms { connections_max: 8, ..Terms::default() };
     let (address, places, closing) =

@@ -48,7 +48,7 @@ fn report(
         State::Ready => ConnectorReport::Ready,
         State::Down { reason, stderr } => ConnectorReport::Down {
             reason: redactor.text(&reason).into_owned(),
-            stderr: stderr.iter().map(|line| redactor.text(line).into_owned()).collect(),
+            last_words: stderr.iter().map(|line| redactor.text(line).into_owned()).collect(),
         },
     };
     ServerReport {

@@ -22,7 +22,7 @@ async fn the_report_counts_what_happened() {
         State::Down { reason: "exited".to_owned(), stderr: vec!["bye".to_owned()] };
     let report: Value = serde_json::to_value(stage.registry.report()).unwrap();
     let server = &report[0];
-    assert_eq!(server["connector"], json!({"state": "down", "reason": "exited", "stderr": ["bye"]}));
+    assert_eq!(server["connector"], json!({"state": "down", "reason": "exited", "last_words": ["bye"]}));
     assert_eq!(server["breaker"], json!({"state": "closed", "failures": 1}));
     assert_eq!(server["left_out"][0]["name"], "bad");
     let stats = &server["tools"][0]["stats"];

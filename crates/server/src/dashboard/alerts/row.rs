@@ -52,7 +52,7 @@ impl Row {
 pub(super) fn look(severity: Severity) -> Look {
     match severity {
         Severity::Critical => Look::like("failed", "critical"),
-        Severity::Warning => Look::like("waiting", "warning"),
+        Severity::Warning => Look::like("partial", "warning"),
         Severity::Info => Look::like("running", "info"),
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Row {
     pub(super) kind: &'static str,
     /// What can be set beside the kind: its name in words, its value, and how small it may be.
     pub(super) threshold: Option<(&'static str, u64, u64)>,
+    /// The same in words.
+    pub(super) told: String,
     pub(super) plans: String,
     pub(super) webhooks: Option<String>,
     pub(super) commands: String,
@@ -43,6 +45,12 @@ impl Row {
             enabled: rule.enabled,
             description: rule.description.clone(),
             kind,
+            told: match threshold {
+                Some(("after seconds", seconds, _)) => format!("for {seconds} s"),
+                Some(("below MiB", size, _)) => format!("below {size} MiB"),
+                Some((what, count, _)) => format!("{what} {count}"),
+                None => String::new(),
+            },
             threshold,
             plans: rule.plans.join(", "),
             webhooks: rule.webhooks.as_ref().map(|webhooks| webhooks.join(", ")),

@@ -1,6 +1,6 @@
 //! Which executions an address asks for, and the addresses that ask for others.
 
-use crate::dashboard::format::{Look, Sign, instant, query};
+use crate::dashboard::format::{Look, instant, query};
 use crate::dashboard::page::Visitor;
 use rutter_core::execution::view::Status;
 use rutter_core::id::PlanId;
@@ -24,19 +24,19 @@ pub(super) struct Choice {
     pub(super) href: String,
     pub(super) value: &'static str,
     pub(super) label: &'static str,
-    pub(super) sign: Option<Sign>,
+    pub(super) sign: &'static str,
     pub(super) is_on: bool,
 }
 
 const UNDER_WAY: &[&str] = &["pending", "running", "replanning", "compensating"];
 const FAILED: &[&str] = &["failed", "partial"];
-const NAMED: &[(&str, Option<Sign>, &[&str])] = &[
-    ("All", None, &[]),
-    ("Under way", Some(Sign("running")), UNDER_WAY),
-    ("Paused", Some(Sign("paused")), &["paused"]),
-    ("Failed", Some(Sign("failed")), FAILED),
-    ("Completed", Some(Sign("completed")), &["completed"]),
-    ("Cancelled", Some(Sign("cancelled")), &["cancelled", "compensated"]),
+const NAMED: &[(&str, &str, &[&str])] = &[
+    ("All", "", &[]),
+    ("Under way", "▸", UNDER_WAY),
+    ("Paused", "‖", &["paused"]),
+    ("Failed", "✗", FAILED),
+    ("Completed", "✓", &["completed"]),
+    ("Cancelled", "⊘", &["cancelled", "compensated"]),
 ];
 
 impl Filter {
@@ -96,14 +96,14 @@ impl Filter {
 
     /// The lists people ask for most, with everything else kept as it is.
     pub(super) fn chips(&self) -> Vec<Choice> {
-        let choice = |(label, sign, statuses): &(&'static str, Option<Sign>, &[&'static str])| {
+        let choice = |(label, sign, statuses): &(&'static str, &'static str, &[&'static str])| {
             let other = Filter { statuses: statuses.to_vec(), asking: false, ..self.clone() };
             let is_on = self.statuses == *statuses && !self.asking;
-            Choice { href: other.first(), value: "", label, sign: *sign, is_on }
+            Choice { href: other.first(), value: "", label, sign, is_on }
         };
         let mut chips: Vec<Choice> = NAMED.iter().map(choice).collect();
         let asking = Filter { statuses: Vec::new(), asking: true, ..self.clone() };
-        let (label, sign) = ("Waiting for somebody", Some(Sign("waiting")));
+        let (label, sign) = ("Waiting for somebody", "?");
         chips.insert(2, Choice { href: asking.first(), value: "", label, sign, is_on: self.asking });
         chips
     }
@@ -113,13 +113,7 @@ impl Filter {
         let choice = |status: Status| {
             let look = Look::of(status.as_str());
             let is_on = self.statuses.contains(&status.as_str());
-            Choice {
-                href: String::new(),
-                value: status.as_str(),
-                label: look.word,
-                sign: Some(look.sign),
-                is_on,
-            }
+            Choice { href: String::new(), value: status.as_str(), label: look.word, sign: look.sign, is_on }
         };
         Status::ALL.into_iter().map(choice).collect()
     }

@@ -1,6 +1,6 @@
 //! One entry as a line of a list.
 
-use crate::dashboard::format::{Id, Moment};
+use crate::dashboard::format::{Id, Moment, short};
 use crate::summary;
 use rutter_core::journal::event::Event;
 use rutter_core::port::query::EntrySummary;
@@ -53,6 +53,11 @@ impl Told {
             json,
             is_cut,
         }
+    }
+
+    /// The execution, enough of it to tell it from others.
+    pub fn short(&self) -> String {
+        short(&self.execution.full)
     }
 }
 

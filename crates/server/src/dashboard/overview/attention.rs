@@ -3,10 +3,12 @@
 use crate::dashboard::format::{Id, Look, Moment};
 use crate::desk::Desk;
 use crate::fault::Fault;
+use crate::watch::alert::Alert;
+use crate::watch::rule::Severity;
 use futures::future::join_all;
 use rutter_core::execution::Identity;
 use rutter_core::id::TenantId;
-use rutter_core::port::query::{Between, ExecutionFilter, History, Page};
+use rutter_core::port::query::{Between, ExecutionFilter, ExecutionSummary, History, Page};
 use rutter_core::time::{Millis, Timestamp};
 use rutter_core::tool::report::{BreakerReport, ConnectorReport, ServerReport};
 
@@ -31,7 +33,14 @@ pub(super) async fn concerns(desk: &Desk, tenant: &TenantId, now: Timestamp) -> 
         at: None,
     }));
     concerns.extend(questions(desk, tenant, now).await?);
-    concerns.extend(desk.tools.report().iter().filter_map(|server| server_in_trouble(server, now)));
+    let alerts = desk.watch.firing(tenant);
+    // What is the matter with executions stands here anyway.
+    let alerts = alerts.iter().filter(|alert| alert.execution.is_none() && alert.acknowledged.is_none());
+    let alerts: Vec<&Alert> = alerts.take(SHOWN as usize).collect();
+    concerns.extend(alerts.iter().map(|alert| told(alert, now)));
+    let reports = desk.tools.report();
+    let untold = reports.iter().filter(|report| alerts.iter().all(|alert| alert.subject != report.server));
+    concerns.extend(untold.filter_map(|server| server_in_trouble(server, now)));
     concerns.extend(failed(desk, tenant, now).await?);
     let counts = desk.outbox.counts(tenant, None).await?;
     concerns.extend((counts.dead > 0).then(|| Concern {
@@ -81,7 +90,7 @@ async fn failed(desk: &Desk, tenant: &TenantId, now: Timestamp) -> Result<Vec<Co
     filter.statuses.retain(|status| matches!(status.as_str(), "failed" | "partial"));
     filter.opened = Between { from, until: None };
     let found = desk.query.executions(tenant, filter, Page::first(SHOWN)).await?;
-    let concern = |summary: &rutter_core::port::query::ExecutionSummary| Concern {
+    let concern = |summary: &ExecutionSummary| Concern {
         look: Look::of(summary.row.status.as_str()),
         href: Id::execution(summary.id.as_str()).href,
         title: summary.name.clone(),
@@ -89,6 +98,21 @@ async fn failed(desk: &Desk, tenant: &TenantId, now: Timestamp) -> Result<Vec<Co
         at: Some(Moment::of(summary.row.last_at, now)),
     };
     Ok(found.items.iter().map(concern).collect())
+}
+
+fn told(alert: &Alert, now: Timestamp) -> Concern {
+    let look = match alert.severity {
+        Severity::Critical => Look::like("failed", "alert"),
+        Severity::Warning => Look::like("retrying", "alert"),
+        Severity::Info => Look::like("pending", "alert"),
+    };
+    Concern {
+        look,
+        href: "/alerts".to_owned(),
+        title: alert.subject.clone(),
+        detail: alert.text.clone(),
+        at: Some(Moment::of(alert.since.0, now)),
+    }
 }
 
 fn server_in_trouble(report: &ServerReport, now: Timestamp) -> Option<Concern> {

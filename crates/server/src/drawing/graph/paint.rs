@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 const BOX: Size = Size { width: 204.0, height: 66.0 };
+/// A picture up to this wide is still legible when it is made to fit its page.
+const FITS_WIDTH_MAX: f64 = 1_600.0;
 const MARGIN: f64 = 12.0;
 const LABEL_SIZE: f64 = 13.0;
 const DETAIL_SIZE: f64 = 11.0;
@@ -33,11 +35,12 @@ pub fn svg(graph: &Graph) -> String {
         height += NOTE_HEIGHT;
     }
     let mut svg = format!(
-        "<svg class=\"graph\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" \
+        "<svg class=\"graph{3}\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" \
          height=\"{1}\" role=\"group\" aria-label=\"{2}\">",
         number(width),
         number(height),
-        text(&summary(graph))
+        text(&summary(graph)),
+        if width <= FITS_WIDTH_MAX { " fits" } else { "" }
     );
     let _ = write!(svg, "<g transform=\"translate({0} {0})\">", number(MARGIN));
     svg.push_str("<g class=\"edges\" aria-hidden=\"true\">");

@@ -139,7 +139,7 @@ fn removed(execution: &str) -> Event {
 #[test]
 fn there_are_at_most_a_thousand_matters_and_old_failures_give_way_first() {
     let mut matters = Matters::default();
-    let mut take = |matters: &mut Matters, execution: &str, event: Event| {
+    let take = |matters: &mut Matters, execution: &str, event: Event| {
         for effect in effects(&stored(execution, 1, event)) {
             matters.take(effect, None);
         }

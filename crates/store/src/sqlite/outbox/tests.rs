@@ -41,13 +41,17 @@ fn whether_the_first_commit_was_lost_or_not_deliveries_are_put_and_tried_once() 
             let deliveries = std::slice::from_ref(&delivery);
             put(session, &tenant, Some(&moved), deliveries, NOW, is_again).unwrap();
         });
-        let due = list::due(&mut session.connection, NOW, 10).unwrap();
+        let due = list::due(&mut session.connection, NOW, "[]".to_owned(), 10).unwrap();
         assert_eq!(due.len(), 1, "{ends}");
         let attempt = DeliveryAttempt { at: NOW, took_ms: 1, status: None, outcome: "no answer".into() };
         let mut before = None;
         twice(&mut session, ends, &mut |session| {
             tried(session, due[0].number, &attempt, Then::Again { at: NOW }, &mut before).unwrap();
         });
-        assert_eq!(list::due(&mut session.connection, NOW, 10).unwrap()[0].attempts, 1, "{ends}");
+        assert_eq!(
+            list::due(&mut session.connection, NOW, "[]".to_owned(), 10).unwrap()[0].attempts,
+            1,
+            "{ends}"
+        );
     }
 }

@@ -13,6 +13,7 @@ use rutter_core::execution::Identity;
 use rutter_core::id::{ExecutionId, PlanId};
 use rutter_core::port::Error;
 use rutter_core::port::query::{ExecutionFilter, ExecutionSummary, Listing};
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 pub(super) const NUMBER: &str = "select number from execution where tenant = ?1 and id = ?2";
@@ -66,6 +67,10 @@ const PLAN: &str = "
     select execution.opened_at, execution.number
     from execution indexed by execution_plan
     where execution.plan = ?";
+const PLAN_STATUS: &str = "
+    select execution.opened_at, execution.number
+    from execution indexed by execution_plan_status
+    where execution.plan = ? and execution.status = ?";
 const TAG: &str = "
     select execution_tag.opened_at, execution_tag.execution
     from execution_tag
@@ -124,6 +129,15 @@ impl Wanted<'_> {
             select.add(ASKING, [tenant]);
             select.add(SPAN, bounds);
             select.append(&self.conditions(false, true, true));
+        } else if let Some(plan) = plan.filter(|_| !filter.statuses.is_empty()) {
+            for (nth, status) in self.statuses().into_iter().enumerate() {
+                if nth > 0 {
+                    select.add(OR, []);
+                }
+                select.add(PLAN_STATUS, [plan.into(), status.to_owned().into()]);
+                select.add(SPAN, bounds.clone());
+                select.append(&self.tagged());
+            }
         } else if let Some(plan) = plan {
             select.add(PLAN, [(*plan).into()]);
             select.add(SPAN, bounds);
@@ -133,14 +147,11 @@ impl Wanted<'_> {
             select.add(TAG_SPAN, bounds);
             select.append(&self.conditions(false, false, false));
         } else if !filter.statuses.is_empty() {
-            let mut statuses = filter.statuses.clone();
-            statuses.sort_by_key(|status| status.as_str());
-            statuses.dedup();
-            for (nth, status) in statuses.iter().enumerate() {
+            for (nth, status) in self.statuses().into_iter().enumerate() {
                 if nth > 0 {
                     select.add(OR, []);
                 }
-                select.add(STATUS, [tenant.clone(), status.as_str().to_owned().into()]);
+                select.add(STATUS, [tenant.clone(), status.to_owned().into()]);
                 select.add(SPAN, bounds.clone());
             }
         } else {
@@ -165,6 +176,19 @@ impl Wanted<'_> {
         [said, planned]
     }
 
+    /// Each once.
+    fn statuses(&self) -> BTreeSet<&'static str> {
+        self.filter.statuses.iter().map(|status| status.as_str()).collect()
+    }
+
+    fn tagged(&self) -> Select {
+        let mut condition = Select::default();
+        if let Some(name) = &self.filter.tag {
+            condition.add(AND_TAG, [self.tenant.into(), name.clone().into()]);
+        }
+        condition
+    }
+
     fn conditions(&self, asking: bool, plan: bool, tag: bool) -> Select {
         let mut conditions = Select::default();
         if self.filter.asking && asking {
@@ -173,8 +197,8 @@ impl Wanted<'_> {
         if let Some(number) = self.plan.filter(|_| plan) {
             conditions.add(AND_PLAN, [number.into()]);
         }
-        if let Some(name) = self.filter.tag.as_ref().filter(|_| tag) {
-            conditions.add(AND_TAG, [self.tenant.into(), name.clone().into()]);
+        if tag {
+            conditions.append(&self.tagged());
         }
         if !self.filter.statuses.is_empty() {
             let statuses: Vec<&str> = self.filter.statuses.iter().map(|status| status.as_str()).collect();

@@ -150,6 +150,7 @@ fn cases_of_executions(cases: &mut Vec<Case>) {
                 let wanted = executions::Wanted { tenant: 1, plan, filter: &filter };
                 let (index, columns) = match (asking, plan, &filter.tag, statuses.is_empty()) {
                     (true, ..) => ("execution_asking", "tenant=?"),
+                    (_, Some(_), _, false) => ("execution_plan_status", "plan=? AND status=?"),
                     (_, Some(_), ..) => ("execution_plan", "plan=?"),
                     (_, _, Some(_), _) => ("execution_tag USING PRIMARY KEY", "tenant=? AND tag=?"),
                     (.., false) => ("execution_status", "tenant=? AND status=?"),

@@ -1,0 +1,110 @@
+//! What would happen: per step what can be undone and how often it can happen, what each failure leads to, and what
+//! history says.
+
+use crate::dashboard::format::span;
+use crate::deed::forecast::forecast;
+use crate::desk::Desk;
+use crate::fault::Fault;
+use rutter_core::id::{PlanId, StepId, TenantId};
+use rutter_core::plan::preview::{Coverage, Ending, GuaranteeKind, Preview, WhatIf};
+use rutter_core::time::Millis;
+
+/// Rows shown; a larger plan shows the first.
+const ROWS_MAX: usize = 300;
+
+pub(super) struct StepCard {
+    pub(super) step: String,
+    pub(super) href: String,
+    pub(super) undo: &'static str,
+    pub(super) undo_tone: &'static str,
+    pub(super) undo_sign: &'static str,
+    pub(super) why: String,
+    pub(super) guarantee: &'static str,
+    pub(super) in_doubt: String,
+    pub(super) ends: &'static str,
+}
+
+pub(super) fn cards(preview: &Preview, href: &dyn Fn(&str) -> String) -> Vec<StepCard> {
+    let card = |(card, what_if): (&rutter_core::plan::preview::StepPreview, &WhatIf)| {
+        let (undo, undo_tone, undo_sign) = match card.undo.coverage {
+            Coverage::Undoable => ("undoable", "ok", "↩"),
+            Coverage::Partly => ("partly", "warn", "±"),
+            Coverage::NotUndoable => ("not undoable", "bad", "✗"),
+            Coverage::NothingToUndo => ("nothing to undo", "muted", "·"),
+        };
+        StepCard {
+            step: card.step.to_string(),
+            href: href(card.step.as_str()),
+            undo,
+            undo_tone,
+            undo_sign,
+            why: card.undo.reason.clone(),
+            guarantee: match card.guarantee.kind {
+                GuaranteeKind::NoEffect => "no effect",
+                GuaranteeKind::AtLeastOnce => "at least once",
+                GuaranteeKind::Deduplicated => "once, by its key",
+                GuaranteeKind::AtMostOnce => "at most once",
+            },
+            in_doubt: card.guarantee.in_doubt.clone(),
+            ends: ends(what_if.ends),
+        }
+    };
+    preview.steps.iter().zip(&preview.what_if).take(ROWS_MAX).map(card).collect()
+}
+
+fn ends(ending: Ending) -> &'static str {
+    match ending {
+        Ending::WaitsForDecision => "waits for a decision",
+        Ending::Failed => "failed",
+        Ending::Partial => "partial",
+        Ending::Compensated => "compensated",
+    }
+}
+
+/// What if one step fails, in full.
+pub(super) struct WhatIfCard {
+    pub(super) step: String,
+    pub(super) ends: &'static str,
+    pub(super) lists: Vec<(&'static str, String)>,
+}
+
+pub(super) fn chosen(preview: &Preview, step: &str) -> Option<WhatIfCard> {
+    let what_if = preview.what_if.iter().find(|what_if| what_if.step.as_str() == step)?;
+    let named = |steps: &[StepId]| steps.iter().map(StepId::as_str).collect::<Vec<_>>().join(", ");
+    let lists = [
+        ("Done before", named(&what_if.completed)),
+        ("Go on", named(&what_if.continue_with)),
+        ("Wait for the decision", named(&what_if.held)),
+        ("Cancelled", named(&what_if.cancelled)),
+        ("Skipped", named(&what_if.skipped)),
+        ("Undone at once", named(&what_if.undone)),
+        ("Could be undone", named(&what_if.undoable)),
+        ("Stays", named(&what_if.remains)),
+    ];
+    let lists = lists.into_iter().filter(|(_, steps)| !steps.is_empty()).collect();
+    Some(WhatIfCard { step: step.to_owned(), ends: ends(what_if.ends), lists })
+}
+
+/// What became of it before.
+pub(super) struct Forecast {
+    pub(super) text: String,
+}
+
+impl Forecast {
+    pub(super) async fn read(desk: &Desk, tenant: &TenantId, plan: &PlanId) -> Result<Forecast, Fault> {
+        let told = forecast(desk, tenant, plan).await?;
+        if let Some(text) = told.as_str() {
+            return Ok(Forecast { text: text.to_owned() });
+        }
+        let number = |name: &str| told[name].as_u64().unwrap_or_default();
+        let mut text =
+            format!("{} of the last {} executions completed", number("completed"), number("looked_at"));
+        if let Some(median) = told["median_ms_when_completed"].as_u64() {
+            text.push_str(&format!(", half of them within {}", span(Millis(median))));
+        }
+        if let Some(step) = told["failed_most"]["step"].as_str() {
+            text.push_str(&format!("; {step} failed most often"));
+        }
+        Ok(Forecast { text })
+    }
+}

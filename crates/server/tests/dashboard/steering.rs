@@ -1,0 +1,167 @@
+//! The pages of plans and executions: looking, starting, steering, undoing.
+
+use crate::deck::Era;
+use crate::harbour::Harbour;
+use crate::shop::{Shop, execute, order};
+use reqwest::StatusCode;
+use rutter_server::auth::Scope;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Longer than anything takes that happens at all.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Loads a page until it says something.
+async fn until(harbour: &Harbour, path: &str, words: &str) -> String {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let page = harbour.page(path).await;
+        if page.contains(words) {
+            return page;
+        }
+        assert!(Instant::now() < deadline, "{path} never says {words:?}: {page}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn text<'a>(answer: &'a Value, name: &str) -> &'a str {
+    answer[name].as_str().unwrap_or_else(|| panic!("no {name} in {answer}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_is_started_with_the_inputs_of_its_form() {
+    let shop = Shop::with(json!({})).await;
+    let harbour = Harbour::open(&shop.deck).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let plan = json!({ "name": "letters", "goal": "Write one", "steps": [
+        { "id": "mail", "tool": "shop.mail", "parameters": { "what": "{{ inputs.what }}" },
+          "cancellable": "irreversible" } ],
+      "inputs": { "type": "object", "required": ["what"], "properties": { "what": { "type": "string" } } } });
+    let saved = client.call("save_plan", json!({ "plan": plan })).await;
+    let id = text(&saved, "plan_id");
+    let list = harbour.page("/plans").await;
+    assert!(list.contains("letters") && list.contains("Write one") && list.contains(id), "{list}");
+    for tab in ["graph", "preview", "checks", "versions", "executions", "source"] {
+        let page = harbour.page(&format!("/plans/{id}?tab={tab}")).await;
+        assert!(page.contains("name=\"field.what\""), "{tab}: {page}");
+    }
+    assert!(harbour.page(&format!("/plans/{id}@1")).await.contains("<svg class=\"graph\""));
+    let preview = harbour.page(&format!("/plans/{id}?tab=preview&step=mail")).await;
+    assert!(preview.contains("If mail fails: waits for a decision") && preview.contains("No way back once"));
+    let (status, to) = harbour.post(&format!("/plans/{id}@1/start"), &[("field.what", "hello")]).await;
+    assert_eq!(status, StatusCode::SEE_OTHER, "{to}");
+    let page = until(&harbour, &to, "<span class=\"status ok\">").await;
+    assert!(page.contains("Started.") && page.contains("Completed"), "{page}");
+    assert_eq!(shop.arguments("shop.mail"), [json!({ "what": "hello" })]);
+    let went = harbour.page(&format!("/plans/{id}?tab=executions")).await;
+    assert!(went.contains("1/1 steps"), "{went}");
+    for missing in ["/plans/plan_none", &format!("/plans/{id}@7"), &format!("/plans/{id}@x")] {
+        assert_eq!(harbour.get(missing).await.0, StatusCode::NOT_FOUND, "{missing}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_way_to_look_at_an_execution_is_there() {
+    let shop = Shop::with(json!({})).await;
+    let harbour = Harbour::open(&shop.deck).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let answer = execute(&mut client, &order("shop.charge")).await;
+    let id = text(&answer, "execution_id");
+    for (query, expected) in [
+        ("", "<svg class=\"graph\""),
+        ("?tab=timeline", "<svg class=\"timeline\""),
+        ("?tab=events", "attempt succeeded"),
+        ("?tab=events&zoom=groups", "the execution"),
+        ("?tab=events&zoom=json", "<details class=\"grow\" open>"),
+        ("?tab=events&text=kind:nothing", "Nothing fits"),
+        ("?tab=context", "result of charge"),
+        ("?tab=compensation", "<code>shop.release</code>"),
+        ("?step=reserve", "attempt 1"),
+        ("?step=reserve&tab=timeline", "Undone by"),
+        ("?step=nobody", "Steps"),
+    ] {
+        let page = harbour.page(&format!("/executions/{id}{query}")).await;
+        assert!(page.contains(expected), "{query}: {page}");
+        assert!(
+            !page.contains(" style=") && !page.contains("<style") && !page.contains("onclick"),
+            "{query}"
+        );
+    }
+    assert_eq!(harbour.get("/executions/exec_none").await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn undoing_shows_first_what_it_would_do_and_then_does_just_that() {
+    let shop = Shop::with(json!({})).await;
+    let harbour = Harbour::open(&shop.deck).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let answer = execute(&mut client, &order("shop.charge")).await;
+    let id = text(&answer, "execution_id");
+    let page = harbour.page(&format!("/executions/{id}/confirm?act=undo")).await;
+    assert!(page.contains("<code>reserve</code> with <code>shop.release</code>"), "{page}");
+    assert!(
+        page.contains("Stays, because nothing undoes it: <code>charge</code> <code>mail</code>"),
+        "{page}"
+    );
+    let act = format!("/executions/{id}/act");
+    assert_eq!(harbour.post(&act, &[("act", "undo")]).await.0, StatusCode::BAD_REQUEST);
+    assert_eq!(shop.effects("shop.release"), 0);
+    let (status, to) = harbour.post(&act, &[("act", "undo"), ("reason", "sold twice")]).await;
+    assert_eq!((status, to), (StatusCode::SEE_OTHER, format!("/executions/{id}?said=undoing")));
+    until(&harbour, &format!("/executions/{id}"), "↩</span>compensated").await;
+    assert_eq!(shop.effects("shop.release"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_can_be_paused_resumed_and_cancelled() {
+    let shop = Shop::with(json!({})).await;
+    let harbour = Harbour::open(&shop.deck).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let answer = client.call("execute_plan", json!({ "plan": order("shop.slow"), "wait_seconds": 0 })).await;
+    let id = text(&answer, "execution_id");
+    let (page, act) = (format!("/executions/{id}"), format!("/executions/{id}/act"));
+    shop.called("shop.slow", 1).await;
+    assert!(harbour.page(&page).await.contains("Running charge"));
+    assert_eq!(harbour.post(&act, &[("act", "pause")]).await.1, format!("{page}?said=paused"));
+    until(&harbour, &page, "value=\"resume\"").await;
+    assert_eq!(harbour.post(&act, &[("act", "resume")]).await.1, format!("{page}?said=resumed"));
+    let fields = [("act", "cancel"), ("undo", "yes"), ("reason", "changed our minds")];
+    harbour.post(&act, &fields).await;
+    until(&harbour, &page, "Cancelled").await;
+    assert_eq!((shop.effects("shop.release"), shop.effects("shop.mail")), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_may_only_read_is_told_so_and_refused() {
+    let shop = Shop::with(json!({})).await;
+    let harbour = Harbour::open_for(&shop.deck, &[Scope::Read]).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let answer = execute(&mut client, &order("shop.charge")).await;
+    let id = text(&answer, "execution_id");
+    let page = harbour.page(&format!("/executions/{id}")).await;
+    assert!(page.contains("Steering needs the scope operate") && !page.contains("/act\""), "{page}");
+    for path in [format!("/executions/{id}/act"), format!("/plans/{}/start", "plan_x")] {
+        let (status, _) = harbour.post(&path, &[("act", "kill"), ("reason", "x")]).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{path}");
+    }
+    assert_eq!(harbour.get(&format!("/executions/{id}/confirm?act=kill")).await.0, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_of_a_thousand_steps_is_folded_and_opened_by_links() {
+    let shop = Shop::with(json!({})).await;
+    let harbour = Harbour::open(&shop.deck).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let step = |at: usize| {
+        let needs: Vec<String> = (at >= 20).then(|| format!("s{}", at - 20)).into_iter().collect();
+        json!({ "id": format!("s{at}"), "tool": "shop.look", "depends_on": needs })
+    };
+    let plan = json!({ "name": "large", "steps": (0..1_000).map(step).collect::<Vec<_>>() });
+    let saved = client.call("save_plan", json!({ "plan": plan })).await;
+    let id = text(&saved, "plan_id");
+    let page = harbour.page(&format!("/plans/{id}")).await;
+    assert!(page.contains("1000 steps in") && page.contains("class=\"node group"), "{}", page.len());
+    let group = harbour.page(&format!("/plans/{id}@1?tab=graph&group=1")).await;
+    assert!(group.contains("of 1000 steps") && group.contains("All groups"));
+    assert!(page.len() < 400_000, "{}", page.len());
+}
