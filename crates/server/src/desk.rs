@@ -91,6 +91,7 @@ impl Desk {
         let auth = Auth::open(store.clone(), tenant.clone(), Arc::clone(&now), tokens).await?;
         let (feed, query, register) = (store.clone(), store.clone(), store.clone());
         let insight = Insight::open(tenant.clone(), feed, query, register, clock).await?;
+        let metrics = Metrics::new(env!("CARGO_PKG_VERSION"), clock.now());
         let ports = watch::Ports {
             feed: store.clone(),
             register: store.clone(),
@@ -99,10 +100,10 @@ impl Desk {
             proof: store.clone(),
             tools: Arc::clone(&tools),
             post,
+            metrics: Arc::clone(&metrics),
             bell,
         };
         let watch = Watch::new(ports, now, watch::Options::new(vec![tenant.clone()]));
-        let metrics = Metrics::new(env!("CARGO_PKG_VERSION"), clock.now());
         let tracer = collector.map(|(options, post)| Tracer {
             options,
             tenant,

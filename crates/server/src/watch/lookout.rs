@@ -155,7 +155,7 @@ impl<'a> Lookout<'a> {
             if verifying.is_empty() && watch.now() >= verify_at {
                 verifying.push(watch.verify(self.tenant));
             }
-            for (alert, command) in self.to_ring() {
+            for (alert, command) in self.rings_due() {
                 ringing.push(notice::ring(watch, self.tenant, alert, command));
             }
             patience.calm();
@@ -269,10 +269,10 @@ impl<'a> Lookout<'a> {
     }
 
     /// Commands that are to be started and are not under way.
-    fn to_ring(&mut self) -> Vec<(Alert, String)> {
+    fn rings_due(&mut self) -> Vec<(Alert, String)> {
         let mut found = Vec::new();
         for alert in self.alerts.values() {
-            for command in &alert.to_ring {
+            for command in &alert.rings_due {
                 if self.ringing.insert((alert.id.clone(), command.clone())) {
                     found.push((alert.clone(), command.clone()));
                 }
@@ -286,7 +286,7 @@ impl<'a> Lookout<'a> {
         self.ringing.remove(&(alert.clone(), command.clone()));
         let Some(there) = self.alerts.get(&alert) else { return Ok(()) };
         let mut changed = there.clone();
-        changed.to_ring.retain(|name| *name != command);
+        changed.rings_due.retain(|name| *name != command);
         let rulings = [Ruling { alert: changed, is_told: false }];
         self.write(&rulings, Vec::new(), self.watch.now()).await
     }

@@ -27,7 +27,7 @@ async fn every_line_of_the_manual_can_be_copied() {
     let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{told}\n{errors}");
     for said in
-        ["\"status\":\"completed\"", "\"is_clean\":true", "event: ", "memory.store,", "\"kind\":\"approval\""]
+        ["\"status\":\"completed\"", "\"is_clean\":true", "event: ", "day,opened,", "\"kind\":\"approval\""]
     {
         assert!(told.contains(said), "{said} is missing in\n{told}\n{errors}");
     }
