@@ -272,7 +272,7 @@ impl<'a> Lookout<'a> {
     fn rings_due(&mut self) -> Vec<(Alert, String)> {
         let mut found = Vec::new();
         for alert in self.alerts.values() {
-            for command in &alert.rings_due {
+            for command in &alert.to_ring {
                 if self.ringing.insert((alert.id.clone(), command.clone())) {
                     found.push((alert.clone(), command.clone()));
                 }
@@ -286,7 +286,7 @@ impl<'a> Lookout<'a> {
         self.ringing.remove(&(alert.clone(), command.clone()));
         let Some(there) = self.alerts.get(&alert) else { return Ok(()) };
         let mut changed = there.clone();
-        changed.rings_due.retain(|name| *name != command);
+        changed.to_ring.retain(|name| *name != command);
         let rulings = [Ruling { alert: changed, is_told: false }];
         self.write(&rulings, Vec::new(), self.watch.now()).await
     }
