@@ -55,6 +55,12 @@ pub struct Settings {
     pub ask_at_client: bool,
 }
 
+/// Somebody who wants traces.
+pub struct Collector {
+    pub options: trace::Options,
+    pub post: Arc<dyn Post>,
+}
+
 /// What a desk is made of.
 pub struct Parts<S> {
     pub engine: Engine,
@@ -66,12 +72,18 @@ pub struct Parts<S> {
     /// For programs the operator named.
     pub bell: Arc<dyn Bell>,
     /// Where traces go, and who takes them there.
-    pub collector: Option<(trace::Options, Arc<dyn Post>)>,
+    pub collector: Option<Collector>,
     pub clock: Clock,
     /// Of the configuration, and from the files beside the database.
     pub tokens: Vec<Token>,
     pub settings: Settings,
     pub seal: [u8; 32],
+}
+
+impl std::fmt::Debug for Collector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Collector").field("options", &self.options).finish_non_exhaustive()
+    }
 }
 
 impl<S> std::fmt::Debug for Parts<S> {
@@ -104,7 +116,7 @@ impl Desk {
             bell,
         };
         let watch = Watch::new(ports, now, watch::Options::new(vec![tenant.clone()]));
-        let tracer = collector.map(|(options, post)| Tracer {
+        let tracer = collector.map(|Collector { options, post }| Tracer {
             options,
             tenant,
             feed: store.clone(),
