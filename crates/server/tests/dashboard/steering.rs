@@ -45,7 +45,7 @@ async fn a_plan_is_started_with_the_inputs_of_its_form() {
         let page = harbour.page(&format!("/plans/{id}?tab={tab}")).await;
         assert!(page.contains("name=\"field.what\""), "{tab}: {page}");
     }
-    assert!(harbour.page(&format!("/plans/{id}@1")).await.contains("<svg class=\"graph\""));
+    assert!(harbour.page(&format!("/plans/{id}@1")).await.contains("<svg class=\"graph"));
     let preview = harbour.page(&format!("/plans/{id}?tab=preview&step=mail")).await;
     assert!(preview.contains("If mail fails: waits for a decision") && preview.contains("No way back once"));
     let (status, to) = harbour.post(&format!("/plans/{id}@1/start"), &[("field.what", "hello")]).await;
@@ -68,8 +68,8 @@ async fn every_way_to_look_at_an_execution_is_there() {
     let answer = execute(&mut client, &order("shop.charge")).await;
     let id = text(&answer, "execution_id");
     for (query, expected) in [
-        ("", "<svg class=\"graph\""),
-        ("?tab=timeline", "<svg class=\"timeline\""),
+        ("", "<svg class=\"graph"),
+        ("?tab=timeline", "<svg class=\"timeline"),
         ("?tab=events", "attempt succeeded"),
         ("?tab=events&zoom=groups", "the execution"),
         ("?tab=events&zoom=json", "<details class=\"grow\" open>"),

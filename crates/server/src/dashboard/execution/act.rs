@@ -87,7 +87,7 @@ impl Act {
             Act::Pause => "Nothing new begins until somebody resumes it. Calls under way end.",
             Act::Resume => "It goes on where it was paused.",
             Act::Cancel => "Calls under way end, and nothing new begins.",
-            Act::Undo => "The compensations below are called, in this order.",
+            Act::Undo => "What it did is taken back, as far as that can be done.",
             Act::Kill => {
                 "It stops at once and nothing is cleaned up. What was under way stays unknown. Cancel is the gentler way."
             }
