@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 const BOX: Size = Size { width: 204.0, height: 66.0 };
+/// A picture up to this wide is still legible when it is made to fit its page.
+const FITS_WIDTH_MAX: f64 = 1_600.0;
 const MARGIN: f64 = 12.0;
 const LABEL_SIZE: f64 = 13.0;
 const DETAIL_SIZE: f64 = 11.0;
@@ -20,8 +22,6 @@ const EDGES_MAX: usize = 3_000;
 /// In the name of a node, of what it needs.
 const NEEDS_NAMED_MAX: usize = 6;
 const NOTE_HEIGHT: f64 = 20.0;
-/// A picture up to this width can still be read when a page makes it as narrow as itself.
-const SHRUNK_WIDTH_MAX: f64 = 2_000.0;
 
 /// Draws the graph. Nodes come in the order of their layers, so that the tab key goes from left to right.
 pub fn svg(graph: &Graph) -> String {
@@ -40,7 +40,7 @@ pub fn svg(graph: &Graph) -> String {
         number(width),
         number(height),
         text(&summary(graph)),
-        if width <= SHRUNK_WIDTH_MAX { " fits" } else { "" },
+        if width <= FITS_WIDTH_MAX { " fits" } else { "" }
     );
     let _ = write!(svg, "<g transform=\"translate({0} {0})\">", number(MARGIN));
     svg.push_str("<g class=\"edges\" aria-hidden=\"true\">");

@@ -34,7 +34,7 @@ pub fn svg(timeline: &Timeline) -> String {
     let (width, height) = (CHART_LEFT + CHART_WIDTH + CHART_RIGHT, bottom + BOTTOM);
     let axis = Axis::new(timeline.from, timeline.to, CHART_LEFT, CHART_WIDTH);
     let mut svg = format!(
-        "<svg class=\"timeline fits\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" \
+        "<svg class=\"timeline\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" \
          height=\"{1}\" role=\"group\" aria-label=\"{2}\"><desc>{3}</desc>",
         number(width),
         number(height),
