@@ -69,7 +69,7 @@ async fn every_way_to_look_at_an_execution_is_there() {
     let id = text(&answer, "execution_id");
     for (query, expected) in [
         ("", "<svg class=\"graph"),
-        ("?tab=timeline", "<svg class=\"timeline\""),
+        ("?tab=timeline", "<svg class=\"timeline"),
         ("?tab=events", "attempt succeeded"),
         ("?tab=events&zoom=groups", "the execution"),
         ("?tab=events&zoom=json", "<details class=\"grow\" open>"),

@@ -141,8 +141,8 @@ fn paint_node(svg: &mut String, node: &Node, at: Point, name: &str) {
         w = number(BOX.width),
         h = number(BOX.height),
         stripe = number(BOX.height - 12.0),
-        sign = mark.sign(13.0, 10.0),
-        left = number(TEXT_LEFT),
+        sign = if node.status == "planned" { String::new() } else { mark.sign(13.0, 10.0) },
+        left = number(text_left(node)),
         label = text(&fit_bold(&node.label, LABEL_SIZE, BOX.width - TEXT_MARGIN)),
         detail = text(&fit(&node.detail, DETAIL_SIZE, BOX.width - TEXT_MARGIN)),
     );
@@ -153,11 +153,17 @@ fn paint_node(svg: &mut String, node: &Node, at: Point, name: &str) {
             (word, note) => format!("{word} · {note}"),
         };
         let state = text(&fit_bold(&state, DETAIL_SIZE, BOX.width - TEXT_MARGIN));
-        let _ = write!(svg, "<text class=\"state\" x=\"{}\" y=\"56\">{state}</text>", number(TEXT_LEFT));
+        let _ =
+            write!(svg, "<text class=\"state\" x=\"{}\" y=\"56\">{state}</text>", number(text_left(node)));
     } else {
         paint_tally(svg, &node.tally);
     }
     svg.push_str("</a>");
+}
+
+/// A step of a plan has no sign yet, and its texts need not make room for one.
+fn text_left(node: &Node) -> f64 {
+    if node.status == "planned" && node.tally.is_empty() { 18.0 } else { TEXT_LEFT }
 }
 
 /// A bar of as many lengths as there are statuses, and the worst of them in words.
