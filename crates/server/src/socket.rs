@@ -234,7 +234,11 @@ impl Porter {
                 answer(writer, said.map(|()| json!({})).map_err(Fault::from)).await
             }
             Greeting::Run { tenant, actor, plan, inputs, key } => {
-                let begun = begin(engine, tenant, actor, plan, inputs, key).await;
+                let mut begun = begin(engine, tenant, actor, plan, inputs, key).await;
+                if let (Ok(begun), Some(link)) = (&mut begun, self.desk.link.get()) {
+                    let execution = begun["execution"].as_str().unwrap_or_default();
+                    begun["page"] = json!(format!("{link}/executions/{execution}"));
+                }
                 answer(writer, begun).await
             }
             Greeting::Save { tenant, actor, plan, id, driver } => {

@@ -3,9 +3,11 @@
 use super::Watch;
 use super::matter::{Concern, Matter};
 use super::plans::PlanOf;
+use rutter_core::execution::row::Row;
 use rutter_core::execution::view::Status;
 use rutter_core::id::TenantId;
 use rutter_core::limits::PAGE_MAX;
+use rutter_core::plan::Driver;
 use rutter_core::port;
 use rutter_core::port::query::{ExecutionFilter, ExecutionSummary, Page};
 use rutter_core::time::Timestamp;
@@ -42,7 +44,9 @@ pub(super) async fn silent(
 ) -> Result<Vec<Matter>, port::Error> {
     let filter = ExecutionFilter { statuses: MOVING.to_vec(), ..ExecutionFilter::default() };
     let found = executions(watch, tenant, filter).await?;
-    let moving = found.iter().filter(|execution| execution.row.due_at.is_none_or(|due| due <= now));
+    // An agent goes on by itself or not at all; whatever time is to come for its execution is a deadline.
+    let has_timer = |row: &Row| row.driver == Driver::Server && row.due_at.is_some_and(|due| due > now);
+    let moving = found.iter().filter(|execution| !has_timer(&execution.row));
     let silent = |execution: &ExecutionSummary| {
         let (since, status) = (execution.row.last_at, execution.row.status.as_str());
         of_execution(Concern::ExecutionStuck, execution, since, &format!("is {status}, and nothing happens"))

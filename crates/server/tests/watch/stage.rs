@@ -12,6 +12,7 @@ use rutter_core::port::tools::Reply;
 use rutter_core::time::Timestamp;
 use rutter_engine::submit::PlanText;
 use rutter_engine::{Clock, Engine, Signal, Start};
+use rutter_server::metrics::Metrics;
 use rutter_server::watch::alert::{Alert, AlertState};
 use rutter_server::watch::rule::{Rule, RuleChange};
 use rutter_server::watch::webhook::{NewWebhook, SecretWebhook};
@@ -71,6 +72,11 @@ impl Stage {
 
     /// Ends everything at once, as if the process had been killed, and begins again with what is on disk.
     pub async fn restarted(self) -> Stage {
+        self.restarted_after(|_| {}).await
+    }
+
+    /// The same, and somebody does something to the directory in between.
+    pub async fn restarted_after(self, meanwhile: impl FnOnce(&std::path::Path)) -> Stage {
         let Stage { watch, store, engine, folder, ahead_ms, running, bell, config, .. } = self;
         running.abort();
         let _ = running.await;
@@ -84,6 +90,7 @@ impl Stage {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         drop(store);
+        meanwhile(folder.path());
         Stage::open(folder, ahead_ms, bell, config).await
     }
 
@@ -120,6 +127,7 @@ impl Stage {
             proof: store.clone(),
             tools: tooling.registry.clone(),
             post: Arc::new(Carrier::new(&["127.0.0.1".to_owned()], Arc::new(SystemResolver)).unwrap()),
+            metrics: Metrics::new("test", Timestamp(0)),
             bell: bell.clone(),
         };
         let options = Options {
@@ -255,9 +263,5 @@ impl Stage {
     pub async fn change_rule(&self, id: &str, change: Value) -> Rule {
         let change: RuleChange = serde_json::from_value(change).unwrap();
         self.watch.update_rule(&self.tenant, &self.operator, id, change, None).await.unwrap()
-    }
-
-    pub fn directory(&self) -> &std::path::Path {
-        self.folder.path()
     }
 }

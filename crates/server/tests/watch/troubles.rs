@@ -7,6 +7,7 @@ use rutter_engine::Signal;
 use rutter_server::watch::alert::AlertState::{Firing, Resolved};
 use rutter_server::watch::rule::Severity;
 use serde_json::json;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use tokio::io::AsyncReadExt;
@@ -109,14 +110,7 @@ async fn a_ledger_that_was_changed_is_found_and_told() {
     stage.save("plan").await;
     let verified = stage.watch.verify(&stage.tenant).await.unwrap();
     assert!(verified.clean, "{verified:?}");
-    let database = std::fs::read_dir(stage.directory()).unwrap().map(|entry| entry.unwrap().path());
-    let database = database.into_iter().find(|path| path.extension().is_some_and(|it| it == "db")).unwrap();
-    const PROGRAM: &str = "import sqlite3, sys\n\
-        connection = sqlite3.connect(sys.argv[1], timeout=30)\n\
-        connection.execute(\"update entry set bytes = cast(replace(cast(bytes as text), 'plan', 'plot') as blob)\")\n\
-        connection.commit()";
-    let python = std::env::var("RUTTER_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    assert!(Command::new(python).args(["-c", PROGRAM]).arg(&database).status().unwrap().success());
+    let stage = stage.restarted_after(change_an_entry).await;
     // Nobody asks: the check of the day finds it.
     stage.pass(24 * 3_600 + 1);
     let alert = stage.alert("verify_failed", Firing).await;
@@ -124,4 +118,16 @@ async fn a_ledger_that_was_changed_is_found_and_told() {
     let verified = stage.watch.verify(&stage.tenant).await.unwrap();
     assert!(!verified.clean && !verified.findings.is_empty());
     stage.stop().await;
+}
+
+/// Changes an entry, as somebody with access to the file could.
+fn change_an_entry(folder: &Path) {
+    const PROGRAM: &str = "import sqlite3, sys\n\
+        connection = sqlite3.connect(sys.argv[1], timeout=30)\n\
+        connection.execute('update entry set hash = randomblob(32) where place = 1')\n\
+        connection.commit()";
+    let database = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let database = database.into_iter().find(|path| path.extension().is_some_and(|it| it == "db")).unwrap();
+    let python = std::env::var("RUTTER_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    assert!(Command::new(python).args(["-c", PROGRAM]).arg(&database).status().unwrap().success());
 }

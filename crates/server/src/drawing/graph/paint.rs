@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 const BOX: Size = Size { width: 204.0, height: 66.0 };
+/// A picture up to this wide is still legible when it is made to fit its page.
+const FITS_WIDTH_MAX: f64 = 1_600.0;
 const MARGIN: f64 = 12.0;
 const LABEL_SIZE: f64 = 13.0;
 const DETAIL_SIZE: f64 = 11.0;
@@ -33,11 +35,12 @@ pub fn svg(graph: &Graph) -> String {
         height += NOTE_HEIGHT;
     }
     let mut svg = format!(
-        "<svg class=\"graph\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" \
+        "<svg class=\"graph{3}\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" \
          height=\"{1}\" role=\"group\" aria-label=\"{2}\">",
         number(width),
         number(height),
-        text(&summary(graph))
+        text(&summary(graph)),
+        if width <= FITS_WIDTH_MAX { " fits" } else { "" }
     );
     let _ = write!(svg, "<g transform=\"translate({0} {0})\">", number(MARGIN));
     svg.push_str("<g class=\"edges\" aria-hidden=\"true\">");
@@ -138,8 +141,8 @@ fn paint_node(svg: &mut String, node: &Node, at: Point, name: &str) {
         w = number(BOX.width),
         h = number(BOX.height),
         stripe = number(BOX.height - 12.0),
-        sign = mark.sign(13.0, 10.0),
-        left = number(TEXT_LEFT),
+        sign = if node.status == "planned" { String::new() } else { mark.sign(13.0, 10.0) },
+        left = number(text_left(node)),
         label = text(&fit_bold(&node.label, LABEL_SIZE, BOX.width - TEXT_MARGIN)),
         detail = text(&fit(&node.detail, DETAIL_SIZE, BOX.width - TEXT_MARGIN)),
     );
@@ -150,11 +153,17 @@ fn paint_node(svg: &mut String, node: &Node, at: Point, name: &str) {
             (word, note) => format!("{word} · {note}"),
         };
         let state = text(&fit_bold(&state, DETAIL_SIZE, BOX.width - TEXT_MARGIN));
-        let _ = write!(svg, "<text class=\"state\" x=\"{}\" y=\"56\">{state}</text>", number(TEXT_LEFT));
+        let _ =
+            write!(svg, "<text class=\"state\" x=\"{}\" y=\"56\">{state}</text>", number(text_left(node)));
     } else {
         paint_tally(svg, &node.tally);
     }
     svg.push_str("</a>");
+}
+
+/// A step of a plan has no sign yet, and its texts need not make room for one.
+fn text_left(node: &Node) -> f64 {
+    if node.status == "planned" && node.tally.is_empty() { 18.0 } else { TEXT_LEFT }
 }
 
 /// A bar of as many lengths as there are statuses, and the worst of them in words.
