@@ -128,7 +128,7 @@ fn paint_node(svg: &mut String, node: &Node, at: Point, name: &str) {
     let _ = write!(
         svg,
         "<a class=\"node{group} {tone}\" id=\"node-{id}\" href=\"{href}\" data-step=\"{step}\" \
-         aria-label=\"{name}\"{current} transform=\"translate({x} {y})\"><title>{name}</title>\
+         aria-label=\"{name}\"{current} transform=\"translate({x} {y})\"><title>{name}</title><g aria-hidden=\"true\">\
          <rect class=\"box\" width=\"{w}\" height=\"{h}\" rx=\"7\"/>\
          <path class=\"stripe\" d=\"M7 0h-1a6 6 0 0 0-6 6v{stripe}a6 6 0 0 0 6 6h1z\"/>{sign}\
          <text class=\"label\" x=\"{left}\" y=\"23\">{label}</text>\
@@ -158,7 +158,7 @@ fn paint_node(svg: &mut String, node: &Node, at: Point, name: &str) {
     } else {
         paint_tally(svg, &node.tally);
     }
-    svg.push_str("</a>");
+    svg.push_str("</g></a>");
 }
 
 /// A step of a plan has no sign yet, and its texts need not make room for one.
