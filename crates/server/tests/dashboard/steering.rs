@@ -127,7 +127,7 @@ async fn what_runs_can_be_paused_resumed_and_cancelled() {
     assert_eq!(harbour.post(&act, &[("act", "resume")]).await.1, format!("{page}?said=resumed"));
     let fields = [("act", "cancel"), ("undo", "yes"), ("reason", "changed our minds")];
     harbour.post(&act, &fields).await;
-    until(&harbour, &page, "Cancelled").await;
+    until(&harbour, &page, "Compensated").await;
     assert_eq!((shop.effects("release"), shop.effects("mail")), (1, 0));
 }
 
