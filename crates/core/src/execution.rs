@@ -191,6 +191,11 @@ impl Execution {
         self.paused
     }
 
+    /// What it was opened with; `None` once that was erased.
+    pub fn inputs(&self) -> Option<&Arc<Value>> {
+        self.inputs.value()
+    }
+
     pub fn context(&self) -> &Map<String, Value> {
         &self.context
     }

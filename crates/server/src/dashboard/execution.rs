@@ -208,9 +208,10 @@ fn facts(view: &View, now: Timestamp) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Inputs are in the first entry and shown with the events; here stands what steps brought and what was saved.
+/// What it was given, what steps brought and what was saved.
 fn known(execution: &Execution) -> Vec<Known> {
-    let mut known = Vec::new();
+    let inputs = execution.inputs().map(|inputs| Known::of("inputs".to_owned(), inputs));
+    let mut known: Vec<Known> = inputs.into_iter().collect();
     if !execution.context().is_empty() {
         known.push(Known::of("saved context".to_owned(), &Value::Object(execution.context().clone())));
     }
