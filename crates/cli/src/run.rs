@@ -60,6 +60,9 @@ fn begun(args: &RunArgs, source: &[u8], answer: &Value, terminal: &Terminal) -> 
         return Err(Refusal::told(answer).into());
     };
     terminal.remark(&format!("{execution}\n"));
+    if let Some(page) = answer["page"].as_str() {
+        terminal.remark(&format!("{page}\n"));
+    }
     let identity = Identity { tenant: args.tenant.id(), execution: ExecutionId::new(execution) };
     watch::follow(&args.store, &args.tools, &identity, args.wait, 0, terminal)
 }

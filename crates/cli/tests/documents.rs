@@ -57,7 +57,16 @@ fn every_setting_is_documented_and_every_documented_setting_is_known() {
 #[test]
 fn every_table_of_settings_has_a_section() {
     let text = read("docs/tools.md");
-    let beside: BTreeSet<String> = ["dir", "retention", "server"].map(str::to_owned).into();
+    let elsewhere = [
+        ("alerts", "docs/alerts.md", "[alerts.commands."),
+        ("telemetry", "docs/observability.md", "[telemetry]"),
+        ("webhooks", "docs/webhooks.md", "[webhooks]"),
+    ];
+    for (table, path, section) in elsewhere {
+        assert!(read(path).contains(section), "{path} says nothing of [{table}]");
+    }
+    let beside = ["dir", "retention", "server"].into_iter().chain(elsewhere.map(|(table, ..)| table));
+    let beside: BTreeSet<String> = beside.map(str::to_owned).collect();
     let tables = &known("no_such_key = 1") - &beside;
     assert!(tables.len() >= 6, "{tables:?}");
     for table in tables {

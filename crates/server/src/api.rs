@@ -5,7 +5,7 @@
 
 mod alerts;
 mod analytics;
-mod answer;
+pub(crate) mod answer;
 mod call;
 mod docs;
 mod events;
@@ -27,10 +27,13 @@ mod reply;
 mod route;
 mod routes;
 mod service;
+mod shelf;
 mod signals;
 mod streams;
 mod tools;
 mod webhooks;
+
+pub(crate) use problem::told;
 
 use crate::auth::{Auth, Scopes, admit};
 use crate::desk::Desk;
@@ -41,12 +44,13 @@ use axum::Router;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request};
 use axum::http::Method;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, get};
 use pace::{Pace, Rate};
 use replies::Replies;
 use route::Route;
 use rutter_core::id::TenantId;
+use shelf::Shelf;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use streams::Streams;
@@ -78,6 +82,7 @@ pub struct Api {
     live: Arc<Live>,
     pace: Pace,
     replies: Replies,
+    shelf: Shelf,
     streams: Streams,
     /// Ends the streams, which would never end by themselves.
     closing: CancellationToken,
@@ -100,6 +105,7 @@ impl Api {
             live,
             pace: Pace::new(settings.look, settings.change),
             replies: Replies::default(),
+            shelf: Shelf::default(),
             streams: Streams::new(settings.streams_per_guest, Arc::clone(&desk.metrics)),
             closing,
             stranger,
@@ -133,7 +139,7 @@ pub fn router(api: Arc<Api>, auth: Arc<Auth>) -> Router {
             false => guarded = guarded.route(&address, methods),
         }
     }
-    let guarded = guarded.layer(from_fn_with_state(auth, admit::for_api)).layer(from_fn(answer::as_problem));
+    let guarded = guarded.layer(from_fn_with_state(auth, admit::for_api));
     let ready: Vec<&Route> = routes::all().iter().filter(|route| route.about.path == "/readyz").collect();
     open.merge(guarded)
         .route("/readyz", methods(&api, &ready))

@@ -55,6 +55,12 @@ pub struct Settings {
     pub ask_at_client: bool,
 }
 
+/// Somebody who wants traces.
+pub struct Collector {
+    pub options: trace::Options,
+    pub post: Arc<dyn Post>,
+}
+
 /// What a desk is made of.
 pub struct Parts<S> {
     pub engine: Engine,
@@ -66,12 +72,18 @@ pub struct Parts<S> {
     /// For programs the operator named.
     pub bell: Arc<dyn Bell>,
     /// Where traces go, and who takes them there.
-    pub collector: Option<(trace::Options, Arc<dyn Post>)>,
+    pub collector: Option<Collector>,
     pub clock: Clock,
     /// Of the configuration, and from the files beside the database.
     pub tokens: Vec<Token>,
     pub settings: Settings,
     pub seal: [u8; 32],
+}
+
+impl std::fmt::Debug for Collector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Collector").field("options", &self.options).finish_non_exhaustive()
+    }
 }
 
 impl<S> std::fmt::Debug for Parts<S> {
@@ -91,6 +103,7 @@ impl Desk {
         let auth = Auth::open(store.clone(), tenant.clone(), Arc::clone(&now), tokens).await?;
         let (feed, query, register) = (store.clone(), store.clone(), store.clone());
         let insight = Insight::open(tenant.clone(), feed, query, register, clock).await?;
+        let metrics = Metrics::new(env!("CARGO_PKG_VERSION"), clock.now());
         let ports = watch::Ports {
             feed: store.clone(),
             register: store.clone(),
@@ -99,11 +112,11 @@ impl Desk {
             proof: store.clone(),
             tools: Arc::clone(&tools),
             post,
+            metrics: Arc::clone(&metrics),
             bell,
         };
         let watch = Watch::new(ports, now, watch::Options::new(vec![tenant.clone()]));
-        let metrics = Metrics::new(env!("CARGO_PKG_VERSION"), clock.now());
-        let tracer = collector.map(|(options, post)| Tracer {
+        let tracer = collector.map(|Collector { options, post }| Tracer {
             options,
             tenant,
             feed: store.clone(),

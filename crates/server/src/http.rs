@@ -5,14 +5,15 @@ mod authority;
 pub mod door;
 mod legible;
 pub mod listen;
-mod page;
 
 pub use listen::serve;
 
+use crate::api::answer::as_problem;
 use crate::api::{self, Api};
 use crate::auth::{Auth, Scope, admit, enter, require};
 use crate::dashboard;
 use crate::desk::Desk;
+use crate::fault::Fault;
 use crate::guest::Guest;
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::live::Live;
@@ -20,10 +21,10 @@ use crate::mcp::Surface;
 use crate::metrics::{self, Sources};
 use axum::Extension;
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Path, Request};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use door::Door;
 use rmcp::ServerHandler;
@@ -110,6 +111,7 @@ pub fn house(rooms: impl IntoIterator<Item = Router>, door: Arc<Door>) -> Router
         .into_iter()
         .fold(empty, Router::merge)
         .layer(from_fn_with_state(door, door::look))
+        .layer(from_fn(as_problem))
         .layer(from_fn(careful))
 }
 
@@ -138,10 +140,19 @@ where
 /// The pages for people, and where browsers enter and leave. Whoever asks for what is not there enters first, so that
 /// nobody learns from outside what is.
 pub fn pages(desk: Arc<Desk>, auth: Arc<Auth>) -> Router {
-    let pages = page::routes(Arc::clone(&desk)).merge(dashboard::routes(desk));
+    let pages = dashboard::routes(desk).route("/ask/{execution}", get(questions));
     let pages = pages.layer(from_fn(admit::readers));
     let pages = pages.layer(from_fn_with_state(Arc::clone(&auth), admit::for_pages));
     pages.merge(dashboard::open_routes()).merge(enter::routes(auth))
+}
+
+/// Where the link in an answer leads: to what an execution asks.
+async fn questions(Path(execution): Path<String>) -> Response {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match execution.chars().all(is_plain) {
+        true => Redirect::to(&format!("/executions/{execution}#questions")).into_response(),
+        false => admit::refused(StatusCode::NOT_FOUND, &Fault::missing("execution", &execution)),
+    }
 }
 
 async fn careful(request: Request, next: Next) -> Response {

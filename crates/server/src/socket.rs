@@ -29,7 +29,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
@@ -38,6 +38,8 @@ use tokio_util::sync::CancellationToken;
 const NAME: &str = "rutter.sock";
 /// Addresses of sockets cannot be longer.
 const PATH_BYTES_MAX: usize = 100;
+/// How long a server may take from its start until it listens for HTTP.
+const LISTENING_MAX: Duration = Duration::from_secs(5);
 /// How long one may take to say what one comes for.
 const GREETING_MAX: Duration = Duration::from_secs(10);
 
@@ -234,7 +236,11 @@ impl Porter {
                 answer(writer, said.map(|()| json!({})).map_err(Fault::from)).await
             }
             Greeting::Run { tenant, actor, plan, inputs, key } => {
-                let begun = begin(engine, tenant, actor, plan, inputs, key).await;
+                let mut begun = begin(engine, tenant, actor, plan, inputs, key).await;
+                if let (Ok(begun), Some(link)) = (&mut begun, self.desk.link.get()) {
+                    let execution = begun["execution"].as_str().unwrap_or_default();
+                    begun["page"] = json!(format!("{link}/executions/{execution}"));
+                }
                 answer(writer, begun).await
             }
             Greeting::Save { tenant, actor, plan, id, driver } => {
@@ -262,6 +268,11 @@ impl Porter {
 
 impl Porter {
     async fn link(&self, by: &Guest) -> Result<Value, Fault> {
+        // A server that has just started can be asked before it listens for HTTP.
+        let deadline = Instant::now() + LISTENING_MAX;
+        while self.desk.link.get().is_none() && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         let Some(address) = self.desk.link.get() else {
             let fault =
                 Fault::new("server.address", "the process that has the database does not listen for HTTP");

@@ -29,6 +29,7 @@ pub use plans::PlanOf;
 pub use verify::Verified;
 pub use webhooks::{DeliveryDetail, DeliveryLine, Tested, Try};
 
+use crate::metrics::Metrics;
 use alert::Alert;
 
 use rutter_core::id::TenantId;
@@ -59,6 +60,8 @@ pub struct Ports {
     pub proof: Arc<dyn Proof>,
     pub tools: Arc<dyn Tools>,
     pub post: Arc<dyn Post>,
+    /// Counts what was sent.
+    pub metrics: Arc<Metrics>,
     pub bell: Arc<dyn Bell>,
 }
 

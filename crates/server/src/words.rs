@@ -136,7 +136,7 @@ pub fn question(execution: &ExecutionId, ask: &Ask, link: Option<&str>) -> Value
         fields.insert("ask".to_owned(), json!(ask.to_string()));
         fields.insert("person".to_owned(), json!(how(execution, ask)));
         if let Some(link) = link {
-            fields.insert("link".to_owned(), json!(format!("{link}/ask/{execution}")));
+            fields.insert("link".to_owned(), json!(format!("{link}/executions/{execution}#questions")));
         }
     }
     value

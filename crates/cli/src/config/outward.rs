@@ -2,6 +2,7 @@
 
 use crate::failure::Refusal;
 use rutter_core::port::outbox::Post;
+use rutter_server::desk::Collector;
 use rutter_server::trace;
 use rutter_tools::guard::SystemResolver;
 use rutter_tools::post::Carrier;
@@ -34,10 +35,7 @@ pub(crate) const OTLP_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 impl TelemetryConfig {
     /// What to send where, and who takes it there: the operator's own collector may be anywhere.
-    pub(crate) fn collector(
-        &self,
-        mcp_servers: BTreeSet<String>,
-    ) -> Result<Option<(trace::Options, Arc<dyn Post>)>, Refusal> {
+    pub(crate) fn collector(&self, mcp_servers: BTreeSet<String>) -> Result<Option<Collector>, Refusal> {
         let Some(endpoint) = &self.otlp_endpoint else { return Ok(None) };
         let wrong = |why: String| {
             Refusal::new("config.invalid", format!("telemetry.otlp_endpoint: {why}"))
@@ -61,6 +59,6 @@ impl TelemetryConfig {
             service: self.service.clone().unwrap_or_else(|| "rutter".to_owned()),
             version: env!("CARGO_PKG_VERSION"),
         };
-        Ok(Some((options, Arc::new(carrier))))
+        Ok(Some(Collector { options, post: Arc::new(carrier) }))
     }
 }

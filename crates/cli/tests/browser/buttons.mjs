@@ -99,6 +99,7 @@ await part("the journal is verified and signed", async () => {
 
 await part("the journal is filtered and handed out", async () => {
   await window.go("/journal");
+  await page.locator("#filters > summary").click();
   await page.locator("select[name=kind]").selectOption("execution_ended");
   await window.press("main form.filters button.main");
   const kinds = await page.locator("#rows .tag").allInnerTexts();

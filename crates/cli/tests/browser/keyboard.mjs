@@ -70,10 +70,11 @@ await part("the palette finds executions", async () => {
   await window.go("/");
   await press("Control+k");
   await page.keyboard.type("harbour");
-  await until("it is found", async () => (await page.locator("#palette li").allInnerTexts()).some((text) => text.includes("execution")));
-  const texts = await page.locator("#palette li").allInnerTexts();
-  const at = texts.findIndex((text) => text.endsWith("execution"));
-  for (let step = 0; step < at; step += 1) await press("ArrowDown");
+  const at = await until("it is found", async () => {
+    const texts = await page.locator("#palette li").allInnerTexts();
+    return texts.findIndex((text) => text.endsWith("execution")) + 1;
+  });
+  for (let step = 1; step < at; step += 1) await press("ArrowDown");
   await press("Enter");
   await page.waitForURL(`**/executions/${executions.running}`);
   window.calm();

@@ -113,10 +113,10 @@ await part("a connection that is lost is told of, and comes back", async () => {
 });
 
 await part("a page nobody changes stays as it is", async () => {
-  const window = await still(`/executions/${executions.completed}`);
+  const window = await still(`/executions/${executions.doubt}`);
   const before = await window.page.locator("main").innerHTML();
   begin("letter.yaml");
-  equal(look(executions.completed).status, "completed", "the execution");
+  equal(look(executions.doubt).status, "waiting", "the execution");
   const words = (html) => html.replaceAll(/<time[^>]*>[^<]*<\/time>/g, "");
   equal(words(await window.page.locator("main").innerHTML()), words(before), "the page");
   await window.close();

@@ -176,8 +176,8 @@ async function let_in(tab) {
   await tab.press("button");
 }
 
-/** What the judge of accessibility finds, of the serious kinds. */
-export async function judge(tab) {
+/** What the judge of accessibility finds, of the serious kinds; of colours alone where only they are others. */
+export async function judge(tab, { onlyColours = false } = {}) {
   const client = await tab.context.newCDPSession(tab.page);
   const evaluate = async (expression) => {
     const answer = await client.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
@@ -185,8 +185,9 @@ export async function judge(tab) {
     return answer.result.value;
   };
   await evaluate(`${axe}; undefined`);
-  const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-  const found = await evaluate(`axe.run(document, { runOnly: ${JSON.stringify(tags)}, resultTypes: ["violations"] })
+  const rules = onlyColours ? ["color-contrast"] : ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+  const runOnly = { type: onlyColours ? "rule" : "tag", values: rules };
+  const found = await evaluate(`axe.run(document, { runOnly: ${JSON.stringify(runOnly)}, resultTypes: ["violations"] })
     .then((result) => result.violations.map(({ id, impact, nodes }) => ({ id, impact, nodes: nodes.slice(0, 5).map((node) =>
       node.target.join(" ") + ": " + node.any.concat(node.all).map((one) => one.message).join("; ")) })))`);
   await client.detach();

@@ -10,8 +10,8 @@ const folder = process.env.RUTTER_PICTURES;
 const voyage = await leave("voyage.yaml");
 await until("it has come as far as it can", () => look(voyage).questions?.length);
 const PICTURES = {
-  overview: ["/", 780],
-  execution: [`/executions/${voyage}`, 860],
+  overview: ["/", 580],
+  execution: [`/executions/${voyage}`, 960],
   timeline: [`/executions/${executions.compensated}?tab=timeline`, 760],
   approvals: ["/approvals", 860],
 };

@@ -46,7 +46,8 @@ await part("a plan with inputs is started with what the form says", async () => 
   await page.locator("#run button.main").click();
   await page.waitForURL(/\/executions\/exec_/);
   await becomes(here(), "completed");
-  holds(rutter("journal", "show", here(), "--json").includes("anchor"), "the input stands in the journal");
+  await window.go(`/executions/${here()}?step=reserve`);
+  holds((await page.locator("#panel").textContent()).includes("anchor"), "the call was made with the input");
   window.calm();
 });
 

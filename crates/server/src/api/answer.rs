@@ -168,9 +168,13 @@ fn json(route: &Route, headers: &HeaderMap, bytes: &[u8]) -> Result<Value, Fault
         .map_err(|error| Fault::new("server.arguments", format!("the body is no JSON: {error}")))
 }
 
-/// Tells a refusal of whoever stands at the door as a problem.
+/// Tells a refusal of whoever stands at the door as a problem, to those who asked the API.
 pub(crate) async fn as_problem(request: Request, next: Next) -> Response<Body> {
+    let is_ours = request.uri().path().starts_with("/api/");
     let mut response = next.run(request).await;
+    if !is_ours {
+        return response;
+    }
     let Some(fault) = response.extensions_mut().remove::<Fault>() else { return response };
     let mut told = problem::told(response.status(), fault);
     for name in [header::WWW_AUTHENTICATE, header::RETRY_AFTER] {

@@ -2,6 +2,7 @@
 
 use crate::api::Api;
 use crate::api::reply::{List, Reply};
+use crate::auth::enter::encoded;
 use crate::deed::Caller;
 use crate::desk::Desk;
 use crate::fault::Fault;
@@ -105,14 +106,6 @@ fn names(tags: &str, tag: &str) -> bool {
     tags.trim() == "*" || tags.split(',').any(|known| bare(known) == bare(tag))
 }
 
-/// As it may stand in a query.
-pub(crate) fn encoded(text: &str) -> String {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
-    text.bytes()
-        .map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,10 +114,5 @@ mod tests {
     fn tags_are_found_in_lists() {
         assert!(names("\"1\", W/\"2\"", "\"2\"") && names("*", "\"9\"") && !names("\"1\"", "\"2\""));
         assert!(!names("", "\"1\""));
-    }
-
-    #[test]
-    fn what_means_something_in_a_query_is_written_otherwise() {
-        assert_eq!(encoded("a&b=c d/é"), "a%26b%3Dc%20d%2F%C3%A9");
     }
 }

@@ -1,6 +1,7 @@
 //! The pages that explain the API, made from the same table: what there is to ask, and what every code means.
 
 use crate::api::openapi;
+use crate::auth::enter::escaped;
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde_json::{Map, Value};
@@ -204,17 +205,4 @@ fn markdown(text: &str) -> String {
         page.push('\n');
     }
     page
-}
-
-fn escaped(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut safe, c| {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            c => safe.push(c),
-        }
-        safe
-    })
 }

@@ -217,7 +217,7 @@ impl ToldQuestion {
             _ => {}
         }
         if let Some(link) = link {
-            fields.insert("link".to_owned(), json!(format!("{link}/ask/{execution}")));
+            fields.insert("link".to_owned(), json!(format!("{link}/executions/{execution}#questions")));
         }
         ToldQuestion {
             execution_id: execution.to_string(),

@@ -8,6 +8,7 @@ use crate::deed::options::ExecutionOptions;
 use crate::deed::plan::{Drives, PlanInput, keep, no_plan};
 use crate::fault::Fault;
 use crate::limits::WAIT_MAX;
+use axum::body::Bytes;
 use rutter_core::execution::view::Status;
 use rutter_core::execution::{Execution, Identity};
 use rutter_core::id::PlanId;
@@ -20,6 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use tokio::time::Instant;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -167,20 +169,25 @@ struct ExecutionQuery {
 
 async fn show(call: Call, query: ExecutionQuery) -> Result<Reply<ToldExecution>, Fault> {
     let (identity, span) = (call.identity(), span(query.wait)?);
-    let summary = summary(&call, &identity).await?;
-    let tag = tag(&summary);
-    if span.0 == 0 && call.has(&tag) {
-        return Ok(Reply::unchanged(&tag));
-    }
+    let mut summary = found(&call, &identity).await?;
     if span.0 > 0 && !summary.row.status.has_ended() {
         call.desk().engine.wait(&identity, span).await?;
+        summary = found(&call, &identity).await?;
     }
-    // The tag is taken before the view: one that is too old only makes the client ask once more.
-    let (tag, told) = told(&call, &identity).await?;
-    match call.has(&tag) {
-        true => Ok(Reply::unchanged(&tag)),
-        false => Ok(Reply::ok(told).tag(&tag)),
+    let tag = tag(&summary);
+    if call.has(&tag) {
+        return Ok(Reply::unchanged(&tag));
     }
+    if let Some(written) = call.api.shelf.find(&identity, summary.entries, Instant::now()) {
+        return Ok(Reply::written(written).tag(&tag));
+    }
+    // The tag is older than what is told, if anything: then the client asks once more.
+    let told = told(&call, &identity, &summary).await?;
+    let written =
+        serde_json::to_vec(&told).map_err(|error| Fault::new("server.internal", error.to_string()))?;
+    let written = Bytes::from(written);
+    call.api.shelf.put(&identity, summary.entries, written.clone(), Instant::now());
+    Ok(Reply::written(written).tag(&tag))
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -222,12 +229,11 @@ pub(crate) async fn settled(call: &Call, identity: &Identity, span: Millis) -> R
     if span.0 > 0 {
         call.desk().engine.wait(identity, span).await?;
     }
-    Ok(told(call, identity).await?.1)
+    let summary = found(call, identity).await?;
+    told(call, identity, &summary).await
 }
 
-/// How it stands now, and the tag of that version or an older one.
-async fn told(call: &Call, identity: &Identity) -> Result<(String, ToldExecution), Fault> {
-    let summary = summary(call, identity).await?;
+async fn told(call: &Call, identity: &Identity, summary: &ExecutionSummary) -> Result<ToldExecution, Fault> {
     let look = |execution: &Execution| {
         let view = execution.view();
         let results = if view.status.has_ended() { results(execution) } else { Map::new() };
@@ -235,10 +241,11 @@ async fn told(call: &Call, identity: &Identity) -> Result<(String, ToldExecution
     };
     let (view, results) = looked(call, identity, look).await?;
     let link = call.desk().link.get().map(String::as_str);
-    Ok((tag(&summary), ToldExecution::of(&summary.plan, &view, results, link)))
+    Ok(ToldExecution::of(&summary.plan, &view, results, link))
 }
 
-pub(crate) async fn summary(call: &Call, identity: &Identity) -> Result<ExecutionSummary, Fault> {
+/// What is kept of it beside its journal.
+pub(crate) async fn found(call: &Call, identity: &Identity) -> Result<ExecutionSummary, Fault> {
     call.desk().query.execution(identity).await?.ok_or_else(|| missing(identity))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::api::call::Call;
 use crate::api::events::{kinds, party};
-use crate::api::executions::{between, summary};
+use crate::api::executions::{between, found};
 use crate::api::reply::{List, Reply};
 use crate::api::route::{About, Route};
 use crate::fault::Fault;
@@ -111,7 +111,7 @@ struct ExecutionJournalQuery {
 
 async fn of_execution(call: Call, query: ExecutionJournalQuery) -> Result<Reply<List<ToldEntry>>, Fault> {
     let identity = call.identity();
-    summary(&call, &identity).await?;
+    found(&call, &identity).await?;
     let filter = EntryFilter {
         execution: Some(identity.execution),
         kinds: kinds(query.kinds.as_deref())?.into_iter().map(str::to_owned).collect(),
@@ -174,7 +174,7 @@ struct ReceiptQuery {
 
 async fn receipt(call: Call, query: ReceiptQuery) -> Result<Reply<ToldReceipt>, Fault> {
     let identity = call.identity();
-    summary(&call, &identity).await?;
+    found(&call, &identity).await?;
     let receipt = call.desk().proof.receipt(&identity, query.seq).await?;
     Ok(Reply::ok(ToldReceipt {
         tenant: receipt.tenant.to_string(),

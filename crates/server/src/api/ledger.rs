@@ -204,7 +204,7 @@ async fn export(call: Call, query: ExportQuery) -> Result<Response<Body>, Fault>
             tenant: call.guest.tenant.clone(),
             execution: execution.clone(),
         };
-        crate::api::executions::summary(&call, &identity).await?;
+        crate::api::executions::found(&call, &identity).await?;
     }
     let lines = lines(&call, call.guest.tenant.clone(), executions);
     let pieces = futures::stream::unfold(lines, |mut lines: mpsc::Receiver<Bytes>| async move {

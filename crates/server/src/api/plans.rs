@@ -5,6 +5,7 @@ use crate::api::execution::word;
 use crate::api::reply::{List, Reply};
 use crate::api::route::{About, Keyed, Nothing, Route};
 use crate::deed::plan::{Drives, PlanInput, keep, no_plan};
+use crate::deed::record::part_of;
 use crate::fault::Fault;
 use rutter_core::id::PlanId;
 use rutter_core::plan::diagnostic::Diagnostic;
@@ -130,7 +131,9 @@ async fn save(call: Call, new: NewPlan) -> Result<Reply<SavedAnswer>, Fault> {
         true => (call.desk().engine.check(&text).await?, None, None),
         false => {
             let id = new.plan_id.as_deref().map(PlanId::new);
-            let kept = keep(&caller, text, id, new.expected_revision, call.key.as_deref()).await?;
+            // Whoever else uses the same key means something else.
+            let key = part_of(call.key.as_deref(), &call.guest.id);
+            let kept = keep(&caller, text, id, new.expected_revision, key.as_deref()).await?;
             (kept.accepted, Some(kept.id), Some(kept.saved))
         }
     };

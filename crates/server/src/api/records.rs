@@ -2,7 +2,7 @@
 
 use crate::api::call::Call;
 use crate::api::execution::ToldExecution;
-use crate::api::executions::{settled, summary};
+use crate::api::executions::{found, settled};
 use crate::api::reply::Reply;
 use crate::api::route::{About, Keyed, Route};
 use crate::deed::record::action::{self, ActionRecord};
@@ -38,7 +38,7 @@ enum NewRecord {
 
 async fn add(call: Call, record: NewRecord) -> Result<Reply<ToldExecution>, Fault> {
     let (caller, identity, key) = (call.caller(), call.identity(), call.key.clone());
-    summary(&call, &identity).await?;
+    found(&call, &identity).await?;
     match record {
         NewRecord::Step(record) => {
             step::record(&caller, &identity, &record, key).await?;

@@ -1,6 +1,6 @@
 //! What a route answers: a value with its status and headers, or a page of a list.
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,31 +8,43 @@ use serde::Serialize;
 pub(crate) struct Reply<O> {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    /// `None` where the status says everything.
-    pub(crate) value: Option<O>,
+    content: Content<O>,
+}
+
+enum Content<O> {
+    /// The status says everything.
+    Nothing,
+    Value(O),
+    /// A value that was written out before.
+    Written(Bytes),
 }
 
 impl<O> Reply<O> {
-    fn new(status: StatusCode, value: Option<O>) -> Reply<O> {
-        Reply { status, headers: HeaderMap::new(), value }
+    fn new(status: StatusCode, content: Content<O>) -> Reply<O> {
+        Reply { status, headers: HeaderMap::new(), content }
     }
 
     pub(crate) fn ok(value: O) -> Reply<O> {
-        Reply::new(StatusCode::OK, Some(value))
+        Reply::new(StatusCode::OK, Content::Value(value))
+    }
+
+    /// A value as it was written out before.
+    pub(crate) fn written(value: Bytes) -> Reply<O> {
+        Reply::new(StatusCode::OK, Content::Written(value))
     }
 
     /// Something new, which is found there from now on.
     pub(crate) fn created(value: O, location: &str) -> Reply<O> {
-        Reply::new(StatusCode::CREATED, Some(value)).header(header::LOCATION, location)
+        Reply::new(StatusCode::CREATED, Content::Value(value)).header(header::LOCATION, location)
     }
 
     pub(crate) fn nothing() -> Reply<O> {
-        Reply::new(StatusCode::NO_CONTENT, None)
+        Reply::new(StatusCode::NO_CONTENT, Content::Nothing)
     }
 
     /// The client has it already.
     pub(crate) fn unchanged(tag: &str) -> Reply<O> {
-        Reply::new(StatusCode::NOT_MODIFIED, None).tag(tag)
+        Reply::new(StatusCode::NOT_MODIFIED, Content::Nothing).tag(tag)
     }
 
     pub(crate) fn tag(self, tag: &str) -> Reply<O> {
@@ -50,15 +62,16 @@ impl<O> Reply<O> {
 
 impl<O: Serialize> Reply<O> {
     pub(crate) fn response(self) -> Result<Response<Body>, serde_json::Error> {
-        let body = match &self.value {
-            Some(value) => Body::from(serde_json::to_vec(value)?),
-            None => Body::empty(),
+        let (body, is_json) = match self.content {
+            Content::Nothing => (Body::empty(), false),
+            Content::Value(value) => (Body::from(serde_json::to_vec(&value)?), true),
+            Content::Written(bytes) => (Body::from(bytes), true),
         };
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
         *response.headers_mut() = self.headers;
         let headers = response.headers_mut();
-        if self.value.is_some() {
+        if is_json {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         // What was looked at once may be another thing the next time.

@@ -23,6 +23,7 @@ use picture::Picture;
 use rutter_core::execution::view::View;
 use rutter_core::execution::{Execution, Identity};
 use rutter_core::plan::{Driver, Plan};
+use rutter_core::time::Timestamp;
 use serde_json::Value;
 use std::sync::Arc;
 use step::StepPanel;
@@ -145,7 +146,7 @@ pub(super) async fn show(
         look: Look::of(view.status.as_str()),
         plan_href: format!("/plans/{}@{}", format::encoded(summary.plan.as_str()), view.revision),
         revision: view.revision,
-        facts: facts(view),
+        facts: facts(view, shell.now),
         opened: Moment::of(view.opened_at, shell.now),
         now_line: now::line(view, shell.now),
         offers: if shell.may_operate() {
@@ -191,14 +192,15 @@ fn framed(mut shell: Shell, view: &View) -> Shell {
     if view.status.has_ended() && view.questions.is_empty() { shell } else { shell.live(stream) }
 }
 
-fn facts(view: &View) -> Vec<(&'static str, String)> {
+fn facts(view: &View, now: Timestamp) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("Progress", format!("{} of {} steps settled", view.settled, view.total)),
         ("Driver", if view.driver == Driver::Agent { "agent" } else { "Rutter" }.to_owned()),
         ("Calls", view.calls.to_string()),
     ];
     if let Some(started) = view.started_at {
-        facts.push(("Took", format::span(view.last_at.since(started))));
+        let until = if view.status.has_ended() { view.last_at } else { now };
+        facts.push(("Took", format::span(until.since(started))));
     }
     if view.cost_micros > 0 {
         facts.push(("Cost", format!("{}.{:06}", view.cost_micros / 1_000_000, view.cost_micros % 1_000_000)));

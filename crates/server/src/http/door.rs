@@ -2,6 +2,7 @@
 //! large; and for MCP, a token or key and nobody in another's session.
 
 use super::authority::Authority;
+use crate::api;
 use crate::auth::admit::refused;
 use crate::auth::{Auth, Peer, Scope, require};
 use crate::fault::Fault;
@@ -135,8 +136,10 @@ impl Door {
 
 /// Looks at where a request wants to go, which page sent it, and how large it is.
 pub(super) async fn look(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let is_api = request.uri().path().starts_with(api::BASE);
     match door.check(&request) {
         Ok(()) => next.run(request).await,
+        Err((status, fault)) if is_api => api::told(status, fault),
         Err((status, fault)) => refused(status, &fault),
     }
 }

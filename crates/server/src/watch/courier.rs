@@ -7,6 +7,7 @@ mod outcome;
 use super::signature::signatures;
 use super::webhook::Kept;
 use super::{Patience, Watch, moment::Moment, trail};
+use crate::metrics::Delivered;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use outcome::{Judged, after};
@@ -153,6 +154,11 @@ async fn deliver(watch: &Watch, delivery: Delivery) -> Result<Sent, port::Error>
         tracing::warn!(webhook = delivery.destination, event = delivery.event, outcome, "delivery given up");
     }
     watch.ports.outbox.tried(delivery.number, attempt, judged.then).await?;
+    watch.ports.metrics.delivery(match judged.then {
+        Then::Delivered => Delivered::Delivered,
+        Then::Again { .. } => Delivered::Failed,
+        Then::Dead => Delivered::Dead,
+    });
     if let (Ok(kept), true) = (kept, judged.is_gone) {
         switch_off(watch, &delivery, kept).await?;
     }

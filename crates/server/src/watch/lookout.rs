@@ -163,7 +163,7 @@ impl<'a> Lookout<'a> {
             if verifying.is_empty() && watch.now() >= verify_at {
                 verifying.push(watch.verify(self.tenant));
             }
-            for (alert, command) in self.to_ring() {
+            for (alert, command) in self.rings_due() {
                 ringing.push(notice::ring(watch, self.tenant, alert, command));
             }
             patience.calm();
@@ -277,7 +277,7 @@ impl<'a> Lookout<'a> {
     }
 
     /// Commands that are to be started and are not under way.
-    fn to_ring(&mut self) -> Vec<(Alert, String)> {
+    fn rings_due(&mut self) -> Vec<(Alert, String)> {
         let mut found = Vec::new();
         for alert in self.alerts.values() {
             for command in &alert.to_ring {

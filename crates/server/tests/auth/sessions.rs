@@ -21,7 +21,7 @@ async fn a_link_lets_one_browser_in_once_and_looking_at_it_does_not_count() {
     for _ in 0..3 {
         let shown = harbour.get(&format!("/enter?code={code}&next=/journal"), &PAGE).await;
         assert_eq!((shown.status, shown.cookie()), (200, None));
-        assert!(shown.body.contains("<form method=post") && shown.body.contains(&code));
+        assert!(shown.body.contains("method=\"post\"") && shown.body.contains(&code));
     }
     let form = format!("code={code}&next=/journal");
     let entered = harbour.post("/enter", &[], &form).await;
@@ -138,11 +138,8 @@ async fn a_browser_without_a_session_is_sent_to_the_entrance_and_back() {
     let location = sent.header("location").unwrap();
     assert_eq!((sent.status, location), (303, "/enter?next=/executions%3Fstatus%3Dfailed%26text%3Da%2520b"));
     let entrance = harbour.get(location, &PAGE).await;
-    assert!(
-        entrance.body.contains("value=\"/executions?status=failed&amp;text=a%20b\""),
-        "{}",
-        entrance.body
-    );
+    let kept = entrance.body.replace("&#38;", "&amp;");
+    assert!(kept.contains("value=\"/executions?status=failed&amp;text=a%20b\""), "{kept}");
     let followed = harbour.get("/journal", &[PAGE[0], ("Sec-Fetch-Site", "cross-site")]).await;
     assert!(
         followed.status == 200 && followed.body.contains("url=/journal"),

@@ -45,14 +45,14 @@ async fn a_plan_is_started_with_the_inputs_of_its_form() {
         let page = harbour.page(&format!("/plans/{id}?tab={tab}")).await;
         assert!(page.contains("name=\"field.what\""), "{tab}: {page}");
     }
-    assert!(harbour.page(&format!("/plans/{id}@1")).await.contains("<svg class=\"graph\""));
+    assert!(harbour.page(&format!("/plans/{id}@1")).await.contains("<svg class=\"graph"));
     let preview = harbour.page(&format!("/plans/{id}?tab=preview&step=mail")).await;
     assert!(preview.contains("If mail fails: waits for a decision") && preview.contains("No way back once"));
     let (status, to) = harbour.post(&format!("/plans/{id}@1/start"), &[("field.what", "hello")]).await;
     assert_eq!(status, StatusCode::SEE_OTHER, "{to}");
     let page = until(&harbour, &to, "<span class=\"status ok\">").await;
     assert!(page.contains("Started.") && page.contains("Completed"), "{page}");
-    assert_eq!(shop.arguments("shop.mail"), [json!({ "what": "hello" })]);
+    assert_eq!(shop.arguments("mail"), [json!({ "what": "hello" })]);
     let went = harbour.page(&format!("/plans/{id}?tab=executions")).await;
     assert!(went.contains("1/1 steps"), "{went}");
     for missing in ["/plans/plan_none", &format!("/plans/{id}@7"), &format!("/plans/{id}@x")] {
@@ -68,8 +68,8 @@ async fn every_way_to_look_at_an_execution_is_there() {
     let answer = execute(&mut client, &order("shop.charge")).await;
     let id = text(&answer, "execution_id");
     for (query, expected) in [
-        ("", "<svg class=\"graph\""),
-        ("?tab=timeline", "<svg class=\"timeline\""),
+        ("", "<svg class=\"graph"),
+        ("?tab=timeline", "<svg class=\"timeline"),
         ("?tab=events", "attempt succeeded"),
         ("?tab=events&zoom=groups", "the execution"),
         ("?tab=events&zoom=json", "<details class=\"grow\" open>"),
@@ -105,11 +105,11 @@ async fn undoing_shows_first_what_it_would_do_and_then_does_just_that() {
     );
     let act = format!("/executions/{id}/act");
     assert_eq!(harbour.post(&act, &[("act", "undo")]).await.0, StatusCode::BAD_REQUEST);
-    assert_eq!(shop.effects("shop.release"), 0);
+    assert_eq!(shop.effects("release"), 0);
     let (status, to) = harbour.post(&act, &[("act", "undo"), ("reason", "sold twice")]).await;
     assert_eq!((status, to), (StatusCode::SEE_OTHER, format!("/executions/{id}?said=undoing")));
     until(&harbour, &format!("/executions/{id}"), "↩</span>compensated").await;
-    assert_eq!(shop.effects("shop.release"), 1);
+    assert_eq!(shop.effects("release"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,15 +120,15 @@ async fn what_runs_can_be_paused_resumed_and_cancelled() {
     let answer = client.call("execute_plan", json!({ "plan": order("shop.slow"), "wait_seconds": 0 })).await;
     let id = text(&answer, "execution_id");
     let (page, act) = (format!("/executions/{id}"), format!("/executions/{id}/act"));
-    shop.called("shop.slow", 1).await;
+    shop.called("slow", 1).await;
     assert!(harbour.page(&page).await.contains("Running charge"));
     assert_eq!(harbour.post(&act, &[("act", "pause")]).await.1, format!("{page}?said=paused"));
     until(&harbour, &page, "value=\"resume\"").await;
     assert_eq!(harbour.post(&act, &[("act", "resume")]).await.1, format!("{page}?said=resumed"));
     let fields = [("act", "cancel"), ("undo", "yes"), ("reason", "changed our minds")];
     harbour.post(&act, &fields).await;
-    until(&harbour, &page, "Cancelled").await;
-    assert_eq!((shop.effects("shop.release"), shop.effects("shop.mail")), (1, 0));
+    until(&harbour, &page, "Compensated").await;
+    assert_eq!((shop.effects("release"), shop.effects("mail")), (1, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,6 @@
 use crate::harbour::{Harbour, OPERATOR};
 use crate::routes::{Entry, Papers, all, counted};
 use serde_json::json;
-use std::collections::BTreeSet;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_is_posted_starts_a_program() {
@@ -22,7 +21,7 @@ async fn nothing_that_is_posted_starts_a_program() {
     ];
     let papers = Papers::all(&harbour).await;
     let bearer = format!("Bearer {OPERATOR}");
-    let (mut cases, mut deaf) = (0, BTreeSet::new());
+    let mut cases = 0;
     for route in all() {
         for body in &bodies {
             let mut headers =
@@ -40,18 +39,11 @@ async fn nothing_that_is_posted_starts_a_program() {
             for method in ["POST", "PUT", "PATCH"] {
                 let request = harbour.request(method, &route.path, &headers, &body.to_string());
                 let answer = harbour.ask(&request).await;
-                match answer.status {
-                    400..500 => {}
-                    status if route.method == method => {
-                        deaf.insert(format!("{status} {method} {}", route.path)).then_some(()).unwrap_or(())
-                    }
-                    _ => panic!("{method} {route:?} {answer:?}"),
-                }
+                assert!((400..500).contains(&answer.status), "{method} {route:?} {answer:?}");
                 cases += 1;
             }
         }
     }
-    println!("{deaf:#?}");
     assert!(!mark.exists(), "a program was started");
     counted("programs posted", cases);
 }

@@ -37,6 +37,8 @@ const OTHERS: &[(&str, &str, Entry)] = &[
     ("POST", "/mcp", Entry::Programs),
     ("GET", "/mcp", Entry::Programs),
     ("DELETE", "/mcp", Entry::Programs),
+    ("GET", "/metrics", Entry::Both(Scope::Read)),
+    ("GET", "/ask/none_1", Entry::Browsers),
     ("GET", "/nothing", Entry::Browsers),
     ("POST", "/leave", Entry::Browsers),
 ];

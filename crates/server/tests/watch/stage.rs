@@ -12,6 +12,7 @@ use rutter_core::port::tools::Reply;
 use rutter_core::time::Timestamp;
 use rutter_engine::submit::PlanText;
 use rutter_engine::{Clock, Engine, Signal, Start};
+use rutter_server::metrics::Metrics;
 use rutter_server::watch::alert::{Alert, AlertState};
 use rutter_server::watch::rule::{Rule, RuleChange};
 use rutter_server::watch::webhook::{NewWebhook, SecretWebhook};
@@ -120,6 +121,7 @@ impl Stage {
             proof: store.clone(),
             tools: tooling.registry.clone(),
             post: Arc::new(Carrier::new(&["127.0.0.1".to_owned()], Arc::new(SystemResolver)).unwrap()),
+            metrics: Metrics::new("test", Timestamp(0)),
             bell: bell.clone(),
         };
         let options = Options {

@@ -1,7 +1,7 @@
 //! What can be done with an execution. What cannot be taken back is asked for twice, with what it would undo.
 
 use super::seen;
-use crate::auth::Scope;
+use crate::auth::{Scope, require};
 use crate::dashboard::format::{self, Id, Look};
 use crate::dashboard::page::{self, Answer, Posted, Visitor};
 use crate::dashboard::shell::{Section, Shell};
@@ -87,7 +87,7 @@ impl Act {
             Act::Pause => "Nothing new begins until somebody resumes it. Calls under way end.",
             Act::Resume => "It goes on where it was paused.",
             Act::Cancel => "Calls under way end, and nothing new begins.",
-            Act::Undo => "The compensations below are called, in this order.",
+            Act::Undo => "What it did is taken back, as far as that can be done.",
             Act::Kill => {
                 "It stops at once and nothing is cleaned up. What was under way stays unknown. Cancel is the gentler way."
             }
@@ -185,7 +185,7 @@ pub(in crate::dashboard) async fn confirm(
     Path(execution): Path<String>,
     visitor: Visitor,
 ) -> Answer {
-    page::require(&visitor.guest, Scope::Operate)?;
+    require(&visitor.guest, Scope::Operate)?;
     let act = visitor.asked("act").and_then(Act::parse).ok_or_else(|| wrong("there is no such action"))?;
     let seen = seen(&desk, &visitor.identity(&execution), "graph", None).await?;
     let shell = Shell::open(&desk, &visitor, Section::Executions, act.title()).await?;
@@ -212,7 +212,7 @@ pub(in crate::dashboard) async fn run(
     Path(execution): Path<String>,
     posted: Posted,
 ) -> Answer {
-    page::require(&posted.visitor.guest, Scope::Operate)?;
+    require(&posted.visitor.guest, Scope::Operate)?;
     let act = posted.said("act").and_then(Act::parse).ok_or_else(|| wrong("there is no such action"))?;
     let reason = match posted.said("reason") {
         Some(reason) => reason.to_owned(),

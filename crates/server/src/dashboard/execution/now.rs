@@ -26,7 +26,7 @@ pub(super) fn line(view: &View, now: Timestamp) -> String {
     {
         said.extend(named(view, status).map(|names| format!("{word} {names}")));
     }
-    if let Some(at) = view.wake_at.filter(|at| *at > now) {
+    if let Some(at) = view.wake_at.filter(|at| *at > now && view.questions.is_empty()) {
         said.push(format!("goes on by itself {}", relative(at, now)));
     }
     match view.steps.iter().filter(|step| step.status == "pending").count() {

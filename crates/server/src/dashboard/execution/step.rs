@@ -104,7 +104,11 @@ impl StepPanel {
                 .as_ref()
                 .map(|when| (when.source.to_string(), verdict(&entries, view.status))),
             attempts: attempts(&entries, now),
-            parameters: held.parameters.as_deref().map(|value| Known::of("Arguments".to_owned(), value)),
+            parameters: held
+                .parameters
+                .as_deref()
+                .filter(has_content)
+                .map(|value| Known::of("Arguments".to_owned(), value)),
             result: held.result.as_ref().map(|value| Known::of("Result".to_owned(), value)),
             events: entries[newest..].iter().map(|entry| Told::of(entry, now)).collect(),
             events_href: address.with(&[("tab", "events"), ("step", id)]),
@@ -113,6 +117,10 @@ impl StepPanel {
             undo_href: undoes.then(|| format!("{}/confirm?act=undo&step={id}", address.base)),
         })
     }
+}
+
+fn has_content(value: &&Value) -> bool {
+    value.as_object().is_none_or(|fields| !fields.is_empty())
 }
 
 fn facts(seen: &Seen, planned: &Step) -> Vec<(&'static str, String)> {

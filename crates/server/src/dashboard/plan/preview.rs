@@ -94,7 +94,7 @@ impl Forecast {
     pub(super) async fn read(desk: &Desk, tenant: &TenantId, plan: &PlanId) -> Result<Forecast, Fault> {
         let told = forecast(desk, tenant, plan).await?;
         if let Some(text) = told.as_str() {
-            return Ok(Forecast { text: text.to_owned() });
+            return Ok(Forecast { text: text.replacen("no history", "No history", 1) });
         }
         let number = |name: &str| told[name].as_u64().unwrap_or_default();
         let mut text =

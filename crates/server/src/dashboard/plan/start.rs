@@ -1,7 +1,7 @@
 //! Starting a plan from its page, with the inputs the form was made for.
 
 use super::find;
-use crate::auth::Scope;
+use crate::auth::{Scope, require};
 use crate::dashboard::format;
 use crate::dashboard::page::{self, Answer, Posted};
 use crate::dashboard::question::field;
@@ -19,7 +19,7 @@ pub(in crate::dashboard) async fn run(
     posted: Posted,
 ) -> Answer {
     let guest = &posted.visitor.guest;
-    page::require(guest, Scope::Operate)?;
+    require(guest, Scope::Operate)?;
     let saved = find(&desk, &guest.tenant, &address).await?;
     let start = Start {
         tenant: guest.tenant.clone(),

@@ -100,11 +100,11 @@ mod tests {
         assert_eq!(
             kinds,
             [
+                ("field.seat", "select", true),
                 ("field.bags", "number", false),
+                ("field.weight", "number", false),
                 ("field.insured", "checkbox", false),
                 ("field.note", "text", false),
-                ("field.seat", "select", true),
-                ("field.weight", "number", false),
             ]
         );
         let typed = [("field.seat", "aisle"), ("field.bags", "2"), ("field.weight", "7.5")];

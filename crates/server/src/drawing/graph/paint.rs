@@ -13,9 +13,9 @@ const FITS_WIDTH_MAX: f64 = 1_600.0;
 const MARGIN: f64 = 12.0;
 const LABEL_SIZE: f64 = 13.0;
 const DETAIL_SIZE: f64 = 11.0;
-/// Where texts begin in a box, and how much of its width they leave free on both sides.
+/// Where texts begin in a box, and how far from its end they must end.
 const TEXT_LEFT: f64 = 36.0;
-const TEXT_MARGIN: f64 = 46.0;
+const TEXT_RIGHT: f64 = 10.0;
 const ARROW: f64 = 7.0;
 /// More arrows than this are a grey wall and a slow page; the first are drawn and the others counted.
 const EDGES_MAX: usize = 3_000;
@@ -128,7 +128,7 @@ fn paint_node(svg: &mut String, node: &Node, at: Point, name: &str) {
     let _ = write!(
         svg,
         "<a class=\"node{group} {tone}\" id=\"node-{id}\" href=\"{href}\" data-step=\"{step}\" \
-         aria-label=\"{name}\"{current} transform=\"translate({x} {y})\"><title>{name}</title>\
+         aria-label=\"{name}\"{current} transform=\"translate({x} {y})\"><title>{name}</title><g aria-hidden=\"true\">\
          <rect class=\"box\" width=\"{w}\" height=\"{h}\" rx=\"7\"/>\
          <path class=\"stripe\" d=\"M7 0h-1a6 6 0 0 0-6 6v{stripe}a6 6 0 0 0 6 6h1z\"/>{sign}\
          <text class=\"label\" x=\"{left}\" y=\"23\">{label}</text>\
@@ -141,10 +141,10 @@ fn paint_node(svg: &mut String, node: &Node, at: Point, name: &str) {
         w = number(BOX.width),
         h = number(BOX.height),
         stripe = number(BOX.height - 12.0),
-        sign = mark.sign(13.0, 10.0),
-        left = number(TEXT_LEFT),
-        label = text(&fit_bold(&node.label, LABEL_SIZE, BOX.width - TEXT_MARGIN)),
-        detail = text(&fit(&node.detail, DETAIL_SIZE, BOX.width - TEXT_MARGIN)),
+        sign = if node.status == "planned" { String::new() } else { mark.sign(13.0, 10.0) },
+        left = number(text_left(node)),
+        label = text(&fit_bold(&node.label, LABEL_SIZE, text_width(node))),
+        detail = text(&fit(&node.detail, DETAIL_SIZE, text_width(node))),
     );
     if node.tally.is_empty() {
         let state = match (mark.word, node.note.as_str()) {
@@ -152,18 +152,28 @@ fn paint_node(svg: &mut String, node: &Node, at: Point, name: &str) {
             (word, "") => word.to_owned(),
             (word, note) => format!("{word} · {note}"),
         };
-        let state = text(&fit_bold(&state, DETAIL_SIZE, BOX.width - TEXT_MARGIN));
-        let _ = write!(svg, "<text class=\"state\" x=\"{}\" y=\"56\">{state}</text>", number(TEXT_LEFT));
+        let state = text(&fit_bold(&state, DETAIL_SIZE, text_width(node)));
+        let _ =
+            write!(svg, "<text class=\"state\" x=\"{}\" y=\"56\">{state}</text>", number(text_left(node)));
     } else {
         paint_tally(svg, &node.tally);
     }
-    svg.push_str("</a>");
+    svg.push_str("</g></a>");
+}
+
+/// A step of a plan has no sign yet, and its texts need not make room for one.
+fn text_left(node: &Node) -> f64 {
+    if node.status == "planned" && node.tally.is_empty() { 18.0 } else { TEXT_LEFT }
+}
+
+fn text_width(node: &Node) -> f64 {
+    BOX.width - text_left(node) - TEXT_RIGHT
 }
 
 /// A bar of as many lengths as there are statuses, and the worst of them in words.
 fn paint_tally(svg: &mut String, tally: &[(&'static str, usize)]) {
     let total: usize = tally.iter().map(|(_, count)| count).sum();
-    let width = BOX.width - TEXT_MARGIN;
+    let width = BOX.width - TEXT_LEFT - TEXT_RIGHT;
     let mut before = 0;
     for &(status, count) in tally {
         let x = TEXT_LEFT + width * before as f64 / total as f64;

@@ -49,6 +49,10 @@ pub(crate) struct ExecutionAnswer {
     results: Map<String, Value>,
     #[schemars(skip)]
     resource_uri: String,
+    // Where a person sees and steers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    page: Option<String>,
 }
 
 impl ExecutionAnswer {
@@ -68,6 +72,7 @@ impl ExecutionAnswer {
             brief: None,
             results: Map::new(),
             resource_uri: format!("rutter://executions/{}", view.execution),
+            page: link.map(|link| format!("{link}/executions/{}", view.execution)),
         }
     }
 
