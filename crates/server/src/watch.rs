@@ -35,6 +35,7 @@ use alert::Alert;
 use rutter_core::id::TenantId;
 use rutter_core::port;
 use rutter_core::port::bell::Bell;
+use rutter_core::port::error::React;
 use rutter_core::port::feed::Feed;
 use rutter_core::port::outbox::{Outbox, Post};
 use rutter_core::port::proof::Proof;
@@ -170,7 +171,11 @@ impl Patience {
         if *error == port::Error::Closed {
             return false;
         }
-        tracing::warn!(error.code = error.code(), %error, "{what} could not go on and tries again");
+        // Where nothing can be written nobody can be told otherwise.
+        match error.react() {
+            React::Stop => tracing::error!(error.code = error.code(), %error, "{what} cannot go on"),
+            _ => tracing::warn!(error.code = error.code(), %error, "{what} could not go on and tries again"),
+        }
         let span = Duration::from_millis(250 << self.failures.min(10));
         self.failures += 1;
         tokio::time::sleep(span.min(Patience::MAX)).await;

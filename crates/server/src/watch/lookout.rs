@@ -85,8 +85,7 @@ impl<'a> Lookout<'a> {
         let told = match watch.ports.register.find(tenant, Kind::Mark, MARK).await? {
             Some(note) => serde_json::from_value((*note.value).clone())
                 .map_err(|error| port::Error::Corrupt(format!("the mark of the lookout: {error}")))?,
-            // What was before nobody wanted to be told of.
-            None => Told { place: watch.ports.feed.size(tenant).await?, matters: Matters::default() },
+            None => Told::default(),
         };
         let mut lookout = Lookout {
             watch,
@@ -103,6 +102,13 @@ impl<'a> Lookout<'a> {
             ringing: BTreeSet::new(),
         };
         lookout.reload().await?;
+        // What was raised and settled while nobody looked is told to nobody.
+        let size = watch.ports.feed.size(tenant).await?;
+        let mut before = None;
+        while lookout.told.place < size && before != Some(lookout.told.place) {
+            before = Some(lookout.told.place);
+            lookout.read().await?;
+        }
         Ok(lookout)
     }
 
@@ -144,8 +150,10 @@ impl<'a> Lookout<'a> {
                     if let Err(fault) = &verified {
                         tracing::warn!(error.code = %fault.code, error = fault.message, "the ledger was not checked");
                     }
-                    let span = if verified.is_ok() { VERIFY_EVERY } else { VERIFY_AGAIN_AFTER };
-                    verify_at = watch.now().plus(span);
+                    verify_at = match verified {
+                        Ok(verified) => verified.at.0.plus(VERIFY_EVERY),
+                        Err(_) => watch.now().plus(VERIFY_AGAIN_AFTER),
+                    };
                     true
                 }
             };

@@ -14,6 +14,7 @@ const FINDINGS_MAX: usize = 20;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verified {
+    /// When the check began.
     pub at: Moment,
     pub clean: bool,
     /// What the check says: what is wrong, or what was looked at.
@@ -23,6 +24,7 @@ pub struct Verified {
 impl Watch {
     /// Checks the ledger from beginning to end and remembers what was found. That may take a while.
     pub async fn verify(&self, tenant: &TenantId) -> Result<Verified, Fault> {
+        let at = self.now();
         let (clean, mut findings) = match self.ports.proof.verify(tenant).await {
             Ok(checked) => {
                 let verdict = std::iter::once(checked.verdict.to_string());
@@ -32,7 +34,7 @@ impl Watch {
             Err(error) => return Err(error.into()),
         };
         findings.truncate(FINDINGS_MAX);
-        let verified = Verified { at: self.now().into(), clean, findings };
+        let verified = Verified { at: at.into(), clean, findings };
         let value = serde_json::to_value(&verified).expect("findings are texts");
         let changes = vec![Change::put(Kind::Mark, MARK, value)];
         let changes = Changes { tenant: tenant.clone(), at: self.now(), changes, record: None };

@@ -72,11 +72,6 @@ impl Stage {
 
     /// Ends everything at once, as if the process had been killed, and begins again with what is on disk.
     pub async fn restarted(self) -> Stage {
-        self.restarted_after(|_| {}).await
-    }
-
-    /// The same, and somebody does something to the directory in between.
-    pub async fn restarted_after(self, meanwhile: impl FnOnce(&std::path::Path)) -> Stage {
         let Stage { watch, store, engine, folder, ahead_ms, running, bell, config, .. } = self;
         running.abort();
         let _ = running.await;
@@ -90,7 +85,6 @@ impl Stage {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         drop(store);
-        meanwhile(folder.path());
         Stage::open(folder, ahead_ms, bell, config).await
     }
 
@@ -258,6 +252,10 @@ impl Stage {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         panic!("there are {:#?}", self.watch.alerts(&self.tenant, None).await.unwrap());
+    }
+
+    pub fn directory(&self) -> &std::path::Path {
+        self.folder.path()
     }
 
     pub async fn change_rule(&self, id: &str, change: Value) -> Rule {
