@@ -173,7 +173,7 @@ fn names_from_anybody_stay_texts() {
 fn every_node_can_be_reached_and_says_what_it_is() {
     let drawn = svg(&of_plan(&order(), &href));
     assert_eq!(drawn.matches("<a class=\"node").count(), 12);
-    let name = "aria-label=\"Score fraud risk, planned, irreversible, risk.score, needs Fetch customer, Fetch orders\"";
+    let name = "<title>Score fraud risk, planned, irreversible, risk.score, needs Fetch customer, Fetch orders</title>";
     assert!(drawn.contains(name), "{drawn}");
 }
 

@@ -6,6 +6,7 @@ use crate::dashboard::format::{self, Look, Moment};
 use crate::dashboard::page::{self, Answer, Posted, Visitor};
 use crate::dashboard::shell::{Section, Shell};
 use crate::desk::Desk;
+use crate::fault::Fault;
 use crate::watch::DeliveryLine;
 use askama::Template;
 use axum::extract::{Path, State};
@@ -81,9 +82,10 @@ struct Shown {
 
 pub(in crate::dashboard) async fn show(
     State(desk): State<Arc<Desk>>,
-    Path(number): Path<u64>,
+    Path(number): Path<String>,
     visitor: Visitor,
 ) -> Answer {
+    let number = read(&number)?;
     let detail = desk.watch.delivery(&visitor.guest.tenant, number).await?;
     let shell = Shell::open(&desk, &visitor, Section::Alerts, format!("Delivery {number}")).await?;
     let now = shell.now;
@@ -100,11 +102,17 @@ pub(in crate::dashboard) async fn show(
 
 pub(in crate::dashboard) async fn again(
     State(desk): State<Arc<Desk>>,
-    Path(number): Path<u64>,
+    Path(number): Path<String>,
     posted: Posted,
 ) -> Answer {
     let guest = &posted.visitor.guest;
     require(guest, Scope::Admin)?;
+    let number = read(&number)?;
     desk.watch.redeliver(&guest.tenant, number).await?;
     Ok(page::go(posted.back(), "sent_again"))
+}
+
+/// What is no number is no delivery.
+fn read(number: &str) -> Result<u64, Fault> {
+    number.parse().map_err(|_| Fault::missing("delivery", number))
 }

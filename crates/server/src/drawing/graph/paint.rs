@@ -127,8 +127,8 @@ fn paint_node(svg: &mut String, node: &Node, at: Point, name: &str) {
     let (id, step) = (id(&node.id), text(&node.id));
     let _ = write!(
         svg,
-        "<a class=\"node{group} {tone}\" id=\"node-{id}\" href=\"{href}\" data-step=\"{step}\" \
-         aria-label=\"{name}\"{current} transform=\"translate({x} {y})\"><title>{name}</title><g aria-hidden=\"true\">\
+        "<a class=\"node{group} {tone}\" id=\"node-{id}\" href=\"{href}\" data-step=\"{step}\"{current} \
+         transform=\"translate({x} {y})\"><title>{name}</title><g aria-hidden=\"true\">\
          <rect class=\"box\" width=\"{w}\" height=\"{h}\" rx=\"7\"/>\
          <path class=\"stripe\" d=\"M7 0h-1a6 6 0 0 0-6 6v{stripe}a6 6 0 0 0 6 6h1z\"/>{sign}\
          <text class=\"label\" x=\"{left}\" y=\"23\">{label}</text>\
