@@ -139,8 +139,8 @@ fn paint_row(svg: &mut String, axis: &Axis, row: &Row, y: f64) {
     let label = fit(&format!("{arrow}{}", row.label), LABEL_SIZE, CHART_LEFT - LABEL_LEFT - 12.0);
     let _ = write!(
         svg,
-        "<a class=\"row{class} {}\" id=\"{kind}-{}\" href=\"{}\" data-step=\"{}\" aria-label=\"{name}\">\
-         <title>{name}</title><rect class=\"ground\" x=\"0\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"4\"/>{}\
+        "<a class=\"row{class} {}\" id=\"{kind}-{}\" href=\"{}\" data-step=\"{}\">\
+         <title>{name}</title><g aria-hidden=\"true\"><rect class=\"ground\" x=\"0\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"4\"/>{}\
          <text class=\"label\" x=\"{}\" y=\"{}\">{}</text>",
         mark.tone.class(),
         id(&row.step),
@@ -164,7 +164,7 @@ fn paint_row(svg: &mut String, axis: &Axis, row: &Row, y: f64) {
     }
     row.diamonds.iter().for_each(|diamond| paint_diamond(svg, axis, diamond, y));
     paint_words(svg, axis, row, y);
-    svg.push_str("</a>");
+    svg.push_str("</g></a>");
 }
 
 /// What is written behind the last bar: how long it took, or how it stands.
