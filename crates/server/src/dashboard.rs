@@ -1,9 +1,9 @@
 //! The pages people look at and act on, written on the server; scripts only make them more pleasant.
 //!
 //! A page is one file: it collects what it shows from the [`Desk`] into a plain struct and hands that to its template.
-//! [`shell`] is the frame around every page, [`page`] turns templates and faults into answers, [`format`] knows how
-//! things are written, [`assets`] are the files pages need. Whoever comes in has passed the door: a [`Guest`] and a
-//! [`Browser`](crate::auth::Browser) stand in the request.
+//! [`shell`] is the frame around every page, [`page`] turns templates and faults into answers, [`mod@format`] knows how
+//! things are written, [`assets`] are the files pages need. Whoever comes in has passed the door: a
+//! [`Guest`](crate::guest::Guest) and a [`Browser`](crate::auth::Browser) stand in the request.
 
 pub mod alerts;
 pub mod analytics;
