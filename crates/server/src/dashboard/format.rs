@@ -202,6 +202,15 @@ pub fn instant(text: &str, now: Timestamp) -> Option<Timestamp> {
     endings.into_iter().find_map(|ending| calendar::read(&format!("{text}{ending}")))
 }
 
+/// One end of a span that a list is filtered by; nothing written is no end.
+pub fn bound(text: &str, now: Timestamp) -> Result<Option<Timestamp>, String> {
+    let wrong = || format!("{text:?} is no time; write 24h, 7d, 2026-11-16 or 2026-11-16T08:30");
+    match text {
+        "" => Ok(None),
+        text => instant(text, now).map(Some).ok_or_else(wrong),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! Which executions an address asks for, and the addresses that ask for others.
 
-use crate::dashboard::format::{Look, instant, query};
+use crate::dashboard::format::{Look, bound, query};
 use crate::dashboard::page::Visitor;
 use rutter_core::execution::view::Status;
 use rutter_core::id::PlanId;
@@ -56,12 +56,7 @@ impl Filter {
 
     pub(super) fn wanted(&self, now: Timestamp) -> Result<ExecutionFilter, String> {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let time = |text: &str| match text {
-            "" => Ok(None),
-            text => instant(text, now)
-                .map(Some)
-                .ok_or_else(|| format!("{text:?} is no time; write 24h, 7d, 2026-11-16 or 2026-11-16T08:30")),
-        };
+        let time = |text: &str| bound(text, now);
         Ok(ExecutionFilter {
             plan: some(&self.plan).map(|plan| PlanId::new(&plan)),
             tag: some(&self.tag),

@@ -1,6 +1,6 @@
 //! Which entries an address asks for.
 
-use crate::dashboard::format::{instant, query};
+use crate::dashboard::format::{bound, query};
 use crate::dashboard::page::Visitor;
 use rutter_core::actor::Actor;
 use rutter_core::id::ExecutionId;
@@ -33,12 +33,7 @@ impl Filter {
 
     pub(super) fn wanted(&self, now: Timestamp) -> Result<EntryFilter, String> {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let time = |text: &str| match text {
-            "" => Ok(None),
-            text => instant(text, now)
-                .map(Some)
-                .ok_or_else(|| format!("{text:?} is no time; write 24h, 7d, 2026-11-16 or 2026-11-16T08:30")),
-        };
+        let time = |text: &str| bound(text, now);
         Ok(EntryFilter {
             execution: some(&self.execution).map(|execution| ExecutionId::new(&execution)),
             kinds: some(&self.kind).into_iter().collect(),
