@@ -63,6 +63,9 @@ pub enum Control {
     /// Accepts a changed tool as it is now.
     AcceptTool {
         tool: ToolName,
+        /// The tool as it was seen, so that no other one is accepted.
+        #[serde(default)]
+        definition: Option<Hash>,
     },
 }
 
@@ -130,13 +133,18 @@ impl Control {
             }
             Control::TakeOver => Signal::HandOver { to: Driver::Agent, reason },
             Control::HandBack => Signal::HandOver { to: Driver::Server, reason },
-            Control::AcceptTool { tool } => {
+            Control::AcceptTool { tool, definition: seen } => {
                 let found = questions.iter().find_map(|ask| match ask {
                     Ask::Drift { tool: drifted, found, .. } if *drifted == tool => Some(*found),
                     _ => None,
                 });
-                let missing = || Refusal::new("execution.no_question", format!("{tool} has not changed"));
-                Signal::AcceptTool { definition: found.ok_or_else(missing)?, tool, reason }
+                let refused = |why: &str| Refusal::new("execution.no_question", format!("{tool} {why}"));
+                let definition = found.ok_or_else(|| refused("has not changed"))?;
+                if seen.is_some_and(|seen| seen != definition) {
+                    return Err(refused("is not the one that was accepted: it has changed again")
+                        .hint("look at it once more; `rutter exec show` tells what it is now"));
+                }
+                Signal::AcceptTool { definition, tool, reason }
             }
         })
     }

@@ -61,9 +61,7 @@ fn a_process_may_be_killed_at_any_moment() {
                     return Err(format!("life {life} ended by itself: {ended}"));
                 }
                 if life % LOOK_EVERY == 0 || life == LIVES {
-                    let store = open(directory.path()).map_err(|error| format!("life {life}: {error:?}"))?;
-                    check(&account, &store, directory.path())
-                        .map_err(|broken| format!("life {life}: {broken}"))?;
+                    look_at(&account, directory.path()).map_err(|broken| format!("life {life}: {broken}"))?;
                 }
             }
             go_on(&mut account, directory.path(), 1_000 * 1_000_000_000)?;
@@ -140,6 +138,12 @@ fn listen(
     lines.iter().filter_map(|line| Note::read(&line)).for_each(|note| account.take(note));
     account.end_of_life();
     Ok(ended)
+}
+
+fn look_at(account: &Account, directory: &Path) -> Result<(), String> {
+    let _nobody_forks = FORKING.read().map_err(|error| error.to_string())?;
+    let store = open(directory).map_err(|error| format!("cannot be opened after a kill: {error:?}"))?;
+    check(account, &store, directory).map(|_| ())
 }
 
 /// Looks at what was left, and carries it on.

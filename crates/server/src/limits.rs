@@ -41,8 +41,8 @@ pub const SILENCES_MAX: usize = 100;
 pub const PAGE_DEFAULT: u32 = 50;
 /// The body of a request over HTTP: a plan of the greatest length, written as text in JSON, and what is around it.
 pub const BODY_BYTES_MAX: usize = 4 << 20;
-/// Streams of events that are open at the same time, all guests together.
-pub const STREAMS_MAX: usize = 1_024;
+/// Streams of events that are open at the same time, all guests together: whoever watches leaves room for whoever acts.
+pub const STREAMS_MAX: usize = HTTP_CONNECTIONS_MAX / 2;
 /// Streams of events one guest may have open, unless the settings say otherwise.
 pub const STREAMS_PER_GUEST: usize = 10;
 /// The newest entries of the ledger that are kept in memory for whoever follows it.

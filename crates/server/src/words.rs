@@ -100,7 +100,9 @@ pub fn how(execution: &ExecutionId, ask: &Ask) -> String {
         Ask::Failure { step, .. } => format!("retry {execution} --step {step}, or skip, resolve, answer"),
         Ask::Compensation { part, .. } => format!("retry {execution} --step '{part}', or skip, resolve"),
         Ask::Limit { .. } => format!("answer {execution} --with continue|stop|compensate|replan"),
-        Ask::Drift { tool, .. } => format!("accept-tool {execution} --tool {tool} --reason '…'"),
+        Ask::Drift { tool, found, .. } => {
+            format!("accept-tool {execution} --tool {tool} --definition {found} --reason '…'")
+        }
         Ask::Tool { part, .. } => format!("reply {execution} --step '{part}' --answer '{{…}}'"),
     };
     format!("rutter exec {rest}")

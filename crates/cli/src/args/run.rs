@@ -250,6 +250,9 @@ pub(crate) struct AcceptToolArgs {
     /// `server.tool`
     #[arg(long, value_name = "TOOL")]
     pub(crate) tool: String,
+    /// The tool as you saw it; refused if it is another one by now
+    #[arg(long, value_name = "HASH")]
+    pub(crate) definition: Option<String>,
     #[command(flatten)]
     pub(crate) act: ActArgs,
 }

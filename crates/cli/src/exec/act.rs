@@ -114,10 +114,10 @@ fn read(command: &ExecCommand) -> anyhow::Result<(&ActArgs, What)> {
             control(&args.act, Control::Resolve { part, happened: !args.not_done, result, evidence })
         }
         ExecCommand::Approve(args) => {
-            control(&args.act, Control::Approve { part: part(&args.step)?, call: call(&args.call)? })
+            control(&args.act, Control::Approve { part: part(&args.step)?, call: hash(&args.call)? })
         }
         ExecCommand::Reject(args) => {
-            control(&args.act, Control::Reject { part: part(&args.step)?, call: call(&args.call)? })
+            control(&args.act, Control::Reject { part: part(&args.step)?, call: hash(&args.call)? })
         }
         ExecCommand::Reply(args) => {
             let answer = args.answer.as_deref().map(json).transpose()?;
@@ -128,7 +128,8 @@ fn read(command: &ExecCommand) -> anyhow::Result<(&ActArgs, What)> {
             control(&args.act, Control::Undo { steps: (!steps.is_empty()).then_some(steps) })
         }
         ExecCommand::AcceptTool(args) => {
-            control(&args.act, Control::AcceptTool { tool: ToolName::new(&args.tool) })
+            let (tool, definition) = (ToolName::new(&args.tool), hash(&args.definition)?);
+            control(&args.act, Control::AcceptTool { tool, definition })
         }
         ExecCommand::Replan(args) => {
             let bytes = plan::bytes_of(&args.plan).map_err(|error| {
@@ -150,9 +151,8 @@ fn part(step: &Option<String>) -> Result<Option<PartId>, Refusal> {
     part.map_err(|message| Refusal::new("execution.unknown_part", message))
 }
 
-fn call(text: &Option<String>) -> Result<Option<Hash>, Refusal> {
-    let wrong =
-        |text: &String| Refusal::new("execution.other_call", format!("{text:?} is no hash of a call"));
+fn hash(text: &Option<String>) -> Result<Option<Hash>, Refusal> {
+    let wrong = |text: &String| Refusal::new("execution.other_call", format!("{text:?} is no hash"));
     text.as_ref().map(|text| Hash::parse(text).ok_or_else(|| wrong(text))).transpose()
 }
 

@@ -3,6 +3,7 @@
 use crate::deck::{Deck, Script, tenant};
 use rutter_core::actor::Actor;
 use rutter_core::execution::view::{Ask, Status};
+use rutter_core::hash::Hash;
 use rutter_core::id::{PartId, StepId};
 use rutter_core::journal::event::{Answer, Deviation};
 use rutter_core::plan::Driver;
@@ -60,7 +61,11 @@ async fn a_changed_tool_stops_the_step_until_somebody_accepts_it() {
     let view = deck.engine.view(&execution).await.unwrap();
     assert!(matches!(&view.questions[..], [Ask::Drift { .. }]), "{:?}", view.questions);
     let tool = rutter_core::id::ToolName::new("fake.read");
-    deck.control(&execution, Control::AcceptTool { tool }).await.unwrap();
+    let accept = |definition| Control::AcceptTool { tool: tool.clone(), definition };
+    let other = deck.control(&execution, accept(Some(Hash::ZERO))).await.unwrap_err();
+    assert!(other.to_string().contains("has changed again"), "{other}");
+    let [Ask::Drift { found, .. }] = &view.questions[..] else { unreachable!() };
+    deck.control(&execution, accept(Some(*found))).await.unwrap();
     assert_eq!(deck.wait(&execution).await, Status::Completed);
     assert_eq!(deck.calls("fake.read"), 1);
     deck.close().await;

@@ -163,7 +163,7 @@ struct BadEntry {
 }
 
 async fn verify(call: Call, _: Nothing) -> Result<Reply<VerifyAnswer>, Fault> {
-    let checked = call.desk().proof.verify(&call.guest.tenant).await?;
+    let checked = call.desk().watch.verify(&call.guest.tenant).await?;
     let verdict = &checked.verdict;
     let fault = verdict.fault.as_ref().map(|fault| BadEntry {
         execution_id: fault.entry.as_ref().map(|(execution, _)| execution.to_string()),

@@ -53,6 +53,8 @@ struct NewSignal {
     reply: Option<Map<String, Value>>,
     /// accept_tool: which one, `server.tool`.
     tool: Option<String>,
+    /// accept_tool: the tool as it was seen (`found` of the question), so that no other one is accepted.
+    definition: Option<String>,
     /// How long to wait for its end afterwards; default 0.
     #[schemars(range(max = 45))]
     wait_seconds: Option<u64>,
@@ -127,10 +129,11 @@ impl NewSignal {
                 Some(PartId::parse(text).ok_or_else(unreadable)?)
             }
         };
-        let call = match &self.call {
-            None => None,
-            Some(text) => Some(Hash::parse(text).ok_or_else(|| wrong("call is the hash a question has"))?),
+        let hash = |text: &Option<String>, name: &str| {
+            let unreadable = || wrong(&format!("{name} is the hash a question has"));
+            text.as_ref().map(|text| Hash::parse(text).ok_or_else(unreadable)).transpose()
         };
+        let (call, definition) = (hash(&self.call, "call")?, hash(&self.definition, "definition")?);
         let answer = |answer| Control::Answer { about: part.clone(), answer };
         Ok(match self.action {
             Action::Pause => Control::Pause,
@@ -169,7 +172,7 @@ impl NewSignal {
             Action::HandBack => Control::HandBack,
             Action::AcceptTool => {
                 let tool = self.tool.ok_or_else(|| wrong("say which tool is accepted: `tool`"))?;
-                Control::AcceptTool { tool: ToolName::new(&tool) }
+                Control::AcceptTool { tool: ToolName::new(&tool), definition }
             }
         })
     }

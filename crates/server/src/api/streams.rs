@@ -61,3 +61,29 @@ impl Drop for Place {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rutter_core::id::TenantId;
+    use rutter_core::time::Timestamp;
+
+    fn guest(id: usize) -> Guest {
+        let guest = Guest::local(TenantId::new("default"), "operator", Default::default());
+        Guest { id: id.to_string(), ..guest }
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_of_one_guest_and_so_many_in_all() {
+        let streams = Streams::new(2, Metrics::new("0", Timestamp(0)));
+        let enter = |id: usize| streams.enter(&guest(id)).map_err(|fault| fault.message);
+        let mut places: Vec<Place> = (0..STREAMS_MAX - 1).map(|nth| enter(nth / 2).unwrap()).collect();
+        assert!(enter(0).unwrap_err().contains("you follow 2"));
+        places.push(enter(STREAMS_MAX).unwrap());
+        assert!(enter(STREAMS_MAX).unwrap_err().contains("room for no more"));
+        drop(places.pop());
+        places.push(enter(STREAMS_MAX).unwrap());
+        drop(places);
+        assert_eq!(streams.open(), 0);
+    }
+}

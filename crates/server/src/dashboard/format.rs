@@ -86,9 +86,17 @@ pub struct Id {
     pub href: String,
 }
 
+/// What the ledger's own journal goes by.
+pub const LEDGER: &str = "ledger";
+
 impl Id {
+    /// The ledger's own journal has no page but the journal's.
     pub fn execution(id: &str) -> Id {
-        Id { full: id.to_owned(), href: format!("/executions/{}", encoded(id)) }
+        let href = match id {
+            LEDGER => format!("/journal?execution={LEDGER}"),
+            id => format!("/executions/{}", encoded(id)),
+        };
+        Id { full: id.to_owned(), href }
     }
 }
 

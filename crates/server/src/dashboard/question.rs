@@ -171,7 +171,7 @@ fn filled(blank: Card, ask: &Ask, shell: &Shell) -> Card {
             kind: "drift",
             title: format!("{tool} is not the tool the plan was checked with"),
             facts: vec![("checked with", pinned.short()), ("is now", found.short())],
-            hidden: vec![("tool", tool.to_string())],
+            hidden: vec![("tool", tool.to_string()), ("definition", found.to_string())],
             buttons: vec![
                 button("accept_tool", "Accept the tool as it is now", "main"),
                 button("cancel", "Cancel the execution", "risky"),

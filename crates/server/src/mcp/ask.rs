@@ -276,7 +276,9 @@ impl Form {
                 let evidence = Some(Arc::new(json!(said("evidence"))));
                 (Control::Resolve { part, happened, result: None, evidence }, reason)
             }
-            Ask::Drift { tool, .. } if yes("accept")? => (Control::AcceptTool { tool: tool.clone() }, reason),
+            Ask::Drift { tool, found, .. } if yes("accept")? => {
+                (Control::AcceptTool { tool: tool.clone(), definition: Some(*found) }, reason)
+            }
             // The changed tool is not wanted; what is to happen instead is the plan's business.
             Ask::Drift { .. } => (Control::Cancel { undo: None }, reason),
             Ask::Tool { part, .. } => {

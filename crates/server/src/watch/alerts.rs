@@ -120,7 +120,7 @@ impl Watch {
             severity: severity.unwrap_or(rule.severity),
             enabled: enabled.unwrap_or(rule.enabled),
             plans: plans.unwrap_or(rule.plans),
-            webhooks: webhooks.or(rule.webhooks),
+            webhooks: webhooks.unwrap_or(rule.webhooks),
             commands: commands.unwrap_or(rule.commands),
             ..rule
         };

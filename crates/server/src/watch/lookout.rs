@@ -14,6 +14,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use rutter_core::id::TenantId;
 use rutter_core::port;
+use rutter_core::port::proof::Checked;
 use rutter_core::port::register::{Change, Changes, Kind};
 use rutter_core::time::{Millis, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -145,15 +146,13 @@ impl<'a> Lookout<'a> {
                     self.rung(rung).await?;
                     false
                 }
-                Some(verified) = verifying.next() => {
-                    let verified: Result<Verified, crate::fault::Fault> = verified;
-                    if let Err(fault) = &verified {
-                        tracing::warn!(error.code = %fault.code, error = fault.message, "the ledger was not checked");
+                Some(checked) = verifying.next() => {
+                    let checked: Result<Checked, port::Error> = checked;
+                    if let Err(error) = &checked {
+                        tracing::warn!(error.code = error.code(), %error, "the ledger could not be checked");
                     }
-                    verify_at = match verified {
-                        Ok(verified) => verified.at.0.plus(VERIFY_EVERY),
-                        Err(_) => watch.now().plus(VERIFY_AGAIN_AFTER),
-                    };
+                    let pause = if checked.is_ok() { VERIFY_EVERY } else { VERIFY_AGAIN_AFTER };
+                    verify_at = watch.now().plus(pause);
                     true
                 }
             };

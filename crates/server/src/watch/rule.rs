@@ -7,7 +7,7 @@ use rutter_core::port;
 use rutter_core::port::register::Note;
 use rutter_core::time::{Millis, Timestamp};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 const GIB: u64 = 1 << 30;
@@ -115,8 +115,16 @@ pub struct RuleChange {
     pub severity: Option<Severity>,
     pub enabled: Option<bool>,
     pub plans: Option<Vec<String>>,
-    pub webhooks: Option<Vec<String>>,
+    /// Null for all that want alerts.
+    #[serde(default, deserialize_with = "even_null")]
+    #[schemars(with = "Option<Vec<String>>")]
+    pub webhooks: Option<Option<Vec<String>>>,
     pub commands: Option<Vec<String>>,
+}
+
+/// Tells null from nothing.
+fn even_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 impl Condition {

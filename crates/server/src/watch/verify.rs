@@ -2,9 +2,9 @@
 
 use super::Watch;
 use super::moment::Moment;
-use crate::fault::Fault;
 use rutter_core::id::TenantId;
 use rutter_core::port;
+use rutter_core::port::proof::Checked;
 use rutter_core::port::register::{Change, Changes, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,25 +22,33 @@ pub struct Verified {
 }
 
 impl Watch {
-    /// Checks the ledger from beginning to end and remembers what was found. That may take a while.
-    pub async fn verify(&self, tenant: &TenantId) -> Result<Verified, Fault> {
+    /// Checks the ledger from beginning to end and remembers what was found, so that somebody is told. That may take
+    /// a while.
+    pub async fn verify(&self, tenant: &TenantId) -> Result<Checked, port::Error> {
         let at = self.now();
-        let (clean, mut findings) = match self.ports.proof.verify(tenant).await {
+        let checked = self.ports.proof.verify(tenant).await;
+        let (clean, mut findings) = match &checked {
             Ok(checked) => {
                 let verdict = std::iter::once(checked.verdict.to_string());
-                (checked.is_clean(), verdict.chain(checked.rows).collect::<Vec<String>>())
+                (checked.is_clean(), verdict.chain(checked.rows.iter().cloned()).collect::<Vec<String>>())
             }
-            Err(port::Error::Corrupt(why)) => (false, vec![why]),
-            Err(error) => return Err(error.into()),
+            Err(port::Error::Corrupt(why)) => (false, vec![why.clone()]),
+            Err(_) => return checked,
         };
         findings.truncate(FINDINGS_MAX);
-        let verified = Verified { at: at.into(), clean, findings };
+        if let Err(error) = self.remember(tenant, Verified { at: at.into(), clean, findings }).await {
+            tracing::warn!(error.code = error.code(), %error, clean, "what a check of the ledger found is not written down");
+        }
+        checked
+    }
+
+    async fn remember(&self, tenant: &TenantId, verified: Verified) -> Result<(), port::Error> {
         let value = serde_json::to_value(&verified).expect("findings are texts");
         let changes = vec![Change::put(Kind::Mark, MARK, value)];
         let changes = Changes { tenant: tenant.clone(), at: self.now(), changes, record: None };
         self.ports.register.write(changes).await?;
         self.look_again.send_replace(());
-        Ok(verified)
+        Ok(())
     }
 
     /// What the last check found.

@@ -7,6 +7,7 @@ use crate::shop::{Shop, execute, order};
 use reqwest::StatusCode;
 use rutter_server::auth::Scope;
 use serde_json::{Value, json};
+use std::path::Path;
 
 fn keeping(text: &str) -> Value {
     json!({ "name": "keep a note", "steps": [ { "id": "keep", "tool": "memory.store",
@@ -131,6 +132,98 @@ async fn a_doubt_is_settled_with_evidence_and_the_call_is_not_repeated() {
     assert_eq!(harbour.post(&form, &said).await.1, "/?said=settled");
     ends(&mut client, &execution, "completed").await;
     assert_eq!(shop.effects("charge"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_undo_that_failed_is_tried_again_from_the_page() {
+    let shop = Shop::with(json!({ "shop.charge": ["fail"], "shop.release": ["fail", null] })).await;
+    let harbour = Harbour::open(&shop.deck).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let mut plan = order("shop.charge");
+    plan["steps"][1]["failure_policy"] = json!("compensate");
+    let execution = waiting(&mut client, &plan).await;
+    let page = harbour.page("/approvals").await;
+    for expected in ["Undoing reserve failed. What now?", "release said no", "It was done by hand"] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    check("/approvals", &page);
+    let said = [("part", "reserve"), ("say", "retry"), ("reason", "once more")];
+    let there = harbour.post(&format!("/executions/{execution}/answer"), &said).await;
+    assert_eq!(there, (StatusCode::SEE_OTHER, "/?said=answered".to_owned()));
+    ends(&mut client, &execution, "compensated").await;
+    assert_eq!(shop.effects("release"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_is_lifted_from_the_page() {
+    let shop = Shop::with(json!({})).await;
+    let harbour = Harbour::open(&shop.deck).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let mut plan = order("shop.charge");
+    plan["budget"] = json!({ "calls": 2 });
+    let execution = waiting(&mut client, &plan).await;
+    let page = harbour.page("/approvals").await;
+    assert!(page.contains("The limit of calls is reached. What now?") && page.contains("Go on"), "{page}");
+    check("/approvals", &page);
+    let said = [("say", "continue"), ("reason", "it is worth it")];
+    harbour.post(&format!("/executions/{execution}/answer"), &said).await;
+    ends(&mut client, &execution, "completed").await;
+    assert_eq!(shop.history(), ["reserve", "charge", "mail"]);
+}
+
+/// A tool of an API that nobody serves.
+fn api(description: &str) -> String {
+    format!(
+        "[http.shop]\nbase = \"http://127.0.0.1:9\"\nallow = [\"127.0.0.1\"]\n\
+         [http.shop.tools.look]\ndescription = \"{description}\"\nmethod = \"GET\"\npath = \"/\"\n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_tool_is_accepted_as_it_was_seen() {
+    let deck = Deck::with(&api("looks")).await;
+    let plan = json!({ "name": "look", "steps": [{ "id": "look", "tool": "shop.look" }] });
+    let saved = deck.client(Era::Modern).await.call("save_plan", json!({ "plan": plan })).await;
+    let deck = deck.restarted_with(&api("looks, and tells everybody")).await;
+    let harbour = Harbour::open(&deck).await;
+    let mut client = deck.client(Era::Modern).await;
+    let call = json!({ "plan_id": saved["plan_id"], "wait_seconds": 45 });
+    let execution = client.call("execute_plan", call).await["execution_id"].as_str().unwrap().to_owned();
+    let page = harbour.page("/approvals").await;
+    assert!(page.contains("shop.look is not the tool the plan was checked with"), "{page}");
+    check("/approvals", &page);
+    let form = format!("/executions/{execution}/answer");
+    let accept = async |definition: &str| {
+        let said = [("tool", "shop.look"), ("say", "accept_tool"), ("reason", "read it")];
+        harbour.post(&form, &[&said[..], &[("definition", definition)]].concat()).await
+    };
+    let seen = hidden(&page, "definition");
+    assert_eq!(accept(&"0".repeat(seen.len())).await.0, StatusCode::CONFLICT, "another one was not seen");
+    assert_eq!(accept(&seen).await, (StatusCode::SEE_OTHER, "/?said=answered".to_owned()));
+    let journal = harbour.page("/journal?kind=tool_accepted").await;
+    assert!(journal.contains("read it"), "{journal}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_asks_in_the_middle_of_a_call_is_answered_from_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/tests/servers/server.py");
+    let arguments = json!([script.canonicalize().unwrap(), "asks", folder.path()]);
+    let config = format!("[servers.pilot]\ncommand = \"python3\"\nargs = {arguments}\ntrust = true\n");
+    let deck = Deck::with(&config).await;
+    let harbour = Harbour::open(&deck).await;
+    let mut client = deck.client(Era::Modern).await;
+    let plan = json!({ "name": "asks", "steps": [{ "id": "ask", "tool": "pilot.ask" }] });
+    let execution = waiting(&mut client, &plan).await;
+    let page = harbour.page("/approvals").await;
+    assert!(page.contains("The tool of ask asks") && page.contains("sure?"), "{page}");
+    check("/approvals", &page);
+    let form = format!("/executions/{execution}/answer");
+    let said = [("part", "ask"), ("say", "reply"), ("field.yes", "on")];
+    assert_eq!(harbour.post(&form, &said).await, (StatusCode::SEE_OTHER, "/?said=answered".to_owned()));
+    ends(&mut client, &execution, "completed").await;
+    let context = harbour.page(&format!("/executions/{execution}?tab=context")).await;
+    assert!(context.contains("&#34;yes&#34;: true"), "{context}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

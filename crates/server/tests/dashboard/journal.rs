@@ -3,9 +3,11 @@
 use crate::deck::{Deck, Era};
 use crate::harbour::Harbour;
 use crate::markup::{check, tags};
+use crate::tamper::change_the_past;
 use reqwest::StatusCode;
 use rutter_server::guest::Toolset;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 async fn told() -> (Deck, String) {
     let deck = Deck::new().await;
@@ -86,4 +88,17 @@ async fn the_ledger_is_signed_and_checked_from_the_page() {
     assert!(page.contains("intact") && page.contains("V1, signed"), "{page}");
     assert!(!page.contains("not intact"), "{page}");
     check("/journal/verify", &page);
+    change_the_past(deck.folder.path());
+    let (status, page) = harbour.post("/journal/verify", &[]).await;
+    assert_eq!(status, StatusCode::OK, "{page}");
+    assert!(page.contains("not intact") && page.contains("The first bad entry: entry 1 of"), "{page}");
+    assert!(page.contains("href=\"/journal?execution=ledger\"") && page.contains("is another one"), "{page}");
+    check("/journal/verify", &page);
+    for _ in 0..1_000 {
+        if harbour.page("/alerts").await.contains("the ledger is not what was written") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("nobody was told: {}", harbour.page("/alerts").await);
 }

@@ -14,4 +14,6 @@ mod pages;
 #[path = "../mcp/shop.rs"]
 mod shop;
 mod steering;
+#[path = "../watch/tamper.rs"]
+mod tamper;
 mod texts;

@@ -21,7 +21,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHal
 
 pub struct Deck {
     pub desk: Arc<Desk>,
-    folder: TempDir,
+    pub folder: TempDir,
 }
 
 /// How a client speaks.
@@ -44,6 +44,11 @@ impl Deck {
 
     /// Ends this process's part and begins again with what is on disk.
     pub async fn restarted(self) -> Deck {
+        self.restarted_with("").await
+    }
+
+    /// The same, with other tools.
+    pub async fn restarted_with(self, config: &str) -> Deck {
         let Deck { desk, folder } = self;
         desk.engine.close().await;
         // Connections let go of the database a little after their clients.
@@ -54,7 +59,7 @@ impl Deck {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         drop(desk);
-        Deck::open(folder, "").await
+        Deck::open(folder, config).await
     }
 
     async fn open(folder: TempDir, config: &str) -> Deck {

@@ -8,5 +8,6 @@ mod retries;
 mod rules;
 mod settings;
 mod stage;
+mod tamper;
 mod troubles;
 mod webhooks;

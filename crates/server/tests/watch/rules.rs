@@ -94,6 +94,10 @@ async fn a_rule_for_one_plan_tells_one_webhook_of_that_plan_alone() {
     let data = &named.arrivals()[0].body["data"];
     assert_eq!((&data["rule"], &data["severity"]), (&json!(made.id), &json!("critical")));
     assert_eq!(data["plan"]["name"], "precious");
+    let change = async |webhooks: Value| stage.change_rule(&made.id, webhooks).await.webhooks;
+    assert_eq!(change(json!({ "severity": "info" })).await, Some(vec![webhook.id]));
+    assert_eq!(change(json!({ "webhooks": [] })).await, Some(Vec::new()));
+    assert_eq!(change(json!({ "webhooks": null })).await, None);
     // Without its rule an alert is over.
     stage.watch.delete_rule(&stage.tenant, &stage.operator, &made.id).await.unwrap();
     stage.alert(&made.id, Resolved).await;

@@ -148,8 +148,11 @@ pub(super) fn heads(connection: &Connection, ledger: &Ledger) -> Result<Vec<Stri
         let head = hash_of(&head)?;
         let last = last_hash.as_deref().map(hash_of).transpose()?;
         if (Some(seq), Some(head)) != (last_seq, last) && differences.len() < DIFFERENCES_MAX {
-            let ends =
-                last_seq.map_or("there are no entries".to_owned(), |seq| format!("it ends at entry {seq}"));
+            let ends = match last_seq {
+                None => "there are no entries".to_owned(),
+                Some(last) if last == seq => format!("entry {seq} is another one"),
+                Some(last) => format!("it ends at entry {last}"),
+            };
             differences.push(format!("{id}: its journal should end at entry {seq}, but {ends}"));
         }
     }

@@ -72,6 +72,8 @@ def tools(cursor):
         page["nextCursor"] = str(number + 1)
     elif MODE == "changes" and calls:
         found = [tool("work", description="does something else now")]
+    elif MODE == "asks":
+        found = [tool("ask")]
     else:
         found = [tool("work", annotations={"readOnlyHint": False}), tool("wait")]
     if MODERN:

@@ -158,7 +158,7 @@ pub(in crate::dashboard) async fn change(
             condition: Some(said(&posted, posted.said("kind").unwrap_or_default())?),
             severity: Some(severity(&posted)?),
             plans: Some(words(&posted, "plans")),
-            webhooks: webhooks(&posted),
+            webhooks: Some(webhooks(&posted)),
             commands: Some(words(&posted, "commands")),
             enabled: None,
         },

@@ -1,6 +1,6 @@
 //! One entry as a line of a list.
 
-use crate::dashboard::format::{Id, Moment, short};
+use crate::dashboard::format::{Id, LEDGER, Moment, short};
 use crate::summary;
 use rutter_core::journal::event::Event;
 use rutter_core::port::query::EntrySummary;
@@ -37,12 +37,11 @@ impl Told {
             json.truncate(end);
         }
         let execution = Id::execution(entry.execution.as_str());
-        let is_ledger = entry.execution.as_str() == "ledger";
         Told {
             at: Moment::of(record.at, now),
-            href: match is_ledger {
-                true => "/journal?execution=ledger".to_owned(),
-                false => format!("{}?tab=events#entry-{}", execution.href, entry.seq),
+            href: match entry.execution.as_str() {
+                LEDGER => execution.href.clone(),
+                _ => format!("{}?tab=events#entry-{}", execution.href, entry.seq),
             },
             execution,
             seq: entry.seq,

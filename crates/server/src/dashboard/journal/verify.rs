@@ -27,7 +27,7 @@ struct Checked {
 pub(in crate::dashboard) async fn run(State(desk): State<Arc<Desk>>, posted: Posted) -> Answer {
     let visitor = &posted.visitor;
     require(&visitor.guest, Scope::Read)?;
-    let checked = desk.proof.verify(&visitor.guest.tenant).await?;
+    let checked = desk.watch.verify(&visitor.guest.tenant).await?;
     let (is_clean, verdict) = (checked.is_clean(), checked.verdict);
     let entry = verdict.fault.as_ref().and_then(|fault| fault.entry.as_ref());
     let count = |label: &'static str, count: u64| (label, format::count(count));

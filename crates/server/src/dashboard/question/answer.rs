@@ -73,8 +73,11 @@ fn asked<'a>(view: &'a View, say: &str, part: Option<&PartId>, tool: Option<&str
 }
 
 fn control(posted: &Posted, say: &str, part: Option<PartId>, ask: Option<&Ask>) -> Result<Control, Fault> {
-    let call = posted.said("call").map(|call| Hash::parse(call).ok_or_else(|| wrong("no such call")));
-    let call = call.transpose()?;
+    let hash = |name: &str| {
+        let hash = posted.said(name).map(|text| Hash::parse(text).ok_or_else(|| wrong("this is no hash")));
+        hash.transpose()
+    };
+    let (call, definition) = (hash("call")?, hash("definition")?);
     let evidence = posted.said("evidence").map(|evidence| Arc::new(json!(evidence)));
     Ok(match say {
         "approve" => Control::Approve { part, call },
@@ -86,7 +89,10 @@ fn control(posted: &Posted, say: &str, part: Option<PartId>, ask: Option<&Ask>) 
             let result = result.map_err(|error| wrong(&format!("the result must be JSON: {error}")))?;
             Control::Resolve { part, happened: true, result: result.map(Arc::new), evidence }
         }
-        "accept_tool" => Control::AcceptTool { tool: ToolName::new(posted.said("tool").unwrap_or_default()) },
+        "accept_tool" => {
+            let tool = ToolName::new(posted.said("tool").unwrap_or_default());
+            Control::AcceptTool { tool, definition }
+        }
         "cancel" => Control::Cancel { undo: None },
         "reply" => {
             let schema = match ask {
