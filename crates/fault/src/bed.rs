@@ -60,8 +60,9 @@ pub fn play_all<T: Sync, R: Send>(
     played.into_inner().expect("no thread panicked")
 }
 
-/// Every `stride`-th of them, or all with `RUTTER_EVERY=1`.
+/// Every `stride`-th of them, or all with `RUTTER_EVERY=1`, or where one is named.
 pub fn some<T>(all: impl IntoIterator<Item = T>, stride: usize) -> Vec<T> {
-    let stride = if std::env::var("RUTTER_EVERY").is_ok() { 1 } else { stride };
+    let is_set = |name| std::env::var_os(name).is_some();
+    let stride = if is_set("RUTTER_EVERY") || is_set("RUTTER_CASE") { 1 } else { stride };
     all.into_iter().step_by(stride).collect()
 }

@@ -14,6 +14,7 @@ use line::Line;
 use rutter_core::execution::Identity;
 use rutter_core::id::{ExecutionId, PlanId, WorkerId};
 use rutter_core::port::bell::Silence;
+use rutter_core::port::query::Query;
 use rutter_engine::{Clock, Engine, Options};
 use rutter_server::api;
 use rutter_server::api::pace::Rate;
@@ -98,20 +99,22 @@ async fn measure(
     let mut measured = Vec::new();
     for connections in [1, 16, 128] {
         say(&format!("{connections} connections\n"));
-        let bare = bare(connections, during, || {
-            let (engine, identity) = (engine.clone(), identity.clone());
-            async move { engine.view(&identity).await.map(drop).map_err(anyhow::Error::from) }
+        let (store, identity) = (store.clone(), identity.clone());
+        let read = repeat(connections, during, move || {
+            let (store, identity) = (store.clone(), identity.clone());
+            async move { store.execution(&identity).await.map(drop).map_err(anyhow::Error::from) }
         });
-        let bare = bare.await?;
+        let read = read.await?;
         let asked = ask(address, connections, during, &look, 200).await?;
-        measured.extend(compared("look", connections, &asked, &bare));
-        let bare = self::bare(connections, during, || {
+        measured.extend(compared("look", connections, &asked, (&read, "x its row read from the store")));
+        let (engine, plan) = (engine.clone(), plan.clone());
+        let started = repeat(connections, during, move || {
             let (engine, plan) = (engine.clone(), plan.clone());
             async move { engine.start(start_of(&plan)).await.map(drop).map_err(anyhow::Error::from) }
         });
-        let bare = bare.await?;
+        let started = started.await?;
         let asked = ask(address, connections, during, &change, 201).await?;
-        measured.extend(compared("start an execution", connections, &asked, &bare));
+        measured.extend(compared("start an execution", connections, &asked, (&started, "x without HTTP")));
     }
     say("pages\n");
     measured.extend(pages(&desk, address, during).await?);
@@ -185,26 +188,29 @@ async fn ask(
     gathered(asking.collect(), began).await
 }
 
-/// The same without HTTP.
-async fn bare<F>(askers: u64, during: Duration, ask: impl Fn() -> F) -> anyhow::Result<Asked>
+/// The same without HTTP: so many at once do it again and again.
+async fn repeat<F>(
+    askers: u64,
+    during: Duration,
+    ask: impl Fn() -> F + Clone + Send + 'static,
+) -> anyhow::Result<Asked>
 where
     F: Future<Output = anyhow::Result<()>> + Send + 'static,
-    F: Send,
 {
     let began = Instant::now();
-    // Rounds of one ask each: how they are asked costs as little as how they are answered.
-    let mut took = Vec::new();
-    while began.elapsed() < during {
-        let asked = Instant::now();
-        let round: Vec<_> = (0..askers).map(|_| tokio::spawn(ask())).collect();
-        for asked in round {
-            asked.await??;
-        }
-        took.push(asked.elapsed().as_secs_f64() * 1_000.0);
-    }
-    let per_second = took.len() as f64 * askers as f64 / began.elapsed().as_secs_f64();
-    took.sort_by(f64::total_cmp);
-    Ok(Asked { per_second, took })
+    let asking = (0..askers).map(|_| {
+        let ask = ask.clone();
+        tokio::spawn(async move {
+            let mut took = Vec::new();
+            while began.elapsed() < during {
+                let asked = Instant::now();
+                ask().await?;
+                took.push(asked.elapsed().as_secs_f64() * 1_000.0);
+            }
+            Ok(took)
+        })
+    });
+    gathered(asking.collect(), began).await
 }
 
 async fn gathered(
@@ -220,13 +226,18 @@ async fn gathered(
     Ok(Asked { per_second, took })
 }
 
-fn compared(what: &str, connections: u64, asked: &Asked, bare: &Asked) -> Vec<Measured> {
+fn compared(
+    what: &str,
+    connections: u64,
+    asked: &Asked,
+    (bare, beside): (&Asked, &'static str),
+) -> Vec<Measured> {
     let name = |part: &str| format!("{what}, {connections} at once{part}");
     let mut measured = vec![Measured {
         what: name(""),
         value: asked.per_second,
         unit: "/s",
-        ratio: Some((asked.per_second / bare.per_second, "x without HTTP", Target::None)),
+        ratio: Some((asked.per_second / bare.per_second, beside, Target::None)),
     }];
     if what == "look" && connections == 16 {
         let ratio = (asked.per_second / LOOKS, "x 2,000 a second", Target::AtLeast(1.0));

@@ -15,10 +15,13 @@ use crate::insight::report::HourRow;
 use askama::Template;
 use attention::Concern;
 use axum::extract::State;
+use rutter_core::execution::Identity;
 use rutter_core::execution::view::Status;
+use rutter_core::id::{ExecutionId, TenantId};
 use rutter_core::port::query::{EntryFilter, ExecutionFilter, Page, Totals};
 use rutter_core::time::Timestamp;
 use rutter_core::time::calendar::utc;
+use std::collections::{HashMap, hash_map};
 use std::sync::Arc;
 
 const ROWS: u32 = 8;
@@ -36,7 +39,8 @@ struct Overview {
     ends: Ends,
     concerns: Vec<Concern>,
     recent: Vec<Row>,
-    activity: Vec<Told>,
+    /// What happened last, and in which plan.
+    activity: Vec<(Told, String)>,
     /// Nothing was ever planned or executed here.
     is_new: bool,
 }
@@ -58,7 +62,7 @@ pub(super) async fn show(State(desk): State<Arc<Desk>>, visitor: Visitor) -> Ans
         async { Ok::<_, Fault>(desk.query.totals(tenant).await?) },
         attention::concerns(&desk, tenant, now),
         async { Ok(desk.query.executions(tenant, ExecutionFilter::default(), Page::first(ROWS)).await?) },
-        async { Ok(desk.query.entries(tenant, EntryFilter::default(), Page::first(ENTRIES)).await?) },
+        activity(&desk, tenant, now),
     )?;
     let hours = desk.insight.hours(HOURS);
     let tiles = vec![running(&totals), waiting(&shell), failures(&hours), duration(&desk)];
@@ -67,11 +71,25 @@ pub(super) async fn show(State(desk): State<Arc<Desk>>, visitor: Visitor) -> Ans
         ends: Ends::of(&hours),
         concerns,
         recent: recent.items.iter().map(|summary| Row::of(summary, now)).collect(),
-        activity: activity.items.iter().map(|entry| Told::of(entry, now)).collect(),
+        activity,
         is_new: totals.plans == 0 && totals.executions.is_empty(),
         shell,
     };
     page::show(&overview)
+}
+
+async fn activity(desk: &Desk, tenant: &TenantId, now: Timestamp) -> Result<Vec<(Told, String)>, Fault> {
+    let entries = desk.query.entries(tenant, EntryFilter::default(), Page::first(ENTRIES)).await?.items;
+    let mut names: HashMap<&ExecutionId, String> = HashMap::new();
+    for entry in &entries {
+        if let hash_map::Entry::Vacant(unknown) = names.entry(&entry.execution) {
+            let identity = Identity { tenant: tenant.clone(), execution: entry.execution.clone() };
+            let found = desk.query.execution(&identity).await?;
+            unknown.insert(found.map_or_else(|| format::short(entry.execution.as_str()), |found| found.name));
+        }
+    }
+    let told = entries.iter().map(|entry| (Told::of(entry, now), names[&entry.execution].clone()));
+    Ok(told.collect())
 }
 
 fn running(totals: &Totals) -> Tile {

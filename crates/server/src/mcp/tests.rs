@@ -1,17 +1,15 @@
 //! A tool that panics, called over the protocol: whoever asked is told, and the next one is served.
 
+#[path = "../../tests/common/ground.rs"]
+mod ground;
+
 use crate::desk::{Desk, Parts, Settings};
 use crate::guest::{Guest, Toolset};
 use crate::mcp::Surface;
 use crate::mcp::tool::{About, Nature, Tool};
+use ground::Ground;
 use rmcp::ServiceExt;
-use rutter_core::id::{TenantId, WorkerId};
-use rutter_engine::{Clock, Engine, Options};
-use rutter_store::Store;
-use rutter_tools::assemble::{World, assemble};
-use rutter_tools::child::Launcher;
-use rutter_tools::guard::SystemResolver;
-use rutter_tools::post::Carrier;
+use rutter_core::id::TenantId;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -57,28 +55,12 @@ async fn a_tool_that_panics_is_answered_with_an_error_and_its_place_is_free_agai
 }
 
 async fn desk(folder: &Path) -> Arc<Desk> {
-    let clock = Clock::system();
-    let options = rutter_store::Options {
-        reserve_bytes: 0,
-        ..rutter_store::Options::new(folder, Arc::new(move || clock.now()))
-    };
-    let store = Arc::new(Store::open(options).unwrap());
-    let world = World {
-        folder: folder.to_owned(),
-        launcher: Launcher { program: "/bin/false".into(), arguments: Vec::new() },
-        environment: Default::default(),
-        query: store.clone(),
-        clock: Arc::new(move || clock.now()),
-    };
-    let tooling = assemble(&toml_edit::de::from_str("").unwrap(), world).unwrap();
-    let registry = tooling.registry;
-    let options = Options::new(WorkerId::new("worker"));
-    let engine = Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await.unwrap();
+    let Ground { clock, store, tooling, engine, post } = Ground::lay(folder, "").await;
     Desk::open(Parts {
         engine,
         store,
-        tools: registry,
-        post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).unwrap()),
+        tools: tooling.registry,
+        post,
         bell: tooling.bells,
         collector: None,
         clock,

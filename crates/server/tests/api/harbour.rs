@@ -1,9 +1,9 @@
 //! A whole server on a real port: database, engine, built-in tools, keys; and clients that speak HTTP to it.
 
+use crate::ground::Ground;
 use reqwest::Method;
 use reqwest::header::HeaderMap;
-use rutter_core::id::{TenantId, WorkerId};
-use rutter_engine::{Clock, Engine, Options};
+use rutter_core::id::TenantId;
 use rutter_server::api::pace::Rate;
 use rutter_server::api::{self, Api};
 use rutter_server::auth::key::NewKey;
@@ -13,11 +13,6 @@ use rutter_server::guest::{Guest, Role};
 use rutter_server::http;
 use rutter_server::http::door::Door;
 use rutter_server::live::Live;
-use rutter_store::Store;
-use rutter_tools::assemble::{World, assemble};
-use rutter_tools::child::Launcher;
-use rutter_tools::guard::SystemResolver;
-use rutter_tools::post::Carrier;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -77,32 +72,14 @@ impl Harbour {
     }
 
     async fn open(folder: TempDir, config: &str, settings: api::Settings) -> Harbour {
-        let clock = Clock::system();
-        let options = rutter_store::Options {
-            reserve_bytes: 0,
-            ..rutter_store::Options::new(folder.path(), Arc::new(move || clock.now()))
-        };
-        let store = Arc::new(Store::open(options).unwrap());
-        let world = World {
-            folder: folder.path().to_owned(),
-            launcher: Launcher { program: "/bin/false".into(), arguments: Vec::new() },
-            environment: std::env::vars().collect(),
-            query: store.clone(),
-            clock: Arc::new(move || clock.now()),
-        };
-        let config = toml_edit::de::from_str(config).unwrap();
-        let tooling = assemble(&config, world).unwrap();
-        let registry = tooling.registry;
-        let options = Options::new(WorkerId::new("worker"));
-        let engine =
-            Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await.unwrap();
+        let Ground { clock, store, tooling, engine, post } = Ground::lay(folder.path(), config).await;
         let tokens =
             vec![Token::new("agent", Role::Agent, AGENT), Token::new("operator", Role::Operator, OPERATOR)];
         let desk = Desk::open(Parts {
             engine,
             store,
-            tools: registry,
-            post: Arc::new(Carrier::new(&["127.0.0.1".to_owned()], Arc::new(SystemResolver)).unwrap()),
+            tools: tooling.registry,
+            post,
             bell: tooling.bells,
             collector: None,
             clock,

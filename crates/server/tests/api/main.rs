@@ -4,6 +4,8 @@
 mod documents;
 mod executions;
 mod fuzzing;
+#[path = "../common/ground.rs"]
+mod ground;
 mod harbour;
 mod ledger;
 mod limits;

@@ -4,6 +4,8 @@
 
 #[path = "../mcp/deck.rs"]
 mod deck;
+#[path = "../common/ground.rs"]
+mod ground;
 #[path = "../security/harbour.rs"]
 mod harbour;
 mod keys;

@@ -5,6 +5,8 @@ mod answers;
 #[allow(dead_code, reason = "the other surface's tests use more of it")]
 #[path = "../mcp/deck.rs"]
 mod deck;
+#[path = "../common/ground.rs"]
+mod ground;
 mod harbour;
 mod journal;
 mod lists;
@@ -14,6 +16,6 @@ mod pages;
 #[path = "../mcp/shop.rs"]
 mod shop;
 mod steering;
-#[path = "../watch/tamper.rs"]
+#[path = "../common/tamper.rs"]
 mod tamper;
 mod texts;

@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
 mod counting;
+#[allow(dead_code, reason = "other tests use more of what is shared")]
+#[path = "../common/ground.rs"]
+mod ground;
 mod metrics;
 mod stage;
 mod traces;

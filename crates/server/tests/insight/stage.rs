@@ -1,19 +1,18 @@
 //! A database in a temporary directory, an engine, the built-in tools, and executions that go well or do not.
 
+use crate::ground::Ground;
 use rutter_core::actor::Actor;
 use rutter_core::execution::Identity;
 use rutter_core::execution::view::Status;
-use rutter_core::id::{ExecutionId, PlanId, TenantId, WorkerId};
+use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Format;
 use rutter_core::port::feed::Feed;
 use rutter_core::time::Millis;
 use rutter_engine::submit::PlanText;
-use rutter_engine::{Clock, Engine, Options, Start};
+use rutter_engine::{Clock, Engine, Start};
 use rutter_server::insight::Insight;
 use rutter_store::Store;
-use rutter_tools::assemble::{World, assemble};
-use rutter_tools::child::Launcher;
 use rutter_tools::registry::Registry;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -49,23 +48,8 @@ impl Stage {
     }
 
     async fn open(folder: TempDir) -> Stage {
-        let clock = Clock::system();
-        let options = rutter_store::Options {
-            reserve_bytes: 0,
-            ..rutter_store::Options::new(folder.path(), Arc::new(move || clock.now()))
-        };
-        let store = Arc::new(Store::open(options).unwrap());
-        let world = World {
-            folder: folder.path().to_owned(),
-            launcher: Launcher { program: "/bin/false".into(), arguments: Vec::new() },
-            environment: Default::default(),
-            query: store.clone(),
-            clock: Arc::new(move || clock.now()),
-        };
-        let tools = assemble(&toml_edit::de::from_str("").unwrap(), world).unwrap().registry;
-        let options = Options::new(WorkerId::new("worker"));
-        let engine = Engine::run(store.clone(), store.clone(), tools.clone(), clock, options).await.unwrap();
-        Stage { engine, store, tools, clock, folder }
+        let Ground { clock, store, tooling, engine, .. } = Ground::lay(folder.path(), "").await;
+        Stage { engine, store, tools: tooling.registry, clock, folder }
     }
 
     /// Stores something, and something more.

@@ -1,17 +1,12 @@
 //! A server with a database in a temporary directory, and clients that speak raw JSON-RPC to it.
 
+use crate::ground::Ground;
 use rmcp::ServiceExt;
-use rutter_core::id::{TenantId, WorkerId};
-use rutter_engine::{Clock, Engine, Options};
+use rutter_core::id::TenantId;
 use rutter_server::desk::{Desk, Parts, Settings};
 use rutter_server::guest::{Guest, Toolset};
 use rutter_server::mcp::Surface;
 use rutter_server::mcp::pipes::Pipes;
-use rutter_store::Store;
-use rutter_tools::assemble::{World, assemble};
-use rutter_tools::child::Launcher;
-use rutter_tools::guard::SystemResolver;
-use rutter_tools::post::Carrier;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -63,31 +58,13 @@ impl Deck {
     }
 
     async fn open(folder: TempDir, config: &str) -> Deck {
-        let clock = Clock::system();
-        let options = rutter_store::Options {
-            reserve_bytes: 0,
-            ..rutter_store::Options::new(folder.path(), Arc::new(move || clock.now()))
-        };
-        let store = Arc::new(Store::open(options).unwrap());
-        let world = World {
-            folder: folder.path().to_owned(),
-            launcher: Launcher { program: "/bin/false".into(), arguments: Vec::new() },
-            environment: std::env::vars().collect(),
-            query: store.clone(),
-            clock: Arc::new(move || clock.now()),
-        };
-        let config = toml_edit::de::from_str(config).unwrap();
-        let tooling = assemble(&config, world).unwrap();
-        let registry = tooling.registry;
-        let options = Options::new(WorkerId::new("worker"));
-        let engine =
-            Engine::run(store.clone(), store.clone(), registry.clone(), clock, options).await.unwrap();
+        let Ground { clock, store, tooling, engine, post } = Ground::lay(folder.path(), config).await;
         let settings = Settings { ask_at_client: true };
         let desk = Desk::open(Parts {
             engine,
             store,
-            tools: registry,
-            post: Arc::new(Carrier::new(&[], Arc::new(SystemResolver)).unwrap()),
+            tools: tooling.registry,
+            post,
             bell: tooling.bells,
             collector: None,
             clock,

@@ -4,6 +4,8 @@
 mod deck;
 mod drafting;
 mod finding;
+#[path = "../common/ground.rs"]
+mod ground;
 mod ledger;
 mod pages;
 mod plans;

@@ -6,6 +6,8 @@
 mod deck;
 mod forgery;
 mod framing;
+#[path = "../common/ground.rs"]
+mod ground;
 mod harbour;
 mod names;
 mod programs;

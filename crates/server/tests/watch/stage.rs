@@ -1,8 +1,9 @@
 //! An installation with a clock that can be put forward, and that can end and begin again.
 
+use crate::ground::Ground;
 use rutter_core::actor::Actor;
 use rutter_core::execution::Identity;
-use rutter_core::id::{ExecutionId, PlanId, TenantId, WorkerId};
+use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Format;
 use rutter_core::port::bell::Bell;
@@ -11,17 +12,13 @@ use rutter_core::port::query::Page;
 use rutter_core::port::tools::Reply;
 use rutter_core::time::Timestamp;
 use rutter_engine::submit::PlanText;
-use rutter_engine::{Clock, Engine, Signal, Start};
+use rutter_engine::{Engine, Signal, Start};
 use rutter_server::metrics::Metrics;
 use rutter_server::watch::alert::{Alert, AlertState};
 use rutter_server::watch::rule::{Rule, RuleChange};
 use rutter_server::watch::webhook::{NewWebhook, SecretWebhook};
 use rutter_server::watch::{Options, Ports, Watch};
 use rutter_store::Store;
-use rutter_tools::assemble::{World, assemble};
-use rutter_tools::child::Launcher;
-use rutter_tools::guard::SystemResolver;
-use rutter_tools::post::Carrier;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -94,24 +91,7 @@ impl Stage {
         bell: Arc<CountingBell>,
         config: String,
     ) -> Stage {
-        let clock = Clock::system();
-        let options = rutter_store::Options {
-            reserve_bytes: 0,
-            ..rutter_store::Options::new(folder.path(), Arc::new(move || clock.now()))
-        };
-        let store = Arc::new(Store::open(options).unwrap());
-        let world = World {
-            folder: folder.path().to_owned(),
-            launcher: Launcher { program: "/bin/false".into(), arguments: Vec::new() },
-            environment: std::env::vars().collect(),
-            query: store.clone(),
-            clock: Arc::new(move || clock.now()),
-        };
-        let tooling = assemble(&toml_edit::de::from_str(&config).unwrap(), world).unwrap();
-        let options = rutter_engine::Options::new(WorkerId::new("worker"));
-        let engine = Engine::run(store.clone(), store.clone(), tooling.registry.clone(), clock, options)
-            .await
-            .unwrap();
+        let Ground { clock, store, tooling, engine, post } = Ground::lay(folder.path(), &config).await;
         let tenant = TenantId::new("default");
         let ports = Ports {
             feed: store.clone(),
@@ -119,8 +99,8 @@ impl Stage {
             outbox: store.clone(),
             query: store.clone(),
             proof: store.clone(),
-            tools: tooling.registry.clone(),
-            post: Arc::new(Carrier::new(&["127.0.0.1".to_owned()], Arc::new(SystemResolver)).unwrap()),
+            tools: tooling.registry,
+            post,
             metrics: Metrics::new("test", Timestamp(0)),
             bell: bell.clone(),
         };

@@ -1,6 +1,6 @@
 //! One entry as a line of a list.
 
-use crate::dashboard::format::{Id, LEDGER, Moment, short};
+use crate::dashboard::format::{Id, LEDGER, Moment};
 use crate::summary;
 use rutter_core::journal::event::Event;
 use rutter_core::port::query::EntrySummary;
@@ -52,11 +52,6 @@ impl Told {
             json,
             is_cut,
         }
-    }
-
-    /// The execution, enough of it to tell it from others.
-    pub fn short(&self) -> String {
-        short(&self.execution.full)
     }
 }
 
