@@ -2,6 +2,7 @@
 //!
 //! Server and clients share this process and its cores, so that requests per second are a lower bound.
 
+mod draw;
 mod line;
 
 use super::engine::{Idle, median, one, save, start_of, tenant};
@@ -96,7 +97,8 @@ async fn measure(
     let body = json!({ "plan_id": plan }).to_string();
     let change = request(address, "POST", "/api/v1/executions", &body);
     let identity = Identity { tenant: tenant(), execution: execution.clone() };
-    let mut measured = Vec::new();
+    say("analytics\n");
+    let mut measured = vec![counted(&desk).await?];
     for connections in [1, 16, 128] {
         say(&format!("{connections} connections\n"));
         let (store, identity) = (store.clone(), identity.clone());
@@ -118,11 +120,23 @@ async fn measure(
     }
     say("pages\n");
     measured.extend(pages(&desk, address, during).await?);
+    measured.extend(draw::measure());
     closing.cancel();
     served.await??;
     beside.await?;
     engine.close().await;
     Ok(measured)
+}
+
+/// How fast analytics count a ledger they have not seen, while alerts read it too.
+async fn counted(desk: &Desk) -> anyhow::Result<Measured> {
+    let (entries, began) = (desk.feed.size(&tenant()).await?, Instant::now());
+    while desk.insight.place() < entries {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let value = entries as f64 / began.elapsed().as_secs_f64();
+    let what = format!("analytics: {entries} entries counted from the beginning");
+    Ok(Measured { what, value, unit: "/s", ratio: None })
 }
 
 /// Fills the database and returns one of the executions.
@@ -262,7 +276,12 @@ async fn pages(desk: &Desk, address: SocketAddr, during: Duration) -> anyhow::Re
     let entered = desk.auth.enter_by_link(&code, Ipv4Addr::LOCALHOST.into()).await.map_err(told)?;
     let cookie = entered.map_err(|unknown| anyhow::anyhow!("{unknown:?}"))?;
     let mut measured = Vec::new();
-    for (what, path) in [("overview", "/"), ("executions", "/executions"), ("journal", "/journal")] {
+    for (what, path) in [
+        ("overview", "/"),
+        ("executions", "/executions"),
+        ("journal", "/journal"),
+        ("analytics", "/analytics"),
+    ] {
         let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nCookie: {COOKIE}={cookie}");
         let request = format!("{head}\r\nAccept: text/html\r\n\r\n").into_bytes();
         let asked = ask(address, 1, during, &request, 200).await?;

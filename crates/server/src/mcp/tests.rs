@@ -1,6 +1,6 @@
 //! A tool that panics, called over the protocol: whoever asked is told, and the next one is served.
 
-#[path = "../../tests/common/ground.rs"]
+#[path = "../../tests/mcp/ground.rs"]
 mod ground;
 
 use crate::desk::{Desk, Parts, Settings};

@@ -4,7 +4,7 @@
 mod documents;
 mod executions;
 mod fuzzing;
-#[path = "../common/ground.rs"]
+#[path = "../mcp/ground.rs"]
 mod ground;
 mod harbour;
 mod ledger;

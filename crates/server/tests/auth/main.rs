@@ -4,7 +4,7 @@
 
 #[path = "../mcp/deck.rs"]
 mod deck;
-#[path = "../common/ground.rs"]
+#[path = "../mcp/ground.rs"]
 mod ground;
 #[path = "../security/harbour.rs"]
 mod harbour;

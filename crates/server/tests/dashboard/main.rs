@@ -5,7 +5,7 @@ mod answers;
 #[allow(dead_code, reason = "the other surface's tests use more of it")]
 #[path = "../mcp/deck.rs"]
 mod deck;
-#[path = "../common/ground.rs"]
+#[path = "../mcp/ground.rs"]
 mod ground;
 mod harbour;
 mod journal;
@@ -16,6 +16,6 @@ mod pages;
 #[path = "../mcp/shop.rs"]
 mod shop;
 mod steering;
-#[path = "../common/tamper.rs"]
+#[path = "../watch/tamper.rs"]
 mod tamper;
 mod texts;

@@ -3,7 +3,7 @@
 
 mod counting;
 #[allow(dead_code, reason = "other tests use more of what is shared")]
-#[path = "../common/ground.rs"]
+#[path = "../mcp/ground.rs"]
 mod ground;
 mod metrics;
 mod stage;

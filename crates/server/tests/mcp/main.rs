@@ -4,7 +4,6 @@
 mod deck;
 mod drafting;
 mod finding;
-#[path = "../common/ground.rs"]
 mod ground;
 mod ledger;
 mod pages;

@@ -6,7 +6,7 @@
 mod deck;
 mod forgery;
 mod framing;
-#[path = "../common/ground.rs"]
+#[path = "../mcp/ground.rs"]
 mod ground;
 mod harbour;
 mod names;

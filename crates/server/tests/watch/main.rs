@@ -3,14 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
 mod alerts;
-#[path = "../common/ground.rs"]
+#[path = "../mcp/ground.rs"]
 mod ground;
 mod receiver;
 mod retries;
 mod rules;
 mod settings;
 mod stage;
-#[path = "../common/tamper.rs"]
 mod tamper;
 mod troubles;
 mod webhooks;
