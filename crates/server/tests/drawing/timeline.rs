@@ -308,6 +308,8 @@ fn an_attempt_that_nobody_closed_stays_unknown_when_it_is_over() {
     journal.at(800, Event::Killed { reason: String::new() });
     let killed = journal.drawn(5_000);
     assert_eq!(spans(row(&killed, "validate", false)), [("queued", 0, 10), ("unknown", 10, 800)]);
+    let of_customer = |timeline: &Timeline| row(timeline, "customer", false).status;
+    assert_eq!((of_customer(&running), of_customer(&killed)), ("pending", "cancelled"));
 }
 
 #[test]

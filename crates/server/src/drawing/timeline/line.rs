@@ -118,8 +118,12 @@ impl Line {
         self.close(at, item, |kind| !matches!(kind, SpanKind::Attempt { .. }));
     }
 
-    /// Ends everything. An attempt that is open when the execution is over stays unknown for ever.
+    /// Ends everything. An attempt that is open when the execution is over stays unknown for ever, and what has not
+    /// begun by then never does.
     pub(super) fn end_all(&mut self, at: Timestamp, is_over: bool) {
+        if is_over && self.status == "pending" {
+            self.status = "cancelled";
+        }
         for mut span in std::mem::take(&mut self.open) {
             if let SpanKind::Attempt { outcome, .. } = &mut span.kind
                 && is_over
