@@ -7,6 +7,8 @@
 mod apply;
 pub mod day;
 pub mod fold;
+pub mod forecast;
 pub mod histogram;
 pub mod open;
+pub mod steps;
 pub mod tally;

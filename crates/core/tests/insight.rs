@@ -8,15 +8,17 @@ use rutter_core::id::{ExecutionId, PartId, PlanId, StepId, TenantId, ToolName};
 use rutter_core::insight::day::{Date, NAMES_MAX, OTHERS};
 use rutter_core::insight::fold::{Fold, Need, UNKNOWN};
 use rutter_core::insight::open::EXECUTIONS_MAX;
+use rutter_core::insight::steps::StepTally;
 use rutter_core::insight::tally::{Cause, Tally};
 use rutter_core::journal::codec::Stored;
-use rutter_core::journal::event::{EndedAs, Event, PlanRef, Record, Side, Then};
+use rutter_core::journal::event::{EndedAs, Event, PlanRef, Record, Side, SkipReason, Then};
 use rutter_core::journal::payload::{Payload, Salt};
 use rutter_core::plan::Driver;
 use rutter_core::port::feed::Placed;
 use rutter_core::time::Timestamp;
 use rutter_core::tool::{Category, Failure};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const DAY: i64 = 86_400_000;
@@ -187,4 +189,62 @@ fn executions_beyond_the_bound_are_forgotten_oldest_first() {
         let is_known = |execution: &str| pen.fold.needs(&pen.placed(execution, 0, ended())).is_none();
         assert_eq!((is_known(&first), is_known(&last)), (executions == EXECUTIONS_MAX, true));
     }
+}
+
+#[test]
+fn steps_are_remembered_by_what_became_of_them() {
+    let mut pen = Pen::default();
+    let (side, maybe, then) = (Side::Do, false, Then::GiveUp);
+    let failed = |step: &str, category: Category| {
+        let failure = Failure::new(category, "no");
+        Event::AttemptFailed { part: part(step), side, attempt: 1, failure, maybe, then }
+    };
+    for (execution, category) in [("exec_1", Category::Unavailable), ("exec_2", Category::Cancelled)] {
+        pen.open(execution, 0, "order");
+        pen.write(execution, 100, started("charge", 1, "payments.charge"));
+        pen.write(execution, 200, failed("charge", category));
+        pen.write(execution, 300, ended());
+    }
+    pen.open("exec_3", 0, "order");
+    let (steps, because) = (vec![StepId::new("gift"), StepId::new("bow")], SkipReason::Condition);
+    pen.write("exec_3", 10, Event::StepsSkipped { steps, because });
+    let (steps, because) = (vec![StepId::new("card")], SkipReason::LeftUndone);
+    pen.write("exec_3", 10, Event::StepsSkipped { steps, because });
+    let (call, expires_at) = (Hash::ZERO, Timestamp(HOUR));
+    for (step, asked, answered, is_granted) in [("charge", 20, 520, true), ("mail", 30, 330, false)] {
+        let (part, tool) = (part(step), ToolName::new("payments.charge"));
+        let parameters = value();
+        let request =
+            Event::ApprovalRequested { part: part.clone(), side, call, tool, parameters, expires_at };
+        pen.write("exec_3", asked, request);
+        let reason = String::new();
+        let answer = match is_granted {
+            true => Event::ApprovalGranted { part, call, reason },
+            false => Event::ApprovalDenied { part, call, reason },
+        };
+        pen.write("exec_3", answered, answer);
+    }
+    pen.write("exec_3", 600, started("charge", 1, "payments.charge"));
+    let (result, cost_micros) = (value(), 0);
+    pen.write(
+        "exec_3",
+        640,
+        Event::AttemptSucceeded { part: part("charge"), side, attempt: 1, result, cost_micros },
+    );
+    pen.write("exec_3", 650, Event::FanOutOpened { step: StepId::new("ship"), count: 4, items: value() });
+
+    let day = pen.fold.day(Date::of(Timestamp(0))).unwrap();
+    let steps: BTreeMap<&str, &StepTally> =
+        day.steps.of("order").map(|(step, tally)| (step.as_str(), tally)).collect();
+    let names: Vec<&str> = steps.keys().copied().collect();
+    assert_eq!(names, ["bow", "charge", "gift", "mail", "ship"], "one left undone was not passed over");
+    let charge = steps["charge"];
+    assert_eq!((charge.failed, charge.took_ms.count(), charge.took_ms.sum()), (1, 1, 40));
+    assert_eq!((charge.asked_ms.count(), charge.asked_ms.sum()), (1, 500));
+    assert_eq!((steps["gift"].passed_over, steps["bow"].passed_over), (1, 1));
+    assert_eq!((steps["mail"].failed, steps["mail"].asked_ms.sum()), (1, 300), "a person refused it");
+    assert_eq!((steps["ship"].fanned_out, steps["ship"].items), (1, 4));
+    let tool = day.tools.get("payments.charge").unwrap();
+    assert_eq!((tool.steps_failed, tool.step_ms.count()), (1, 1), "no fault of the tool");
+    assert_eq!(pen.plan(0, "order").steps_failed, 0, "counted when the policy is applied");
 }

@@ -14,9 +14,10 @@ use rutter_core::execution::Identity;
 use rutter_core::id::TenantId;
 use rutter_core::insight::day::{Date, Day};
 use rutter_core::insight::fold::{Fold, Need, UNKNOWN};
+use rutter_core::insight::forecast::History;
 use rutter_core::insight::histogram::Histogram;
 use rutter_core::insight::open::Origin;
-use rutter_core::plan::Driver;
+use rutter_core::plan::{Driver, Plan};
 use rutter_core::port::Error;
 use rutter_core::port::feed::{Feed, Placed};
 use rutter_core::port::query::{ExecutionSummary, Query};
@@ -135,6 +136,13 @@ impl Insight {
             }
         }
         durations.percentile(95).map(Millis)
+    }
+
+    /// What the last days know of a plan and of its tools.
+    pub fn history(&self, plan: &Plan) -> History {
+        let (fold, first) = (self.fold(), Date::of(self.clock.now()).plus(1 - DAYS_KEPT));
+        let days = fold.days().filter(|(date, _)| *date >= first).map(|(_, day)| day);
+        History::of(plan, days)
     }
 
     /// The last entry that is counted.

@@ -3,6 +3,7 @@
 use rutter_core::execution::view::{Ask, Status, View};
 use rutter_core::id::{ExecutionId, PartId};
 use rutter_core::plan::Driver;
+use rutter_core::time::Millis;
 use rutter_core::tool::Failure;
 use serde_json::{Value, json};
 
@@ -149,5 +150,30 @@ pub fn cut(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+/// A span as people say it: two units at the most.
+pub fn span(span: Millis) -> String {
+    let ms = span.0;
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..10_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        10_000..60_000 => format!("{} s", ms / 1_000),
+        60_000..3_600_000 => format!("{} min {:02} s", ms / 60_000, ms / 1_000 % 60),
+        3_600_000..86_400_000 => format!("{} h {:02} min", ms / 3_600_000, ms / 60_000 % 60),
+        _ => format!("{} d {} h", ms / 86_400_000, ms / 3_600_000 % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_said_shortly() {
+        for (ms, text) in [(12, "12 ms"), (1_250, "1.2 s"), (61_000, "1 min 01 s"), (90_000_000, "1 d 1 h")] {
+            assert_eq!(span(Millis(ms)), text);
+        }
     }
 }

@@ -2,11 +2,13 @@
 
 use super::day::{Date, Day};
 use super::open::{Running, Underway, Wait};
+use super::steps::StepTally;
 use super::tally::{Cause, Tally};
 use crate::id::{PartId, StepId, ToolName};
-use crate::journal::event::{Answer, EndedAs, Event, Question, Side, Then};
+use crate::journal::event::{Answer, EndedAs, Event, Question, Side, SkipReason, Then};
 use crate::plan::PolicyAction;
 use crate::time::Timestamp;
+use crate::tool::Category;
 
 pub(super) struct Scribe<'a> {
     pub at: Timestamp,
@@ -49,11 +51,17 @@ impl Scribe<'_> {
             Event::AttemptFailed { part, side, failure, then, .. } => {
                 let tool = self.attempt_ended(part, *side, true);
                 self.count(tool.as_ref(), |tally| *tally.failures.entry(failure.category).or_default() += 1);
+                if *then == Then::GiveUp && failure.category != Category::Cancelled {
+                    self.blame(part, *side, tool.as_ref());
+                }
                 self.follow(part, *side, tool, *then);
             }
             Event::AttemptLost { part, side, then, .. } => {
                 let tool = self.attempt_ended(part, *side, false);
                 self.count(tool.as_ref(), |tally| tally.lost += 1);
+                if *then == Then::GiveUp {
+                    self.blame(part, *side, tool.as_ref());
+                }
                 self.follow(part, *side, tool, *then);
             }
             Event::LateAnswerArrived { cost_micros, .. } => self.count(None, |tally| {
@@ -62,19 +70,33 @@ impl Scribe<'_> {
             }),
             Event::PreparationFailed { part, side, failure } => {
                 self.count(None, |tally| *tally.failures.entry(failure.category).or_default() += 1);
-                self.abandoned(part, *side);
+                self.abandoned(part, *side, failure.category);
             }
-            Event::RetryAbandoned { part, side, .. } => self.abandoned(part, *side),
+            Event::RetryAbandoned { part, side, failure } => self.abandoned(part, *side, failure.category),
             Event::DoubtSettled { part, side, happened, then, .. } => {
                 // Nobody listens any more to a probe that is under way.
                 self.attempt_ended(part, Side::Probe, false);
                 let tool = self.end_wait(Cause::Doubt, Some(part));
                 match happened {
                     true => self.succeeded(part, *side, tool.as_ref()),
-                    false => self.follow(part, *side, tool, *then),
+                    false => {
+                        if *then == Then::GiveUp {
+                            self.blame(part, *side, tool.as_ref());
+                        }
+                        self.follow(part, *side, tool, *then);
+                    }
                 }
             }
-            Event::StepsSkipped { steps, .. } => self.skipped(steps),
+            Event::FanOutOpened { step, count, .. } => self.count_step(step, |tally| {
+                tally.fanned_out += 1;
+                tally.items += u64::from(*count);
+            }),
+            Event::StepsSkipped { steps, because } => {
+                self.skipped(steps);
+                if *because == SkipReason::Condition {
+                    steps.iter().for_each(|step| self.count_step(step, |tally| tally.passed_over += 1));
+                }
+            }
             Event::FailureHandled { step, action, skipped, .. } => {
                 self.count(None, |tally| tally.steps_failed += 1);
                 self.skipped(skipped);
@@ -137,7 +159,6 @@ impl Scribe<'_> {
             }
             Event::ExecutionEnded { outcome, .. } => self.ended(*outcome),
             Event::ExecutionStarted {}
-            | Event::FanOutOpened { .. }
             | Event::AttemptAccepted { .. }
             | Event::ProbeInconclusive { .. }
             | Event::ContextSaved { .. }
@@ -163,11 +184,13 @@ impl Scribe<'_> {
             Event::ApprovalDenied { part, .. } => {
                 let tool = self.end_wait(Cause::Approval, Some(part));
                 self.count(tool.as_ref(), |tally| tally.approvals.denied += 1);
+                self.blame(part, Side::Do, None);
                 self.underway.leave_off(part);
             }
             Event::ApprovalExpired { part, .. } => {
                 let tool = self.end_wait(Cause::Approval, Some(part));
                 self.count(tool.as_ref(), |tally| tally.approvals.expired += 1);
+                self.blame(part, Side::Do, None);
                 self.underway.leave_off(part);
             }
             Event::ApprovalVoided { part, .. } => {
@@ -213,10 +236,22 @@ impl Scribe<'_> {
                 if let Some(since) = self.underway.leave_off(part) {
                     let took_ms = self.at.since(since).0;
                     self.count(tool, |tally| tally.step_ms.record(took_ms));
+                    self.count_step(&part.step, |tally| tally.took_ms.record(took_ms));
                 }
             }
             Side::Undo => self.count(tool, |tally| tally.compensated += 1),
             Side::Probe => {}
+        }
+    }
+
+    /// It failed for good, and nobody wanted that. What a person refused is no fault of the tool.
+    fn blame(&mut self, part: &PartId, side: Side, tool: Option<&ToolName>) {
+        if !matches!(side, Side::Do | Side::Fallback) {
+            return;
+        }
+        self.count_step(&part.step, |tally| tally.failed += 1);
+        if let Some(tool) = tool {
+            self.day.tools.of(tool.as_str()).steps_failed += 1;
         }
     }
 
@@ -236,9 +271,12 @@ impl Scribe<'_> {
     }
 
     /// No further attempt is made.
-    fn abandoned(&mut self, part: &PartId, side: Side) {
+    fn abandoned(&mut self, part: &PartId, side: Side, category: Category) {
         self.end_wait(Cause::Approval, Some(part));
         let tool = self.end_wait(Cause::BackOff, Some(part));
+        if category != Category::Cancelled {
+            self.blame(part, side, tool.as_ref());
+        }
         self.given_up(part, side, tool);
     }
 
@@ -333,6 +371,10 @@ impl Scribe<'_> {
         }
     }
 
+    fn count_step(&mut self, step: &StepId, change: impl FnOnce(&mut StepTally)) {
+        self.day.steps.count(&self.underway.origin.plan, step, change);
+    }
+
     fn wait(&mut self, cause: Cause, part: Option<PartId>, tool: Option<ToolName>) {
         if cause == Cause::Drift || !self.underway.waits_for(cause, part.as_ref()) {
             self.underway.waits.push(Wait { cause, part, tool, since: self.at });
@@ -351,6 +393,9 @@ impl Scribe<'_> {
             self.count(wait.tool.as_ref(), |tally| {
                 tally.waits_ms.entry(wait.cause).or_default().record(waited_ms);
             });
+            if let (Cause::Approval, Some(part)) = (wait.cause, &wait.part) {
+                self.count_step(&part.step, |tally| tally.asked_ms.record(waited_ms));
+            }
             tool = wait.tool;
         }
         tool

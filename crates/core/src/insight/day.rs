@@ -1,5 +1,6 @@
 //! What was counted on one day, by UTC.
 
+use super::steps::Steps;
 use super::tally::{Endings, Tally, is_zero};
 use crate::plan::Driver;
 use crate::time::Timestamp;
@@ -26,6 +27,8 @@ pub struct Day {
     pub hours: BTreeMap<u8, Hour>,
     pub plans: Names,
     pub tools: Names,
+    #[serde(skip_serializing_if = "Steps::is_empty")]
+    pub steps: Steps,
     pub server: Tally,
     pub agent: Tally,
 }
@@ -37,6 +40,7 @@ impl Day {
         }
         self.plans.add(&other.plans);
         self.tools.add(&other.tools);
+        self.steps.add(&other.steps);
         self.server.add(&other.server);
         self.agent.add(&other.agent);
     }

@@ -1,4 +1,5 @@
-//! Before it happens: what can be undone, what each failure leads to, what undoing an execution now would do.
+//! Before it happens: what can be undone, what each failure leads to, what is likely, what undoing an execution now would
+//! do.
 
 use crate::api::call::Call;
 use crate::api::execution::word;
@@ -6,16 +7,15 @@ use crate::api::executions::looked;
 use crate::api::plans::saved;
 use crate::api::reply::Reply;
 use crate::api::route::{About, Nothing, Route};
-use crate::deed::forecast::forecast;
+use crate::deed::forecast::{self, Told};
 use crate::deed::rollback::Rollback;
 use crate::fault::Fault;
 use rutter_core::execution::Execution;
-use rutter_core::id::{PartId, PlanId, StepId};
+use rutter_core::id::{PartId, StepId};
 use rutter_core::plan::Plan;
 use rutter_core::plan::preview::{StepPreview, WhatIf, preview};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::sync::Arc;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -24,12 +24,16 @@ pub(crate) fn routes() -> Vec<Route> {
             About::get(
                 "/plans/{id}/preview",
                 "previewPlan",
-                "What can be undone, and what each failure leads to",
+                "What can be undone, what each failure leads to, and what is likely",
             ),
             of_plan,
         ),
         Route::new(
-            About::get("/executions/{id}/preview", "previewExecution", "What undoing it now would do"),
+            About::get(
+                "/executions/{id}/preview",
+                "previewExecution",
+                "What undoing it now would do, and what is likely if it goes on",
+            ),
             of_execution,
         ),
     ]
@@ -56,8 +60,9 @@ struct PreviewAnswer {
     /// Of an execution: what undoing it now would do.
     #[serde(skip_serializing_if = "Option::is_none")]
     rollback: Option<ToldRollback>,
-    /// From the journal: an object, or a text that there is nothing to tell from.
-    forecast: Value,
+    /// What history says of it; of an execution that goes forward no more, nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forecast: Option<Told>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -113,25 +118,22 @@ struct Undoing {
 }
 
 async fn of_plan(call: Call, query: PreviewQuery) -> Result<Reply<PreviewAnswer>, Fault> {
-    let saved = saved(&call, query.revision).await?;
-    let forecast = forecast(call.desk(), &call.guest.tenant, &saved.summary.id).await?;
-    Ok(Reply::ok(PreviewAnswer::of(&saved.plan, None, forecast)))
+    let plan = saved(&call, query.revision).await?.plan;
+    let forecast = forecast::of_plan(call.desk(), &plan);
+    Ok(Reply::ok(PreviewAnswer::of(&plan, None, Some(forecast))))
 }
 
 async fn of_execution(call: Call, _: Nothing) -> Result<Reply<PreviewAnswer>, Fault> {
     let identity = call.identity();
-    let look = |execution: &Execution| (Arc::clone(execution.plan()), Rollback::of(execution));
-    let (plan, rollback) = looked(&call, &identity, look).await?;
-    let id: Option<PlanId> = call.desk().query.execution(&identity).await?.map(|kept| kept.plan);
-    let forecast = match id {
-        Some(id) => forecast(call.desk(), &call.guest.tenant, &id).await?,
-        None => Value::Null,
-    };
+    let look =
+        |execution: &Execution| (Arc::clone(execution.plan()), Rollback::of(execution), execution.view());
+    let (plan, rollback, view) = looked(&call, &identity, look).await?;
+    let forecast = forecast::of_execution(call.desk(), &plan, &view);
     Ok(Reply::ok(PreviewAnswer::of(&plan, Some(&rollback), forecast)))
 }
 
 impl PreviewAnswer {
-    fn of(plan: &Plan, rollback: Option<&Rollback>, forecast: Value) -> PreviewAnswer {
+    fn of(plan: &Plan, rollback: Option<&Rollback>, forecast: Option<Told>) -> PreviewAnswer {
         let preview = preview(plan);
         let cards = preview.steps.iter().zip(&preview.what_if);
         PreviewAnswer {

@@ -9,6 +9,7 @@ use super::shell::{Section, Shell};
 use crate::desk::Desk;
 use crate::fault::Fault;
 use crate::insight::report::{By, Report, Row, Times};
+use crate::words::span;
 use askama::Template;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
@@ -183,7 +184,7 @@ fn percent(share: Option<f64>) -> String {
 }
 
 fn ms(ms: Option<u64>) -> String {
-    ms.map_or_else(|| "–".to_owned(), |ms| format::span(Millis(ms)))
+    ms.map_or_else(|| "–".to_owned(), |ms| span(Millis(ms)))
 }
 
 fn money(micros: u64) -> String {

@@ -12,9 +12,11 @@ use super::format::{self, Id, Look, Moment};
 use super::page::{self, Answer, Visitor};
 use super::question::{Card, pretty};
 use super::shell::{Section, Shell};
+use crate::deed::forecast;
 use crate::deed::rollback::Rollback;
 use crate::desk::Desk;
 use crate::fault::Fault;
+use crate::words::span;
 use act::{Act, Offer};
 use askama::Template;
 use axum::extract::{Path, State};
@@ -48,6 +50,8 @@ struct Shown {
     facts: Vec<(&'static str, String)>,
     opened: Moment,
     now_line: String,
+    /// What is likely from here, in a sentence; nothing when it goes forward no more.
+    forecast: Option<String>,
     offers: Vec<Offer>,
     /// Why there is nothing to press.
     refusal: Option<&'static str>,
@@ -149,6 +153,7 @@ pub(super) async fn show(
         facts: facts(view, shell.now),
         opened: Moment::of(view.opened_at, shell.now),
         now_line: now::line(view, shell.now),
+        forecast: forecast::of_execution(&desk, &seen.plan, view).map(|told| format::sentence(&told.text)),
         offers: if shell.may_operate() {
             Act::offers(view, &seen.rollback, &address.base)
         } else {
@@ -200,7 +205,7 @@ fn facts(view: &View, now: Timestamp) -> Vec<(&'static str, String)> {
     ];
     if let Some(started) = view.started_at {
         let until = if view.status.has_ended() { view.last_at } else { now };
-        facts.push(("Took", format::span(until.since(started))));
+        facts.push(("Took", span(until.since(started))));
     }
     if view.cost_micros > 0 {
         facts.push(("Cost", format!("{}.{:06}", view.cost_micros / 1_000_000, view.cost_micros % 1_000_000)));

@@ -133,17 +133,11 @@ pub fn relative(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// A span as people say it: two units at the most.
-pub fn span(span: Millis) -> String {
-    let ms = span.0;
-    match ms {
-        0..1_000 => format!("{ms} ms"),
-        1_000..10_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
-        10_000..60_000 => format!("{} s", ms / 1_000),
-        60_000..3_600_000 => format!("{} min {:02} s", ms / 60_000, ms / 1_000 % 60),
-        3_600_000..86_400_000 => format!("{} h {:02} min", ms / 3_600_000, ms / 60_000 % 60),
-        _ => format!("{} d {} h", ms / 86_400_000, ms / 3_600_000 % 24),
-    }
+/// Begins large and ends with a stop.
+pub fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
 }
 
 /// The beginning and the end of an id, enough to tell it from others by eye.
@@ -238,13 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn spans_and_times_are_said_shortly() {
+    fn times_are_said_shortly() {
         let now = Timestamp(1_000_000_000);
         for (ms, text) in [(0, "now"), (5_000, "5 s ago"), (-90_000, "in 1 min"), (200_000_000, "2 d ago")] {
             assert_eq!(relative(Timestamp(now.0 - ms), now), text);
-        }
-        for (ms, text) in [(12, "12 ms"), (1_250, "1.2 s"), (61_000, "1 min 01 s"), (90_000_000, "1 d 1 h")] {
-            assert_eq!(span(Millis(ms)), text);
         }
     }
 

@@ -12,6 +12,7 @@ use crate::drawing::chart::{Bar, Series, Stacked, stacked};
 use crate::drawing::status::Tone;
 use crate::fault::Fault;
 use crate::insight::report::HourRow;
+use crate::words::span;
 use askama::Template;
 use attention::Concern;
 use axum::extract::State;
@@ -142,7 +143,7 @@ fn duration(desk: &Desk) -> Tile {
         href: "/analytics",
         tone: "muted",
         label: "p95 duration",
-        value: took.map_or_else(|| "–".to_owned(), format::span),
+        value: took.map_or_else(|| "–".to_owned(), span),
         note: format!("of those that ended in {DAYS} days"),
         is_some: false,
     }

@@ -11,13 +11,14 @@ use super::format::{self, Id, Moment};
 use super::page::{self, Answer, Visitor};
 use super::question::{Field, field, pretty};
 use super::shell::{Section, Shell};
+use crate::deed::forecast;
 use crate::deed::plan::no_plan;
 use crate::desk::Desk;
 use crate::drawing::graph;
 use crate::fault::Fault;
+use crate::words::span;
 use askama::Template;
 use axum::extract::{Path, State};
-use preview::Forecast;
 use rutter_core::id::{PlanId, TenantId};
 use rutter_core::plan::diagnostic::{Diagnostic, Severity};
 use rutter_core::plan::{Driver, Plan};
@@ -59,7 +60,8 @@ struct Shown {
     steps: Vec<preview::StepCard>,
     chosen: Option<preview::WhatIfCard>,
     no_return: Option<(String, String)>,
-    forecast: Option<Forecast>,
+    /// What is likely, in a sentence.
+    forecast: String,
     findings: Vec<Finding>,
     absent: Vec<String>,
     versions: Vec<Version>,
@@ -111,10 +113,6 @@ pub(super) async fn show(
         _ => (Vec::new(), Vec::new()),
     };
     let told = (tab == "preview").then(|| rutter_core::plan::preview::preview(plan));
-    let forecast = match tab {
-        "preview" => Some(Forecast::read(&desk, tenant, &summary.id).await?),
-        _ => None,
-    };
     let (versions, compared, changes) = match tab {
         "versions" => versions::read(&desk, tenant, &saved, visitor.asked("from"), shell.now).await?,
         _ => (Vec::new(), None, Vec::new()),
@@ -149,7 +147,7 @@ pub(super) async fn show(
         no_return: told
             .and_then(|told| told.point_of_no_return)
             .map(|point| (point.step.to_string(), point.reason)),
-        forecast,
+        forecast: format::sentence(&forecast::of_plan(&desk, plan).text),
         findings,
         absent,
         versions,
@@ -185,7 +183,7 @@ fn facts(plan: &Plan) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("Steps", plan.steps.len().to_string()),
         ("At once", plan.max_parallel.to_string()),
-        ("Deadline", format::span(plan.deadline)),
+        ("Deadline", span(plan.deadline)),
         ("Hash", plan.hash.short()),
     ];
     facts.extend(plan.budget.calls.map(|calls| ("Calls at the most", calls.to_string())));

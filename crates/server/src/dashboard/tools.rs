@@ -9,6 +9,7 @@ use super::shell::{Section, Shell};
 use crate::auth::{Scope, require};
 use crate::desk::Desk;
 use crate::fault::Fault;
+use crate::words::span;
 use askama::Template;
 use axum::extract::{Path, State};
 use rutter_core::id::ToolName;
@@ -143,7 +144,7 @@ impl Server {
                 Look::like("waiting", "closed")
             }
             BreakerReport::Open { since, rest, reason } => {
-                let rest = format::span(*rest);
+                let rest = span(*rest);
                 trouble.push((format!("it rests for {rest}: {reason}"), Some(Moment::of(*since, now))));
                 Look::like("failed", "open")
             }
@@ -201,7 +202,7 @@ impl Figures {
     pub(super) fn of(stats: &ToolSummary, now: Timestamp) -> Figures {
         let wrong = stats.not_done + stats.maybe;
         let ended = stats.done + wrong;
-        let ms = |ms: Option<u64>| ms.map_or_else(|| "–".to_owned(), |ms| format::span(Millis(ms)));
+        let ms = |ms: Option<u64>| ms.map_or_else(|| "–".to_owned(), |ms| span(Millis(ms)));
         let errors = match (wrong, ended) {
             (0, 0) => "–".to_owned(),
             (wrong, ended) => format!("{:.1} %", wrong as f64 * 100.0 / ended as f64),

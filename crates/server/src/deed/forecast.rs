@@ -1,62 +1,151 @@
-//! What the journal's own history says of a plan: how often it completed, how long that took, which step failed most.
+//! What the journal's own history says ahead of a plan, or of the rest of an execution, as people and programs get it.
 
 use crate::desk::Desk;
-use crate::fault::Fault;
-use rutter_core::execution::Identity;
-use rutter_core::execution::view::Status;
-use rutter_core::id::{PlanId, StepId, TenantId};
-use rutter_core::journal::event::Event;
-use rutter_core::port::query::{EntryFilter, ExecutionFilter, Page};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use crate::words::span;
+use rutter_core::execution::view::{Status, View};
+use rutter_core::id::StepId;
+use rutter_core::insight::forecast::{self, Forecast, Risk};
+use rutter_core::plan::Plan;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-/// Of one plan, the newest that ended.
-const EXECUTIONS_MAX: u32 = 100;
-/// Of one execution.
-const FAILURES_MAX: u32 = 50;
+/// Of each list of steps.
+const STEPS_MAX: usize = 20;
+/// In a sentence.
+const NAMED_MAX: usize = 3;
 
-pub(crate) async fn forecast(desk: &Desk, tenant: &TenantId, plan: &PlanId) -> Result<Value, Fault> {
-    let query = &desk.query;
-    let statuses = Status::ALL.into_iter().filter(|status| status.has_ended()).collect();
-    let filter = ExecutionFilter { plan: Some(plan.clone()), statuses, ..ExecutionFilter::default() };
-    let ended = query.executions(tenant, filter, Page::first(EXECUTIONS_MAX)).await?.items;
-    if ended.is_empty() {
-        return Ok(json!("no history: no execution of this plan has ended yet"));
-    }
-    let mut failures: BTreeMap<StepId, usize> = BTreeMap::new();
-    for execution in &ended {
-        let identity = Identity { tenant: tenant.clone(), execution: execution.id.clone() };
-        for step in failed(desk, &identity).await? {
-            *failures.entry(step).or_default() += 1;
-        }
-    }
-    let completed = || ended.iter().filter(|execution| execution.row.status == Status::Completed);
-    let mut spans: Vec<i64> = completed()
-        .filter_map(|execution| Some(execution.row.last_at.0 - execution.row.started_at?.0))
-        .collect();
-    spans.sort_unstable();
-    let worst = failures.into_iter().max_by_key(|(_, count)| *count);
-    let mut forecast = json!({ "looked_at": ended.len(), "completed": completed().count() });
-    if let Some(median) = spans.get(spans.len() / 2) {
-        forecast["median_ms_when_completed"] = json!(median);
-    }
-    if let Some((step, times)) = worst {
-        forecast["failed_most"] = json!({ "step": step, "times": times });
-    }
-    Ok(forecast)
+/// What to expect, judged by the last forty days.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Forecast")]
+pub(crate) struct Told {
+    /// All of it in words.
+    pub(crate) text: String,
+    /// That no step fails for good; left out when there is a step of which nothing is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chance_percent: Option<f64>,
+    /// Until the end if it completes: half of the time it is not longer than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_ms: Option<u64>,
+    /// Nineteen times of twenty it is not longer than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p95_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    riskiest: Option<ToldRisk>,
+    /// Executions of this plan that ended, and those of them that completed.
+    ended: u64,
+    completed: u64,
+    /// Neither they nor their tools have a history.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unknown_steps: Vec<String>,
+    /// They run for longer than they ever took.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    overdue_steps: Vec<String>,
+    /// Nobody knows how long their approval takes; it is not in the time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    untimed_approvals: Vec<String>,
 }
 
-/// The steps that failed for good, each time they did.
-async fn failed(desk: &Desk, identity: &Identity) -> Result<Vec<StepId>, Fault> {
-    let filter = EntryFilter {
-        execution: Some(identity.execution.clone()),
-        kinds: vec!["failure_handled".to_owned()],
-        ..EntryFilter::default()
-    };
-    let entries = desk.query.entries(&identity.tenant, filter, Page::first(FAILURES_MAX)).await?;
-    let steps = entries.items.into_iter().filter_map(|entry| match entry.record.event {
-        Event::FailureHandled { step, .. } => Some(step),
-        _ => None,
-    });
-    Ok(steps.collect())
+/// The step that is most likely to fail for good, where one has ever failed.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Risk")]
+struct ToldRisk {
+    step: String,
+    chance_percent: f64,
+    /// How often it was tried before, in this plan.
+    tries: u64,
+}
+
+pub(crate) fn of_plan(desk: &Desk, plan: &Plan) -> Told {
+    Told::new(&forecast::of_plan(plan, &desk.insight.history(plan)), false)
+}
+
+/// `None` when it goes forward no more, or when a step has failed already.
+pub(crate) fn of_execution(desk: &Desk, plan: &Plan, view: &View) -> Option<Told> {
+    let now = desk.engine.now();
+    let ahead = forecast::of_execution(plan, &desk.insight.history(plan), view, now)?;
+    Some(Told::new(&ahead, view.status != Status::Pending))
+}
+
+impl Told {
+    fn new(ahead: &Forecast, is_under_way: bool) -> Told {
+        let names = |steps: &[StepId]| steps.iter().take(STEPS_MAX).map(ToString::to_string).collect();
+        let risk = |risk: &Risk| ToldRisk {
+            step: risk.step.to_string(),
+            chance_percent: percent(risk.chance),
+            tries: risk.tries,
+        };
+        Told {
+            text: text(ahead, is_under_way),
+            chance_percent: ahead.chance.map(percent),
+            expected_ms: ahead.time.map(|time| time.median.0),
+            p95_ms: ahead.time.map(|time| time.p95.0),
+            riskiest: ahead.riskiest.as_ref().map(risk),
+            ended: ahead.ended.all(),
+            completed: ahead.ended.completed,
+            unknown_steps: names(&ahead.unknown),
+            overdue_steps: names(&ahead.overdue),
+            untimed_approvals: names(&ahead.asking),
+        }
+    }
+}
+
+fn text(ahead: &Forecast, is_under_way: bool) -> String {
+    let mut said = Vec::new();
+    if let Some(chance) = ahead.chance {
+        let from = if is_under_way { " from here" } else { "" };
+        said.push(format!("completes{from} in {} of 100 cases", percent(chance)));
+    }
+    if let Some(time) = ahead.time {
+        let left = if is_under_way { " left" } else { "" };
+        said.push(match time.median == time.p95 {
+            true => format!("about {}{left}", span(time.median)),
+            false => format!("about {}{left}, nearly always within {}", span(time.median), span(time.p95)),
+        });
+    }
+    if let Some(Risk { step, chance, .. }) = &ahead.riskiest {
+        said.push(format!("the riskiest step is {step}, which fails in {} of 100", percent(*chance)));
+    }
+    if !ahead.overdue.is_empty() {
+        said.push(format!("{} longer than ever before", verb(&ahead.overdue, "runs", "run")));
+    }
+    if !ahead.asking.is_empty() {
+        said.push(format!("not counting how long the approval of {} takes", named(&ahead.asking)));
+    }
+    if !ahead.unknown.is_empty() {
+        said.push(format!("no history of {}", named(&ahead.unknown)));
+    }
+    if ahead.ended.all() > 0 {
+        said.push(format!("{} of {} executions completed before", ahead.ended.completed, ahead.ended.all()));
+    }
+    said.join("; ")
+}
+
+fn verb(steps: &[StepId], one: &str, several: &str) -> String {
+    format!("{} {}", named(steps), if steps.len() == 1 { one } else { several })
+}
+
+fn named(steps: &[StepId]) -> String {
+    let first: Vec<&str> = steps.iter().take(NAMED_MAX).map(StepId::as_str).collect();
+    match steps.len() {
+        count if count > NAMED_MAX => format!("{} and {} more", first.join(", "), count - NAMED_MAX),
+        _ => first.join(", "),
+    }
+}
+
+/// With one digit after the point; what is not certain is never said to be.
+fn percent(chance: f64) -> f64 {
+    let rounded = (chance * 1_000.0).round() / 10.0;
+    if chance < 1.0 { rounded.min(99.9) } else { rounded }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_certain_is_never_said_to_be() {
+        for (chance, said) in [(1.0, 100.0), (0.999_99, 99.9), (0.876_54, 87.7), (0.000_1, 0.0)] {
+            assert_eq!(percent(chance), said);
+        }
+    }
 }

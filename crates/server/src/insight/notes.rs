@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Changes whenever days or what is under way are counted in another way.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 const MARK: &str = "insight";
 const OPEN: &str = "open";
 /// Quotation marks take two bytes each inside a note, so a piece is less than half of what a note may have.

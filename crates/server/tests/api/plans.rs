@@ -1,7 +1,8 @@
 //! Plans: saved, found, compared, checked.
 
-use crate::harbour::{Harbour, notes};
+use crate::harbour::{Harbour, approved, notes};
 use serde_json::json;
+use std::time::Duration;
 
 #[tokio::test]
 async fn a_plan_is_saved_found_and_read_back() {
@@ -141,8 +142,46 @@ async fn a_preview_says_what_can_be_undone() {
     assert_eq!(preview["point_of_no_return"]["step"], "s0");
     assert_eq!(preview["critical_path"], json!(["s0", "s1"]));
     assert_eq!(preview["steps"][1]["what_if"]["completed"], json!(["s0"]));
-    assert!(preview["forecast"].as_str().unwrap().starts_with("no history"));
-    client.execute(&notes("x", 2)).await;
-    let preview = client.get(&format!("/plans/{}/preview", id.as_str().unwrap())).await.good();
-    assert_eq!(preview["forecast"]["completed"], 1);
+}
+
+#[tokio::test]
+async fn a_forecast_says_what_history_has_and_nothing_without_one() {
+    let harbour = Harbour::new().await;
+    let client = harbour.agent();
+    let id = client.post("/plans", json!({ "plan": notes("x", 2) })).await.good()["plan_id"].clone();
+    let path = format!("/plans/{}/preview", id.as_str().unwrap());
+    let ahead = client.get(&path).await.good()["forecast"].clone();
+    assert_eq!(
+        ahead,
+        json!({ "text": "no history of s0, s1", "ended": 0, "completed": 0,
+        "unknown_steps": ["s0", "s1"] })
+    );
+
+    let execution = client.execute(&notes("x", 2)).await["execution_id"].clone();
+    let ahead = loop {
+        let ahead = client.get(&path).await.good()["forecast"].clone();
+        if ahead["completed"] == 1 {
+            break ahead;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let chance = ahead["chance_percent"].as_f64().unwrap();
+    assert!((60.0..99.0).contains(&chance), "{ahead}");
+    assert!(ahead["expected_ms"].as_u64() <= ahead["p95_ms"].as_u64() && ahead["p95_ms"].is_u64(), "{ahead}");
+    assert!(ahead.get("riskiest").is_none(), "nothing has failed: {ahead}");
+    let text = ahead["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("completes in ") && text.ends_with("1 of 1 executions completed before"),
+        "{text}"
+    );
+    let ended = client.get(&format!("/executions/{}/preview", execution.as_str().unwrap())).await.good();
+    assert!(ended.get("forecast").is_none(), "{ended}");
+
+    // Its tool has a history, its approval has none.
+    let waiting = client.execute(&approved("y")).await;
+    assert_eq!(waiting["status"], "waiting", "{waiting}");
+    let path = format!("/executions/{}/preview", waiting["execution_id"].as_str().unwrap());
+    let ahead = client.get(&path).await.good()["forecast"].clone();
+    assert_eq!((&ahead["ended"], &ahead["untimed_approvals"]), (&json!(0), &json!(["pay"])), "{ahead}");
+    assert!(ahead["text"].as_str().unwrap().starts_with("completes from here in "), "{ahead}");
 }

@@ -6,7 +6,9 @@ use crate::shop::{Shop, execute, order};
 use reqwest::StatusCode;
 use rutter_server::auth::Scope;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
 
 /// Longer than anything takes that happens at all.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,6 +28,33 @@ async fn until(harbour: &Harbour, path: &str, words: &str) -> String {
 
 fn text<'a>(answer: &'a Value, name: &str) -> &'a str {
     answer[name].as_str().unwrap_or_else(|| panic!("no {name} in {answer}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_likely_is_said_of_plans_and_of_what_is_under_way() {
+    let shop = Shop::with(json!({ "shop.charge": [null, "fail"] })).await;
+    let closing = CancellationToken::new();
+    let beside = tokio::spawn(Arc::clone(&shop.deck.desk).run(closing.clone()));
+    let harbour = Harbour::open(&shop.deck).await;
+    let mut client = shop.deck.client(Era::Modern).await;
+    let saved = client.call("save_plan", json!({ "plan": order("shop.charge") })).await;
+    let plan = format!("/plans/{}", text(&saved, "plan_id"));
+    assert!(harbour.page(&plan).await.contains("No history of reserve, charge, mail."));
+    execute(&mut client, &order("shop.charge")).await;
+    let failed = execute(&mut client, &order("shop.charge")).await;
+    let page = until(&harbour, &plan, "the riskiest step is charge").await;
+    assert!(page.contains("<p id=\"forecast\">Completes in "), "{page}");
+    let page = harbour.page(&format!("/executions/{}", text(&failed, "execution_id"))).await;
+    assert!(page.contains("id=\"forecast\" data-patch></p>"), "somebody decides now: {page}");
+
+    let mut asked = order("shop.charge");
+    asked["steps"][1]["approval"] = json!({ "required": true });
+    let waiting = execute(&mut client, &asked).await;
+    let page = harbour.page(&format!("/executions/{}", text(&waiting, "execution_id"))).await;
+    assert!(page.contains("Completes from here in "), "{page}");
+    assert!(page.contains("not counting how long the approval of charge takes"), "{page}");
+    closing.cancel();
+    beside.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,9 @@
 use crate::deck::{Client, Deck, Era};
 use crate::shop::{Shop, execute, order, steer};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 fn note(name: &str, goal: &str, tag: &str) -> Value {
     json!({ "name": name, "goal": goal, "tags": [tag], "steps": [
@@ -68,7 +71,7 @@ async fn a_preview_says_what_can_be_undone_and_what_a_failure_leads_to() {
     assert_eq!(shown["steps"][0]["undo"], "undoable");
     assert_eq!(shown["steps"][1]["guarantee"], "at_most_once");
     assert_eq!(shown["steps"][1]["if_it_fails"], "waits_for_decision");
-    assert!(shown["forecast"].as_str().unwrap().starts_with("no history"), "{shown}");
+    assert_eq!(shown["forecast"]["text"], "no history of reserve, charge, mail", "{shown}");
     let one = client.call("preview", json!({ "plan": order("shop.charge"), "step": "charge" })).await;
     assert_eq!(one["what_if"]["completed"], json!(["reserve"]), "{one}");
     assert_eq!(one["what_if"]["held"], json!(["mail"]));
@@ -78,22 +81,43 @@ async fn a_preview_says_what_can_be_undone_and_what_a_failure_leads_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_forecast_counts_what_the_journal_has() {
+async fn the_forecast_is_what_the_journal_tells() {
     let shop = Shop::with(json!({ "shop.charge": [null, "fail", "fail", null] })).await;
+    let closing = CancellationToken::new();
+    let beside = tokio::spawn(Arc::clone(&shop.deck.desk).run(closing.clone()));
     let mut client = shop.deck.client(Era::Modern).await;
     let saved = client.call("save_plan", json!({ "plan": order("shop.charge") })).await;
     let id = &saved["plan_id"];
     for _ in 0..3 {
         let begun = client.call("execute_plan", json!({ "plan_id": id, "wait_seconds": 45 })).await;
         if begun["status"] == "waiting" {
+            let shown = client.call("preview", json!({ "execution_id": begun["execution_id"] })).await;
+            assert!(shown.get("forecast").is_none(), "a step has failed: {shown}");
             steer(&mut client, &begun, json!({ "action": "stop" })).await;
         }
     }
-    let shown = client.call("preview", json!({ "plan_id": id })).await;
-    let forecast = &shown["forecast"];
-    assert_eq!((&forecast["looked_at"], &forecast["completed"]), (&json!(3), &json!(1)), "{shown}");
-    assert_eq!(forecast["failed_most"], json!({ "step": "charge", "times": 2 }));
-    assert!(forecast["median_ms_when_completed"].is_number());
+    let forecast = loop {
+        let shown = client.call("preview", json!({ "plan_id": id })).await;
+        if shown["forecast"]["ended"] == 3 {
+            break shown["forecast"].clone();
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(forecast["completed"], 1, "{forecast}");
+    let risk = &forecast["riskiest"];
+    assert_eq!((&risk["step"], &risk["tries"]), (&json!("charge"), &json!(3)), "{forecast}");
+    let risk = risk["chance_percent"].as_f64().unwrap();
+    assert!((45.0..70.0).contains(&risk), "two of three failed: {forecast}");
+    assert!(forecast["chance_percent"].as_f64().unwrap() < 100.0 - risk, "{forecast}");
+    assert!(forecast["expected_ms"].is_u64(), "{forecast}");
+
+    // A plan that nobody has saved, of steps that others have made.
+    let other = json!({ "name": "another", "steps": [{ "id": "pay", "tool": "shop.charge" }] });
+    let shown = client.call("preview", json!({ "plan": other })).await;
+    assert_eq!(shown["forecast"]["ended"], 0, "{shown}");
+    assert_eq!(shown["forecast"]["riskiest"]["step"], "pay", "{shown}");
+    closing.cancel();
+    beside.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

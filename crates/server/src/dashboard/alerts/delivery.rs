@@ -2,12 +2,13 @@
 
 use super::webhook;
 use crate::auth::{Scope, require};
-use crate::dashboard::format::{self, Look, Moment};
+use crate::dashboard::format::{Look, Moment};
 use crate::dashboard::page::{self, Answer, Posted, Visitor};
 use crate::dashboard::shell::{Section, Shell};
 use crate::desk::Desk;
 use crate::fault::Fault;
 use crate::watch::DeliveryLine;
+use crate::words::span;
 use askama::Template;
 use axum::extract::{Path, State};
 use rutter_core::time::{Millis, Timestamp};
@@ -64,7 +65,7 @@ impl Attempt {
     fn of(at: Timestamp, took_ms: u64, status: Option<u16>, outcome: &str, now: Timestamp) -> Attempt {
         Attempt {
             at: Moment::of(at, now),
-            took: format::span(Millis(took_ms)),
+            took: span(Millis(took_ms)),
             status: status.map_or_else(|| "no answer".to_owned(), |status| status.to_string()),
             outcome: outcome.to_owned(),
         }

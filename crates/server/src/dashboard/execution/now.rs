@@ -1,6 +1,7 @@
 //! What is going on, in one sentence.
 
-use crate::dashboard::format::{relative, span};
+use crate::dashboard::format::{relative, sentence};
+use crate::words::span;
 use rutter_core::execution::view::{Status, View};
 use rutter_core::time::Timestamp;
 
@@ -59,10 +60,4 @@ fn named(view: &View, status: &str) -> Option<String> {
         count if count > NAMED_MAX => Some(format!("{first} and {} more", count - NAMED_MAX)),
         _ => Some(first),
     }
-}
-
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    format!("{first}{}.", letters.as_str())
 }

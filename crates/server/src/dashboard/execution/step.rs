@@ -3,10 +3,11 @@
 use super::entries::{is_about, records};
 use super::table::took;
 use super::{Address, Known, Seen};
-use crate::dashboard::format::{Look, Moment, span};
+use crate::dashboard::format::{Look, Moment};
 use crate::dashboard::journal::Told;
 use crate::desk::Desk;
 use crate::fault::Fault;
+use crate::words::span;
 use rutter_core::execution::Execution;
 use rutter_core::execution::Identity;
 use rutter_core::id::PartId;

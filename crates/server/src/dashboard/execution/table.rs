@@ -1,7 +1,8 @@
 //! The steps as a table: the same as the graph, for those who would rather read, and for plans too large to draw.
 
 use super::{Address, Seen};
-use crate::dashboard::format::{Look, span};
+use crate::dashboard::format::Look;
+use crate::words::span;
 use rutter_core::execution::view::StepView;
 use rutter_core::time::Timestamp;
 

@@ -1,6 +1,7 @@
 //! One execution as a line of a list.
 
-use crate::dashboard::format::{Id, Look, Moment, encoded, span};
+use crate::dashboard::format::{Id, Look, Moment, encoded};
+use crate::words::span;
 use rutter_core::plan::Driver;
 use rutter_core::port::query::ExecutionSummary;
 use rutter_core::time::Timestamp;

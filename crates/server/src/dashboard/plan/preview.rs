@@ -1,13 +1,7 @@
-//! What would happen: per step what can be undone and how often it can happen, what each failure leads to, and what
-//! history says.
+//! What would happen: per step what can be undone and how often it can happen, and what each failure leads to.
 
-use crate::dashboard::format::span;
-use crate::deed::forecast::forecast;
-use crate::desk::Desk;
-use crate::fault::Fault;
-use rutter_core::id::{PlanId, StepId, TenantId};
+use rutter_core::id::StepId;
 use rutter_core::plan::preview::{Coverage, Ending, GuaranteeKind, Preview, WhatIf};
-use rutter_core::time::Millis;
 
 /// Rows shown; a larger plan shows the first.
 const ROWS_MAX: usize = 300;
@@ -83,28 +77,4 @@ pub(super) fn chosen(preview: &Preview, step: &str) -> Option<WhatIfCard> {
     ];
     let lists = lists.into_iter().filter(|(_, steps)| !steps.is_empty()).collect();
     Some(WhatIfCard { step: step.to_owned(), ends: ends(what_if.ends), lists })
-}
-
-/// What became of it before.
-pub(super) struct Forecast {
-    pub(super) text: String,
-}
-
-impl Forecast {
-    pub(super) async fn read(desk: &Desk, tenant: &TenantId, plan: &PlanId) -> Result<Forecast, Fault> {
-        let told = forecast(desk, tenant, plan).await?;
-        if let Some(text) = told.as_str() {
-            return Ok(Forecast { text: text.replacen("no history", "No history", 1) });
-        }
-        let number = |name: &str| told[name].as_u64().unwrap_or_default();
-        let mut text =
-            format!("{} of the last {} executions completed", number("completed"), number("looked_at"));
-        if let Some(median) = told["median_ms_when_completed"].as_u64() {
-            text.push_str(&format!(", half of them within {}", span(Millis(median))));
-        }
-        if let Some(step) = told["failed_most"]["step"].as_str() {
-            text.push_str(&format!("; {step} failed most often"));
-        }
-        Ok(Forecast { text })
-    }
 }

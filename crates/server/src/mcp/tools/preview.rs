@@ -1,7 +1,7 @@
 //! `preview`: what a plan would do, what can be undone, what each failure leads to; of an execution also what
 //! undoing it now would do.
 
-use crate::deed::forecast::forecast;
+use crate::deed::forecast;
 use crate::deed::plan::{Drives, SamePlanInput, no_plan};
 use crate::deed::rollback::Rollback;
 use crate::fault::Fault;
@@ -13,6 +13,7 @@ use crate::mcp::tools::terse::{bytes, fitting, object, rows, shortened};
 use crate::mcp::visit::Visit;
 use crate::words::cut;
 use rutter_core::execution::Execution;
+use rutter_core::execution::view::View;
 use rutter_core::id::PlanId;
 use rutter_core::plan::Plan;
 use rutter_core::plan::preview::{Preview, StepPreview, WhatIf, preview};
@@ -31,8 +32,8 @@ pub(super) fn tool() -> Tool {
         name: "preview",
         title: "Preview a plan or an undo",
         description: "Before it happens: per step what can be undone, how often its effect can happen, what its \
-                      failure leads to; the point of no return; history of the plan. Of an execution also what \
-                      undoing it now would do.",
+                      failure leads to; the point of no return; chance, time and riskiest step by what history \
+                      has. Of an execution also what undoing it now would do.",
         nature: Nature::Reads,
         toolsets: &[Toolset::Default],
     };
@@ -73,26 +74,26 @@ struct Output {
     #[serde(skip_serializing_if = "Value::is_null")]
     #[schemars(schema_with = "object")]
     rollback: Value,
-    // From the journal: an object, or a text that there is none.
-    #[serde(skip_serializing_if = "Value::is_null")]
+    // Of an execution that goes forward no more there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
-    forecast: Value,
+    forecast: Option<forecast::Told>,
 }
 
 /// What is to be looked at.
 struct Subject {
     plan: Arc<Plan>,
-    id: Option<PlanId>,
-    rollback: Option<Rollback>,
+    /// Of an execution.
+    standing: Option<(Rollback, View)>,
     next: String,
 }
 
 async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
     let subject = subject(&visit, &input).await?;
     let preview = preview(&subject.plan);
-    let forecast = match &subject.id {
-        Some(id) => forecast(&visit.desk, &visit.guest.tenant, id).await?,
-        None => json!("no history: the plan is not saved"),
+    let forecast = match &subject.standing {
+        Some((_, view)) => forecast::of_execution(&visit.desk, &subject.plan, view),
+        None => Some(forecast::of_plan(&visit.desk, &subject.plan)),
     };
     let mut output = Output {
         summary: summary(&subject, &preview),
@@ -101,7 +102,7 @@ async fn run(visit: Visit, input: Input) -> Result<Answer, Fault> {
         steps: Vec::new(),
         more: None,
         what_if: Value::Null,
-        rollback: subject.rollback.as_ref().map_or(Value::Null, rollback_json),
+        rollback: subject.standing.as_ref().map_or(Value::Null, |(rollback, _)| rollback_json(rollback)),
         forecast,
     };
     let cards = preview.steps.iter().zip(&preview.what_if);
@@ -129,20 +130,21 @@ async fn subject(visit: &Visit, input: &Input) -> Result<Subject, Fault> {
             let text = plan.0.text(&visit.guest.tenant, input.driver.into())?;
             let plan = engine.check(&text).await?.plan;
             let next = "save_plan".to_owned();
-            Ok(Subject { plan, id: None, rollback: None, next })
+            Ok(Subject { plan, standing: None, next })
         }
         (None, Some(id), None) => {
             let id = PlanId::new(id);
             let saved = visit.desk.query.plan(&visit.guest.tenant, &id, input.revision).await?;
             let plan = saved.ok_or_else(|| no_plan(&id))?.plan;
             let next = format!("execute_plan {}", json!({ "plan_id": id }));
-            Ok(Subject { plan, id: Some(id), rollback: None, next })
+            Ok(Subject { plan, standing: None, next })
         }
         (None, None, Some(id)) => {
             let identity = visit.identity(id);
-            let look = |execution: &Execution| (Arc::clone(execution.plan()), Rollback::of(execution));
-            let (plan, rollback) = looked(visit, &identity, look).await?;
-            let kept = visit.desk.query.execution(&identity).await?;
+            let look = |execution: &Execution| {
+                (Arc::clone(execution.plan()), Rollback::of(execution), execution.view())
+            };
+            let (plan, rollback, view) = looked(visit, &identity, look).await?;
             let next = match rollback.parts.is_empty() {
                 true => format!("status {}", json!({ "execution_id": id })),
                 false => {
@@ -150,7 +152,7 @@ async fn subject(visit: &Visit, input: &Input) -> Result<Subject, Fault> {
                     format!("control {arguments} to undo")
                 }
             };
-            Ok(Subject { plan, id: kept.map(|kept| kept.plan), rollback: Some(rollback), next })
+            Ok(Subject { plan, standing: Some((rollback, view)), next })
         }
         _ => Err(Fault::new("server.arguments", "give one of plan, plan_id and execution_id")),
     }
@@ -164,7 +166,7 @@ fn summary(subject: &Subject, preview: &Preview) -> String {
         Some(point) => text.push_str(&format!("; no way back after {} begins", point.step)),
         None => text.push_str("; everything can be undone to the end"),
     }
-    if let Some(rollback) = &subject.rollback {
+    if let Some((rollback, _)) = &subject.standing {
         text.push_str(&format!("; undoing now would undo {} effects", rollback.parts.len()));
     }
     text
