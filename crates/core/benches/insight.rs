@@ -1,4 +1,8 @@
-//! What counting a ledger costs, entry by entry, and what adding up a year of days does.
+//! What counting a ledger costs, entry by entry, what adding up a year of days does, and what looking ahead.
+
+#[path = "shape/plan.rs"]
+#[allow(dead_code, reason = "each bench needs its own part of the shapes")]
+mod shape;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rutter_core::actor::Actor;
@@ -6,6 +10,7 @@ use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PartId, PlanId, StepId, TenantId, ToolName};
 use rutter_core::insight::day::Day;
 use rutter_core::insight::fold::Fold;
+use rutter_core::insight::forecast::{History, of_plan};
 use rutter_core::insight::tally::Tally;
 use rutter_core::journal::codec::Stored;
 use rutter_core::journal::event::{EndedAs, Event, PlanRef, Record, Side};
@@ -132,5 +137,33 @@ fn year(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, fold, year);
+/// From forty days on which every step was done twenty times.
+fn look_ahead(c: &mut Criterion) {
+    let mut group = c.benchmark_group("insight");
+    group.sample_size(20);
+    for steps in [10, 100, 1_000] {
+        for (name, plan) in [("chain", shape::chain(steps)), ("diamond", shape::diamond(steps))] {
+            let plan = shape::plan(&plan);
+            let mut day = Day::default();
+            let called: Arc<str> = plan.name.as_str().into();
+            for (at, step) in plan.steps.iter().enumerate() {
+                day.steps.count(&called, &step.id, |tally| {
+                    (1..=20).for_each(|n| tally.took_ms.record(n * (at as u64 + 7) % 5_000));
+                    tally.failed = at as u64 % 3;
+                });
+            }
+            let days = vec![day; 40];
+            group.bench_function(format!("what 40 days know of a {name} of {steps}"), |b| {
+                b.iter(|| History::of(black_box(&plan), days.iter()));
+            });
+            let history = History::of(&plan, days.iter());
+            group.bench_function(format!("forecast of a {name} of {steps}"), |b| {
+                b.iter(|| of_plan(black_box(&plan), &history).chance);
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, fold, year, look_ahead);
 criterion_main!(benches);
