@@ -39,7 +39,7 @@ fn work(store: &Store) -> Said {
         Ok(due) => due.first().map(|delivery| {
             let outcome = "no answer".to_owned();
             let attempt = DeliveryAttempt { at: Timestamp(2), took_ms: 1, status: None, outcome };
-            wait(store.tried(delivery.number, attempt, Then::Again { at: Timestamp(5) }))
+            wait(store.tried(delivery.number, attempt, Then::Again { at: Timestamp(5) }, None))
         }),
         Err(_) => None,
     };

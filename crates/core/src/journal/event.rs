@@ -302,7 +302,8 @@ pub enum Event<P = Payload> {
         size: u64,
         reason: String,
     },
-    /// Somebody changed how the installation behaves: a key, a webhook, a rule. `change` says it in words.
+    /// Somebody changed how the installation behaves: a key, a webhook, a rule. Or a delivery to a webhook was given up or
+    /// sent again. `change` says it in words.
     SettingChanged {
         setting: String,
         id: String,

@@ -3,6 +3,7 @@
 use super::Answer;
 use super::query::{Listing, Page};
 use crate::id::TenantId;
+use crate::journal::event::Record;
 use crate::time::{Millis, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -20,8 +21,15 @@ pub trait Outbox: Send + Sync {
     /// When the next one is due, if any is pending.
     fn next_due(&self) -> Answer<'_, Option<Timestamp>>;
 
-    /// Records a try and what follows from it. One that is not pending any more is left alone.
-    fn tried(&self, number: u64, attempt: DeliveryAttempt, then: Then) -> Answer<'_, ()>;
+    /// Records a try and what follows from it, in one piece with what the ledger's own journal is to say of it. One that
+    /// is not pending any more is left alone.
+    fn tried(
+        &self,
+        number: u64,
+        attempt: DeliveryAttempt,
+        then: Then,
+        record: Option<Record>,
+    ) -> Answer<'_, ()>;
 
     /// Newest first.
     fn deliveries(
@@ -38,8 +46,15 @@ pub trait Outbox: Send + Sync {
         number: u64,
     ) -> Answer<'_, Option<(Delivery, Vec<DeliveryAttempt>)>>;
 
-    /// Makes one that was delivered or given up pending again. False when there is none.
-    fn again(&self, tenant: &TenantId, number: u64, at: Timestamp) -> Answer<'_, bool>;
+    /// Makes one that was delivered or given up pending again, and says so in the ledger's own journal. False when there is
+    /// none; one that is pending stays as it is.
+    fn again(
+        &self,
+        tenant: &TenantId,
+        number: u64,
+        at: Timestamp,
+        record: Option<Record>,
+    ) -> Answer<'_, bool>;
 
     /// How many have which state, to one destination or all.
     fn counts(&self, tenant: &TenantId, destination: Option<&str>) -> Answer<'_, DeliveryCounts>;

@@ -159,7 +159,7 @@ struct Redelivered {
 
 async fn redeliver(call: Call, _: Nothing) -> Result<Reply<Redelivered>, Fault> {
     let number = number(&call)?;
-    call.desk().watch.redeliver(&call.guest.tenant, number).await?;
+    call.desk().watch.redeliver(&call.guest.tenant, &call.guest.actor(), number).await?;
     Ok(Reply::ok(Redelivered { number }))
 }
 

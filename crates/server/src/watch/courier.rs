@@ -153,7 +153,12 @@ async fn deliver(watch: &Watch, delivery: Delivery) -> Result<Sent, port::Error>
     if judged.then == Then::Dead {
         tracing::warn!(webhook = delivery.destination, event = delivery.event, outcome, "delivery given up");
     }
-    watch.ports.outbox.tried(delivery.number, attempt, judged.then).await?;
+    // What is not sent because a webhook was removed or switched off stands there already, once.
+    let record = match judged.then {
+        Then::Dead if kept.is_ok() => trail::given_up(&delivery, &attempt),
+        Then::Dead | Then::Delivered | Then::Again { .. } => None,
+    };
+    watch.ports.outbox.tried(delivery.number, attempt, judged.then, record).await?;
     watch.ports.metrics.delivery(match judged.then {
         Then::Delivered => Delivered::Delivered,
         Then::Again { .. } => Delivered::Failed,

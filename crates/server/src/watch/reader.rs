@@ -6,7 +6,7 @@
 use super::cloud_event::CloudEvent;
 use super::plans::Plans;
 use super::webhook::Webhook;
-use super::{Patience, Watch};
+use super::{Patience, Watch, trail};
 use rutter_core::id::TenantId;
 use rutter_core::limits::DELIVERIES_MAX;
 use rutter_core::port;
@@ -125,6 +125,9 @@ impl<'a> Reader<'a> {
 
 /// Who wants events of this kind and was there when it happened.
 fn takers<'a>(webhooks: &'a [Webhook], placed: &Placed) -> Vec<&'a Webhook> {
+    if trail::is_of_delivery(&placed.stored.event) {
+        return Vec::new();
+    }
     let kind = placed.stored.event.kind();
     webhooks.iter().filter(|webhook| webhook.since < placed.place && webhook.wants(kind)).collect()
 }

@@ -213,8 +213,10 @@ impl Watch {
     }
 
     /// Sends one again that was delivered or given up, under the same id.
-    pub async fn redeliver(&self, tenant: &TenantId, number: u64) -> Result<(), Fault> {
-        if !self.ports.outbox.again(tenant, number, self.now()).await? {
+    pub async fn redeliver(&self, tenant: &TenantId, actor: &Actor, number: u64) -> Result<(), Fault> {
+        let at = self.now();
+        let record = trail::sent_again(actor, at, number);
+        if !self.ports.outbox.again(tenant, number, at, record).await? {
             return Err(missing_delivery(number));
         }
         self.to_send.send_replace(());

@@ -2,6 +2,7 @@
 
 use crate::receiver::{Answer, Receiver};
 use crate::stage::Stage;
+use rutter_core::actor::Actor;
 use rutter_core::port::outbox::DeliveryState;
 use rutter_core::port::query::Page;
 use serde_json::json;
@@ -73,7 +74,7 @@ async fn a_delivery_that_failed_is_tried_again_under_the_same_id_and_every_try_i
 #[tokio::test]
 async fn what_fails_eight_times_is_given_up_until_somebody_sends_it_again() {
     let (stage, receiver) = (Stage::new().await, Receiver::new(&FAILURES).await);
-    stage.webhook(json!({ "url": receiver.url, "events": ["plan_saved"] })).await;
+    let hook = stage.webhook(json!({ "url": receiver.url, "events": ["plan_saved"] })).await;
     stage.save("plan").await;
     for count in 1..=8 {
         stage.until_tried(count).await;
@@ -84,10 +85,25 @@ async fn what_fails_eight_times_is_given_up_until_somebody_sends_it_again() {
     let dead = DeliveryState::Dead;
     let page = stage.watch.deliveries(&stage.tenant, None, Some(dead), Page::first(10)).await.unwrap();
     assert_eq!((page.items[0].tries, page.items[0].due_at), (8, None));
-    stage.watch.redeliver(&stage.tenant, page.items[0].number).await.unwrap();
+    let listener = Receiver::new(&[]).await;
+    stage.webhook(json!({ "url": listener.url, "events": ["setting_changed"] })).await;
     stage.until_counts(|counts| counts.delivered == 1).await;
+    let (number, operator) = (page.items[0].number, Actor::person("operator"));
+    stage.watch.redeliver(&stage.tenant, &operator, number).await.unwrap();
+    stage.until_counts(|counts| counts.delivered == 2).await;
     assert_eq!(receiver.arrivals().len(), 9);
-    assert_eq!(stage.watch.redeliver(&stage.tenant, 999).await.unwrap_err().code, "store.not_found");
+    let missing = stage.watch.redeliver(&stage.tenant, &operator, 999).await.unwrap_err();
+    assert_eq!(missing.code, "store.not_found");
+
+    let told = stage.said_of("delivery", &number.to_string()).await;
+    let (event, hook) = (&page.items[0].event, &hook.webhook.id);
+    let given_up = format!("event {event} to webhook {hook} given up; try 8 answered 500");
+    let expected = [("operator", "sent again"), ("rutter", given_up.as_str())];
+    assert_eq!(told, expected.map(|(who, what)| (who.to_owned(), what.to_owned())));
+    // That is no news for webhooks: the listener hears of itself and of the next one.
+    stage.webhook(json!({ "url": receiver.url, "events": ["plan_saved"] })).await;
+    stage.until_counts(|counts| counts.delivered == 3).await;
+    assert_eq!(listener.arrivals().len(), 2);
     stage.stop().await;
 }
 

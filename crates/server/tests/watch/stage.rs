@@ -4,11 +4,12 @@ use crate::ground::Ground;
 use rutter_core::actor::Actor;
 use rutter_core::execution::Identity;
 use rutter_core::id::{ExecutionId, PlanId, TenantId};
+use rutter_core::journal::event::Event;
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::Format;
 use rutter_core::port::bell::Bell;
 use rutter_core::port::outbox::DeliveryCounts;
-use rutter_core::port::query::Page;
+use rutter_core::port::query::{EntryFilter, Page, Query};
 use rutter_core::port::tools::Reply;
 use rutter_core::time::Timestamp;
 use rutter_engine::submit::PlanText;
@@ -133,6 +134,20 @@ impl Stage {
     pub async fn webhook(&self, new: Value) -> SecretWebhook {
         let new: NewWebhook = serde_json::from_value(new).unwrap();
         self.watch.create_webhook(&self.tenant, &self.operator, new).await.unwrap()
+    }
+
+    /// What the ledger's own journal has of something, newest first: who, and what in words.
+    pub async fn said_of(&self, what: &str, which: &str) -> Vec<(String, String)> {
+        let kinds = vec!["setting_changed".to_owned()];
+        let filter = EntryFilter { kinds, ..EntryFilter::default() };
+        let found = self.store.entries(&self.tenant, filter, Page::first(1_000)).await.unwrap();
+        let said = found.items.into_iter().filter_map(|entry| match entry.record.event {
+            Event::SettingChanged { setting, id, change } if setting == what && id == which => {
+                Some((entry.record.actor.name.to_string(), change))
+            }
+            _ => None,
+        });
+        said.collect()
     }
 
     pub async fn counts(&self) -> DeliveryCounts {

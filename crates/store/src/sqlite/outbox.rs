@@ -5,9 +5,10 @@ pub(super) mod list;
 use super::query::{List, Paging, number_of, size_of_page};
 use super::register::check_id;
 use super::session::{Session, one};
-use super::{Store, refused};
+use super::{Store, own, refused};
 use rusqlite::params;
 use rutter_core::id::TenantId;
+use rutter_core::journal::event::Record;
 use rutter_core::limits::{DELIVERIES_MAX, DELIVERY_BYTES_MAX, REASON_BYTES_MAX};
 use rutter_core::port::outbox::{
     Delivery, DeliveryAttempt, DeliveryCounts, DeliveryFilter, DeliveryState, Moved, NewDelivery, Outbox,
@@ -28,6 +29,7 @@ const PUT: &str = "
     values (?1, ?2, ?3, ?4, ?5, 'pending', ?6, ?6, ?7)
     on conflict (tenant, destination, event) do nothing";
 const ATTEMPTS: &str = "select attempts from delivery where number = ?1 and state = 'pending'";
+const WHOSE: &str = "select name from tenant where number = (select tenant from delivery where number = ?1)";
 const TRIED: &str = "
     insert into delivery_attempt (delivery, nth, at, took_ms, status, outcome)
     values (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -83,9 +85,15 @@ impl Outbox for Store {
         self.read(|connection| list::next_due(connection))
     }
 
-    fn tried(&self, number: u64, attempt: DeliveryAttempt, then: Then) -> Answer<'_, ()> {
+    fn tried(
+        &self,
+        number: u64,
+        attempt: DeliveryAttempt,
+        then: Then,
+        record: Option<Record>,
+    ) -> Answer<'_, ()> {
         let mut before = None;
-        self.write(true, move |session| tried(session, number, &attempt, then, &mut before))
+        self.write(true, move |session| tried(session, number, &attempt, then, record.as_ref(), &mut before))
     }
 
     fn deliveries(
@@ -116,11 +124,20 @@ impl Outbox for Store {
         })
     }
 
-    fn again(&self, tenant: &TenantId, number: u64, at: Timestamp) -> Answer<'_, bool> {
-        let tenant = tenant.clone();
+    fn again(
+        &self,
+        tenant: &TenantId,
+        number: u64,
+        at: Timestamp,
+        record: Option<Record>,
+    ) -> Answer<'_, bool> {
+        let name = tenant.clone();
         self.write(true, move |session| {
-            let Some(tenant) = session.find_tenant(&tenant)? else { return Ok(false) };
-            session.execute(AGAIN, params![tenant, number, at.0])?;
+            let Some(tenant) = session.find_tenant(&name)? else { return Ok(false) };
+            let is_changed = session.execute(AGAIN, params![tenant, number, at.0])? > 0;
+            if let Some(record) = record.as_ref().filter(|_| is_changed) {
+                own::record(session, tenant, &name, record)?;
+            }
             Ok(session.one::<i64>(IS_THERE, params![tenant, number])?.is_some())
         })
     }
@@ -203,6 +220,7 @@ fn tried(
     number: u64,
     attempt: &DeliveryAttempt,
     then: Then,
+    record: Option<&Record>,
     before: &mut Option<u64>,
 ) -> Result<(), Error> {
     let Some(attempts) = session.one::<u64>(ATTEMPTS, [number])? else { return Ok(()) };
@@ -219,6 +237,13 @@ fn tried(
         Then::Dead => (DeliveryState::Dead, None),
     };
     session.execute(THEN, params![number, attempts + 1, state.as_str(), due_at, at.0])?;
+    if let Some(record) = record
+        && let Some(name) = session.one::<String>(WHOSE, [number])?
+    {
+        let name = TenantId::new(&name);
+        let tenant = session.tenant(&name)?;
+        own::record(session, tenant, &name, record)?;
+    }
     Ok(())
 }
 

@@ -2,11 +2,14 @@
 
 use super::stage::{Stage, done, refused};
 use super::{Case, Store, cases};
+use rutter_core::actor::Actor;
+use rutter_core::id::ExecutionId;
+use rutter_core::journal::event::{Event, Record};
 use rutter_core::limits::{DELIVERIES_MAX, DELIVERY_BYTES_MAX, REASON_BYTES_MAX};
 use rutter_core::port::outbox::{
     Delivery, DeliveryAttempt, DeliveryCounts, DeliveryFilter, DeliveryState, Moved, NewDelivery, Then,
 };
-use rutter_core::port::query::Page;
+use rutter_core::port::query::{EntryFilter, Page};
 use rutter_core::port::{Answer, Error};
 use rutter_core::time::Timestamp;
 use rutter_store::wait;
@@ -26,6 +29,7 @@ pub(super) const CASES: &[(&str, Case)] = cases![
     what_was_given_up_is_not_due,
     a_try_of_what_is_not_pending_changes_nothing,
     a_person_may_send_it_again,
+    what_became_of_it_stands_in_the_ledger_if_it_is_to,
     every_try_is_kept_in_order,
     a_long_outcome_is_cut,
     deliveries_are_listed_newest_first,
@@ -182,7 +186,7 @@ fn the_next_one_due_is_known(store: &dyn Store) {
     done(put(&stage, vec![new("hook_1", "e2", 20), new("hook_1", "e1", 10)]));
     assert_eq!(done(store.next_due()), Some(Timestamp(10)));
     for delivery in due(&stage, 100) {
-        done(store.tried(delivery.number, attempt(100, None), Then::Dead));
+        done(store.tried(delivery.number, attempt(100, None), Then::Dead, None));
     }
     assert_eq!(done(store.next_due()), None);
 }
@@ -190,7 +194,7 @@ fn the_next_one_due_is_known(store: &dyn Store) {
 fn what_was_delivered_is_not_due(store: &dyn Store) {
     let stage = Stage::new(store);
     let number = one(&stage, "e1");
-    done(store.tried(number, attempt(2, Some(204)), Then::Delivered));
+    done(store.tried(number, attempt(2, Some(204)), Then::Delivered, None));
     assert!(due(&stage, 1_000).is_empty());
     let (delivery, attempts) = read(&stage, number);
     assert_eq!((delivery.state, delivery.attempts), (DeliveryState::Delivered, 1));
@@ -201,7 +205,7 @@ fn what_was_delivered_is_not_due(store: &dyn Store) {
 fn what_failed_is_due_again_later(store: &dyn Store) {
     let stage = Stage::new(store);
     let number = one(&stage, "e1");
-    done(store.tried(number, attempt(2, Some(500)), Then::Again { at: Timestamp(50) }));
+    done(store.tried(number, attempt(2, Some(500)), Then::Again { at: Timestamp(50) }, None));
     assert!(due(&stage, 49).is_empty());
     assert_eq!(due(&stage, 50)[0].last, Some(attempt(2, Some(500))));
     assert_eq!(done(store.next_due()), Some(Timestamp(50)));
@@ -210,7 +214,7 @@ fn what_failed_is_due_again_later(store: &dyn Store) {
 fn what_was_given_up_is_not_due(store: &dyn Store) {
     let stage = Stage::new(store);
     let number = one(&stage, "e1");
-    done(store.tried(number, attempt(2, None), Then::Dead));
+    done(store.tried(number, attempt(2, None), Then::Dead, None));
     assert!(due(&stage, 1_000).is_empty());
     assert_eq!(read(&stage, number).0.state, DeliveryState::Dead);
 }
@@ -218,10 +222,10 @@ fn what_was_given_up_is_not_due(store: &dyn Store) {
 fn a_try_of_what_is_not_pending_changes_nothing(store: &dyn Store) {
     let stage = Stage::new(store);
     let number = one(&stage, "e1");
-    done(store.tried(number, attempt(2, Some(204)), Then::Delivered));
+    done(store.tried(number, attempt(2, Some(204)), Then::Delivered, None));
     let before = read(&stage, number);
-    done(store.tried(number, attempt(3, None), Then::Again { at: Timestamp(4) }));
-    done(store.tried(number + 1, attempt(3, None), Then::Dead));
+    done(store.tried(number, attempt(3, None), Then::Again { at: Timestamp(4) }, None));
+    done(store.tried(number + 1, attempt(3, None), Then::Dead, None));
     assert_eq!(read(&stage, number), before);
 }
 
@@ -230,25 +234,51 @@ fn a_person_may_send_it_again(store: &dyn Store) {
     let tenant = stage.tenant();
     for then in [Then::Dead, Then::Delivered] {
         let number = one(&stage, &format!("{then:?}"));
-        done(store.tried(number, attempt(2, None), then));
-        assert!(done(store.again(&tenant, number, Timestamp(60))));
+        done(store.tried(number, attempt(2, None), then, None));
+        assert!(done(store.again(&tenant, number, Timestamp(60), None)));
         let (delivery, attempts) = read(&stage, number);
         assert_eq!((delivery.state, delivery.due_at), (DeliveryState::Pending, Some(Timestamp(60))));
         assert_eq!((delivery.attempts, attempts.len()), (1, 1), "what was tried before stays known");
     }
     let pending = one(&stage, "pending");
-    assert!(done(store.again(&tenant, pending, Timestamp(60))));
+    assert!(done(store.again(&tenant, pending, Timestamp(60), None)));
     assert_eq!(read(&stage, pending).0.due_at, Some(Timestamp(1)), "it is on its way already");
-    assert!(!done(store.again(&tenant, pending + 1, Timestamp(60))));
+    assert!(!done(store.again(&tenant, pending + 1, Timestamp(60), None)));
+}
+
+fn what_became_of_it_stands_in_the_ledger_if_it_is_to(store: &dyn Store) {
+    let stage = Stage::new(store);
+    let tenant = stage.tenant();
+    let record = |change: &str| {
+        let (setting, id, change) = ("delivery".to_owned(), "1".to_owned(), change.to_owned());
+        let event = Event::SettingChanged { setting, id, change };
+        Some(Record { at: Timestamp(5), actor: Actor::person("operator"), event })
+    };
+    let number = one(&stage, "e1");
+    let size = done(store.size(&tenant));
+    let again = |number, said| done(store.again(&tenant, number, Timestamp(60), record(said)));
+    done(store.tried(number, attempt(2, None), Then::Again { at: Timestamp(3) }, None));
+    assert_eq!(done(store.size(&tenant)), size);
+    done(store.tried(number, attempt(3, None), Then::Dead, record("given up")));
+    // It is not pending any more; nothing happens, and so nothing is said.
+    done(store.tried(number, attempt(4, None), Then::Dead, record("given up twice")));
+    assert!(again(number, "sent again"));
+    assert!(again(number, "sent again although it is on its way"));
+    assert!(!again(number + 1, "sent again although it is not there"));
+    let filter = EntryFilter { execution: Some(ExecutionId::new("ledger")), ..EntryFilter::default() };
+    let found = done(store.entries(&tenant, filter, Page::first(10))).items;
+    let said: Vec<Option<Record>> = found.into_iter().map(|entry| Some(entry.record)).collect();
+    assert_eq!(said, [record("given up"), record("sent again")]);
+    assert_eq!(done(store.size(&tenant)), size + 2);
 }
 
 fn every_try_is_kept_in_order(store: &dyn Store) {
     let stage = Stage::new(store);
     let number = one(&stage, "e1");
     for at in 2..6 {
-        done(store.tried(number, attempt(at, None), Then::Again { at: Timestamp(at + 1) }));
+        done(store.tried(number, attempt(at, None), Then::Again { at: Timestamp(at + 1) }, None));
     }
-    done(store.tried(number, attempt(6, Some(200)), Then::Delivered));
+    done(store.tried(number, attempt(6, Some(200)), Then::Delivered, None));
     let (delivery, attempts) = read(&stage, number);
     let expected: Vec<_> = (2..6).map(|at| attempt(at, None)).chain([attempt(6, Some(200))]).collect();
     assert_eq!((delivery.attempts, attempts), (5, expected));
@@ -258,7 +288,7 @@ fn a_long_outcome_is_cut(store: &dyn Store) {
     let stage = Stage::new(store);
     let number = one(&stage, "e1");
     let outcome = "日".repeat(REASON_BYTES_MAX);
-    done(store.tried(number, DeliveryAttempt { outcome, ..attempt(2, None) }, Then::Dead));
+    done(store.tried(number, DeliveryAttempt { outcome, ..attempt(2, None) }, Then::Dead, None));
     let kept = read(&stage, number).1[0].outcome.len();
     assert!(kept <= REASON_BYTES_MAX && kept > REASON_BYTES_MAX - 3, "{kept}");
 }
@@ -271,7 +301,7 @@ fn deliveries_are_listed_newest_first(store: &dyn Store) {
             list(&stage, DeliveryFilter::default())[0].number
         };
         if at % 3 == 0 {
-            done(store.tried(number, attempt(2, None), Then::Dead));
+            done(store.tried(number, attempt(2, None), Then::Dead, None));
         }
     }
     let even = || Some("even".to_owned());
@@ -308,7 +338,7 @@ fn deliveries_are_counted_by_state(store: &dyn Store) {
     assert_eq!(counts(None), DeliveryCounts::default());
     for then in [Then::Dead, Then::Delivered, Then::Delivered] {
         let number = one(&stage, &format!("e{}", counts(None).delivered + counts(None).dead));
-        done(store.tried(number, attempt(2, None), then));
+        done(store.tried(number, attempt(2, None), then, None));
     }
     done(put(&stage, vec![new("hook_2", "e1", 1)]));
     assert_eq!(counts(None), DeliveryCounts { pending: 1, delivered: 2, dead: 1 });
@@ -320,10 +350,10 @@ fn deliveries_are_counted_by_state(store: &dyn Store) {
 fn another_tenants_deliveries_are_not_found(store: &dyn Store) {
     let (stage, other) = (Stage::new(store), Stage::of(store, "other"));
     let number = one(&stage, "e1");
-    done(store.tried(number, attempt(2, None), Then::Dead));
+    done(store.tried(number, attempt(2, None), Then::Dead, None));
     done(put(&other, vec![new("hook_1", "e1", 1)]));
     assert_eq!(done(store.delivery(&other.tenant(), number)), None);
-    assert!(!done(store.again(&other.tenant(), number, Timestamp(3))));
+    assert!(!done(store.again(&other.tenant(), number, Timestamp(3), None)));
     assert_eq!(list(&other, DeliveryFilter::default()).len(), 1);
     assert_eq!(done(store.counts(&other.tenant(), None)).dead, 0);
     assert_eq!(done(store.prune(&other.tenant(), Timestamp(1_000))), 0);
@@ -335,7 +365,7 @@ fn what_is_old_and_settled_is_pruned(store: &dyn Store) {
     done(put(&stage, (0..640).map(|at| new("hook_1", &format!("e{at}"), at)).collect()));
     for (at, delivery) in done(store.due(Timestamp(539), &[], 1_000)).iter().enumerate() {
         let then = if at % 2 == 0 { Then::Dead } else { Then::Delivered };
-        done(store.tried(delivery.number, attempt(at as i64, None), then));
+        done(store.tried(delivery.number, attempt(at as i64, None), then, None));
     }
     assert_eq!(done(store.prune(&stage.tenant(), Timestamp(0))), 0);
     assert_eq!(done(store.prune(&stage.tenant(), Timestamp(530))), 530);
@@ -347,7 +377,7 @@ fn what_is_old_and_settled_is_pruned(store: &dyn Store) {
 fn a_number_is_never_given_twice(store: &dyn Store) {
     let stage = Stage::new(store);
     let first = one(&stage, "e1");
-    done(store.tried(first, attempt(2, None), Then::Dead));
+    done(store.tried(first, attempt(2, None), Then::Dead, None));
     assert_eq!(done(store.prune(&stage.tenant(), Timestamp(3))), 1);
     assert_eq!(done(store.delivery(&stage.tenant(), first)), None);
     let second = one(&stage, "e2");

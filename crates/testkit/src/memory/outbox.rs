@@ -5,6 +5,7 @@ use super::register::{check_id, check_limit};
 use super::state::{Outcome, Sent, State};
 use super::{Memory, answer};
 use rutter_core::id::TenantId;
+use rutter_core::journal::event::Record;
 use rutter_core::limits::{DELIVERIES_MAX, DELIVERY_BYTES_MAX, REASON_BYTES_MAX};
 use rutter_core::port::outbox::{
     Delivery, DeliveryAttempt, DeliveryCounts, DeliveryFilter, DeliveryState, Moved, NewDelivery, Outbox,
@@ -32,8 +33,14 @@ impl Outbox for Memory {
         answer(Ok(due))
     }
 
-    fn tried(&self, number: u64, attempt: DeliveryAttempt, then: Then) -> Answer<'_, ()> {
-        self.state().tried(number, attempt, then);
+    fn tried(
+        &self,
+        number: u64,
+        attempt: DeliveryAttempt,
+        then: Then,
+        record: Option<Record>,
+    ) -> Answer<'_, ()> {
+        self.state().tried(number, attempt, then, record);
         answer(Ok(()))
     }
 
@@ -56,8 +63,14 @@ impl Outbox for Memory {
         answer(Ok(sent.map(|sent| (sent.delivery.clone(), sent.attempts.clone()))))
     }
 
-    fn again(&self, tenant: &TenantId, number: u64, at: Timestamp) -> Answer<'_, bool> {
-        answer(Ok(self.state().again(tenant, number, at)))
+    fn again(
+        &self,
+        tenant: &TenantId,
+        number: u64,
+        at: Timestamp,
+        record: Option<Record>,
+    ) -> Answer<'_, bool> {
+        answer(Ok(self.state().again(tenant, number, at, record)))
     }
 
     fn counts(&self, tenant: &TenantId, destination: Option<&str>) -> Answer<'_, DeliveryCounts> {
@@ -139,7 +152,7 @@ impl State {
         Ok(due.into_iter().take(limit).map(|(_, delivery)| delivery.clone()).collect())
     }
 
-    fn tried(&mut self, number: u64, mut attempt: DeliveryAttempt, then: Then) {
+    fn tried(&mut self, number: u64, mut attempt: DeliveryAttempt, then: Then, record: Option<Record>) {
         let Some(Sent { delivery, attempts, touched_at }) = self.deliveries.get_mut(&number) else { return };
         if delivery.state != DeliveryState::Pending {
             return;
@@ -154,6 +167,10 @@ impl State {
         *touched_at = attempt.at;
         delivery.last = Some(attempt.clone());
         attempts.push(attempt);
+        let tenant = delivery.tenant.clone();
+        if let Some(record) = record {
+            self.ledger_mut(&tenant).note(&tenant, &record);
+        }
     }
 
     fn of(&self, tenant: &TenantId, filter: &DeliveryFilter) -> impl Iterator<Item = &Delivery> {
@@ -171,11 +188,14 @@ impl State {
         Ok(Listing { items: items.into_iter().cloned().collect(), next })
     }
 
-    fn again(&mut self, tenant: &TenantId, number: u64, at: Timestamp) -> bool {
+    fn again(&mut self, tenant: &TenantId, number: u64, at: Timestamp, record: Option<Record>) -> bool {
         let sent = self.deliveries.get_mut(&number).filter(|sent| sent.delivery.tenant == *tenant);
         let Some(Sent { delivery, touched_at, .. }) = sent else { return false };
         if delivery.state != DeliveryState::Pending {
             (delivery.state, delivery.due_at, *touched_at) = (DeliveryState::Pending, Some(at), at);
+            if let Some(record) = record {
+                self.ledger_mut(tenant).note(tenant, &record);
+            }
         }
         true
     }

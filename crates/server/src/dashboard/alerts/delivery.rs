@@ -109,7 +109,7 @@ pub(in crate::dashboard) async fn again(
     let guest = &posted.visitor.guest;
     require(guest, Scope::Admin)?;
     let number = read(&number)?;
-    desk.watch.redeliver(&guest.tenant, number).await?;
+    desk.watch.redeliver(&guest.tenant, &guest.actor(), number).await?;
     Ok(page::go(posted.back(), "sent_again"))
 }
 

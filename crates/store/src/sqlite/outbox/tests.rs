@@ -46,7 +46,7 @@ fn whether_the_first_commit_was_lost_or_not_deliveries_are_put_and_tried_once() 
         let attempt = DeliveryAttempt { at: NOW, took_ms: 1, status: None, outcome: "no answer".into() };
         let mut before = None;
         twice(&mut session, ends, &mut |session| {
-            tried(session, due[0].number, &attempt, Then::Again { at: NOW }, &mut before).unwrap();
+            tried(session, due[0].number, &attempt, Then::Again { at: NOW }, None, &mut before).unwrap();
         });
         assert_eq!(
             list::due(&mut session.connection, NOW, "[]".to_owned(), 10).unwrap()[0].attempts,
