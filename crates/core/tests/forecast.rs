@@ -355,4 +355,6 @@ fn a_plan_of_a_thousand_steps_and_items_without_number_can_be_looked_ahead() {
         });
     }
     assert!(world.ahead_of(&plan).time.unwrap().median > Millis(10_000));
+    (0..1_000).for_each(|at| world.took(&format!("s{at}"), u64::MAX));
+    assert!(world.ahead_of(&plan).time.unwrap().p95 > Millis(u64::MAX / 2), "no number is too large");
 }

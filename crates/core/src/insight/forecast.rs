@@ -185,6 +185,8 @@ fn look_ahead(plan: &Plan, history: &History, stand: impl Fn(usize) -> Stand) ->
     if forecast.unknown.is_empty() {
         forecast.chance = Some(chance);
         forecast.time = spans(plan, &legs);
+    } else {
+        forecast.asking.clear();
     }
     forecast
 }

@@ -70,7 +70,7 @@ fn length(plan: &Plan, legs: &[Leg], lengths: &[u64]) -> u64 {
         while under_way.len() < plan.max_parallel as usize
             && let Some(step) = ready.pop_first()
         {
-            under_way.push(Reverse((now + lengths[step], step)));
+            under_way.push(Reverse((lengths[step].saturating_add(now), step)));
         }
         let Some(Reverse((ended, step))) = under_way.pop() else { return now };
         now = ended;
@@ -106,10 +106,10 @@ impl Drawer<'_> {
             return 0;
         }
         let drawn = leg.rounds.min(ROUNDS_DRAWN_MAX);
-        let took: u64 = (0..drawn).map(|_| self.took.draw(dice)).sum();
-        let took = took * u64::from(leg.rounds) / u64::from(drawn);
+        let took = (0..drawn).map(|_| self.took.draw(dice)).fold(0, u64::saturating_add);
+        let took = (took / u64::from(drawn)).saturating_mul(u64::from(leg.rounds));
         let asked = self.asked.as_ref().map_or(0, |asked| asked.draw(dice));
-        took.saturating_sub(leg.elapsed_ms) + asked
+        took.saturating_sub(leg.elapsed_ms).saturating_add(asked)
     }
 }
 
