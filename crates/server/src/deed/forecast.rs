@@ -93,7 +93,7 @@ fn text(ahead: &Forecast, is_under_way: bool) -> String {
     let mut said = Vec::new();
     if let Some(chance) = ahead.chance {
         let from = if is_under_way { " from here" } else { "" };
-        said.push(format!("completes{from} in {} of 100 cases", percent(chance)));
+        said.push(format!("completes{from} in {} of 100 cases", roughly(chance)));
     }
     if let Some(time) = ahead.time {
         let left = if is_under_way { " left" } else { "" };
@@ -103,7 +103,7 @@ fn text(ahead: &Forecast, is_under_way: bool) -> String {
         });
     }
     if let Some(Risk { step, chance, .. }) = &ahead.riskiest {
-        said.push(format!("the riskiest step is {step}, which fails in {} of 100", percent(*chance)));
+        said.push(format!("the riskiest step is {step}, which fails in {} of 100", roughly(*chance)));
     }
     if !ahead.overdue.is_empty() {
         said.push(format!("{} longer than ever before", verb(&ahead.overdue, "runs", "run")));
@@ -138,6 +138,14 @@ fn percent(chance: f64) -> f64 {
     if chance < 1.0 { rounded.min(99.9) } else { rounded }
 }
 
+/// Where digits after the point would only look exact, there are none.
+fn roughly(chance: f64) -> String {
+    match percent(chance) {
+        percent @ 1.0..=99.0 => format!("{percent:.0}"),
+        percent => percent.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +154,9 @@ mod tests {
     fn what_is_not_certain_is_never_said_to_be() {
         for (chance, said) in [(1.0, 100.0), (0.999_99, 99.9), (0.876_54, 87.7), (0.000_1, 0.0)] {
             assert_eq!(percent(chance), said);
+        }
+        for (chance, said) in [(1.0, "100"), (0.998, "99.8"), (0.725, "72"), (0.004, "0.4")] {
+            assert_eq!(roughly(chance), said);
         }
     }
 }
