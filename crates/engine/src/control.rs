@@ -78,10 +78,23 @@ impl Engine {
         reason: String,
         request: Option<String>,
     ) -> Result<(), Error> {
+        self.control_as_seen(identity, actor, control, reason, request, None).await
+    }
+
+    /// The same, refused when the execution has other than so many entries by then.
+    pub async fn control_as_seen(
+        &self,
+        identity: &Identity,
+        actor: Actor,
+        control: Control,
+        reason: String,
+        request: Option<String>,
+        seen: Option<u64>,
+    ) -> Result<(), Error> {
         let redactor = self.shared.tools.redactor();
         let reason = redactor.text(&reason).into_owned();
         let said = Said::Control { control: control.redacted(&redactor), reason };
-        self.say(identity, actor, said, request).await
+        self.say(identity, actor, said, request, seen).await
     }
 }
 

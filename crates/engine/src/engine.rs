@@ -239,8 +239,20 @@ impl Engine {
         signal: Signal,
         request: Option<String>,
     ) -> Result<(), Error> {
+        self.signal_as_seen(identity, actor, signal, request, None).await
+    }
+
+    /// The same, refused when the execution has other than so many entries by then.
+    pub async fn signal_as_seen(
+        &self,
+        identity: &Identity,
+        actor: Actor,
+        signal: Signal,
+        request: Option<String>,
+        seen: Option<u64>,
+    ) -> Result<(), Error> {
         let said = Said::Signal(signal.redacted(&self.shared.tools.redactor()));
-        self.say(identity, actor, said, request).await
+        self.say(identity, actor, said, request, seen).await
     }
 
     /// Puts what somebody says on record, and waits until it is decided.
@@ -250,11 +262,12 @@ impl Engine {
         actor: Actor,
         said: Said,
         request: Option<String>,
+        seen: Option<u64>,
     ) -> Result<(), Error> {
         let shared = &self.shared;
         let invalid = |error: serde_json::Error| port::Error::Invalid(error.to_string());
         let words = serde_json::to_vec(&said).map_err(invalid)?;
-        let bytes = serde_json::to_vec(&Sheet { key: request.clone(), said }).map_err(invalid)?;
+        let bytes = serde_json::to_vec(&Sheet { key: request.clone(), seen, said }).map_err(invalid)?;
         let request = request.map(|key| {
             let execution = identity.execution.as_str().as_bytes();
             Request { key, digest: Hash::of_fields("rutter/signal/v1", &[execution, &words]) }

@@ -37,6 +37,7 @@ pub const CODES: &[&str] = &[
     "engine.undecided",
     "engine.broken",
     "engine.unreadable",
+    "engine.changed",
 ];
 
 impl Error {

@@ -17,6 +17,9 @@ use std::sync::Arc;
 pub(crate) struct Sheet {
     /// Of the request, to be forgotten if it is refused.
     pub(crate) key: Option<String>,
+    /// How many entries the execution had when somebody looked at it who wants to be refused if it has more now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) seen: Option<u64>,
     pub(crate) said: Said,
 }
 

@@ -51,18 +51,12 @@ impl Scribe<'_> {
             Event::AttemptFailed { part, side, failure, then, .. } => {
                 let tool = self.attempt_ended(part, *side, true);
                 self.count(tool.as_ref(), |tally| *tally.failures.entry(failure.category).or_default() += 1);
-                if *then == Then::GiveUp && failure.category != Category::Cancelled {
-                    self.blame(part, *side, tool.as_ref());
-                }
-                self.follow(part, *side, tool, *then);
+                self.follow(part, *side, tool, *then, Some(failure.category));
             }
             Event::AttemptLost { part, side, then, .. } => {
                 let tool = self.attempt_ended(part, *side, false);
                 self.count(tool.as_ref(), |tally| tally.lost += 1);
-                if *then == Then::GiveUp {
-                    self.blame(part, *side, tool.as_ref());
-                }
-                self.follow(part, *side, tool, *then);
+                self.follow(part, *side, tool, *then, None);
             }
             Event::LateAnswerArrived { cost_micros, .. } => self.count(None, |tally| {
                 tally.late_answers += 1;
@@ -79,12 +73,7 @@ impl Scribe<'_> {
                 let tool = self.end_wait(Cause::Doubt, Some(part));
                 match happened {
                     true => self.succeeded(part, *side, tool.as_ref()),
-                    false => {
-                        if *then == Then::GiveUp {
-                            self.blame(part, *side, tool.as_ref());
-                        }
-                        self.follow(part, *side, tool, *then);
-                    }
+                    false => self.follow(part, *side, tool, *then, None),
                 }
             }
             Event::FanOutOpened { step, count, .. } => self.count_step(step, |tally| {
@@ -184,13 +173,13 @@ impl Scribe<'_> {
             Event::ApprovalDenied { part, .. } => {
                 let tool = self.end_wait(Cause::Approval, Some(part));
                 self.count(tool.as_ref(), |tally| tally.approvals.denied += 1);
-                self.blame(part, Side::Do, None);
+                self.blame(part, None);
                 self.underway.leave_off(part);
             }
             Event::ApprovalExpired { part, .. } => {
                 let tool = self.end_wait(Cause::Approval, Some(part));
                 self.count(tool.as_ref(), |tally| tally.approvals.expired += 1);
-                self.blame(part, Side::Do, None);
+                self.blame(part, None);
                 self.underway.leave_off(part);
             }
             Event::ApprovalVoided { part, .. } => {
@@ -245,10 +234,7 @@ impl Scribe<'_> {
     }
 
     /// It failed for good, and nobody wanted that. What a person refused is no fault of the tool.
-    fn blame(&mut self, part: &PartId, side: Side, tool: Option<&ToolName>) {
-        if !matches!(side, Side::Do | Side::Fallback) {
-            return;
-        }
+    fn blame(&mut self, part: &PartId, tool: Option<&ToolName>) {
         self.count_step(&part.step, |tally| tally.failed += 1);
         if let Some(tool) = tool {
             self.day.tools.of(tool.as_str()).steps_failed += 1;
@@ -256,7 +242,14 @@ impl Scribe<'_> {
     }
 
     /// What comes after an attempt that did not succeed.
-    fn follow(&mut self, part: &PartId, side: Side, tool: Option<ToolName>, then: Then) {
+    fn follow(
+        &mut self,
+        part: &PartId,
+        side: Side,
+        tool: Option<ToolName>,
+        then: Then,
+        category: Option<Category>,
+    ) {
         if side == Side::Probe {
             return;
         }
@@ -266,7 +259,7 @@ impl Scribe<'_> {
                 self.count(tool.as_ref(), |tally| tally.doubts += 1);
                 self.wait(Cause::Doubt, Some(part.clone()), tool);
             }
-            Then::GiveUp => self.given_up(part, side, tool),
+            Then::GiveUp => self.given_up(part, side, tool, category),
         }
     }
 
@@ -274,15 +267,15 @@ impl Scribe<'_> {
     fn abandoned(&mut self, part: &PartId, side: Side, category: Category) {
         self.end_wait(Cause::Approval, Some(part));
         let tool = self.end_wait(Cause::BackOff, Some(part));
-        if category != Category::Cancelled {
-            self.blame(part, side, tool.as_ref());
-        }
-        self.given_up(part, side, tool);
+        self.given_up(part, side, tool, Some(category));
     }
 
-    fn given_up(&mut self, part: &PartId, side: Side, tool: Option<ToolName>) {
+    fn given_up(&mut self, part: &PartId, side: Side, tool: Option<ToolName>, category: Option<Category>) {
         match side {
             Side::Do | Side::Fallback => {
+                if category != Some(Category::Cancelled) {
+                    self.blame(part, tool.as_ref());
+                }
                 self.underway.leave_off(part);
             }
             Side::Undo => {

@@ -88,7 +88,10 @@ impl Drive {
         let sheet: Result<Sheet, Refusal> = serde_json::from_slice(&letter.bytes)
             .map_err(|error| Refusal::new("engine.unreadable", error.to_string()));
         let (key, input) = match sheet {
-            Ok(Sheet { key, said }) => (key, self.input_of(said).await),
+            Ok(Sheet { key, seen, said }) => match self.has_changed_since(seen) {
+                Some(refusal) => (key, Err(refusal)),
+                None => (key, self.input_of(said).await),
+            },
             Err(refusal) => (None, Err(refusal)),
         };
         let decided = match input {
@@ -109,6 +112,14 @@ impl Drive {
         self.pending.forgotten.extend(key.filter(|_| decided.is_err()));
         self.pending.replies.push((letter.number, decided));
         Ok(())
+    }
+
+    /// Whoever has seen less than there is now may want something else by now.
+    fn has_changed_since(&self, seen: Option<u64>) -> Option<Refusal> {
+        let (seen, entries) = (seen?, self.execution.entries());
+        let message = || format!("it has changed since: it had {seen} entries and has {entries} now");
+        let refusal = || Refusal::new("engine.changed", message()).hint("look at it again, then decide");
+        (seen != entries).then(refusal)
     }
 
     async fn input_of(&self, said: letter::Said) -> Result<Input, Refusal> {

@@ -2,6 +2,7 @@
 
 use crate::deck::{Deck, Script, tenant};
 use rutter_core::actor::Actor;
+use rutter_core::execution::Execution;
 use rutter_core::execution::view::{Ask, Status};
 use rutter_core::hash::Hash;
 use rutter_core::id::{PartId, StepId};
@@ -209,6 +210,46 @@ async fn what_people_say_is_redacted_before_it_is_recorded() {
     deck.control(&execution, resolve).await.unwrap();
     assert_eq!(deck.wait(&execution).await, Status::Completed);
     assert!(!deck.bytes_on_disk().windows(key.len()).any(|bytes| bytes == key.as_bytes()));
+    deck.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_who_saw_the_same_one_is_heard() {
+    let deck = Deck::new(Script { fail: vec!["fake.once"], ..Script::default() }).await;
+    let execution = deck.start("{ name: one, steps: [{ id: a, tool: fake.once }] }").await;
+    assert_eq!(deck.wait(&execution).await, Status::Waiting);
+    let entries = || deck.engine.look(&execution, Execution::entries);
+    let seen = entries().await.unwrap();
+    let mut asking = tokio::task::JoinSet::new();
+    for number in 0..20 {
+        let (engine, execution, actor) = (deck.engine.clone(), execution.clone(), Actor::person("operator"));
+        let decision = format!("number {number}");
+        let signal = Signal::RecordDecision { step: None, decision, reason: "because".into(), details: None };
+        let key = Some(format!("key-{number}"));
+        asking.spawn(async move { engine.signal_as_seen(&execution, actor, signal, key, Some(seen)).await });
+    }
+    let (heard, refused): (Vec<_>, Vec<_>) = asking.join_all().await.into_iter().partition(Result::is_ok);
+    assert_eq!((heard.len(), refused.len()), (1, 19), "{:?}", refused.first());
+    assert!(refused.into_iter().all(|refused| refused.unwrap_err().code() == "engine.changed"));
+    assert_eq!(entries().await.unwrap(), seen + 1);
+    // What was refused may be said again, by whoever has looked again.
+    for number in 0..3 {
+        let (seen, actor) = (entries().await.unwrap(), Actor::person("operator"));
+        let (control, key) = (Control::Pause, Some(format!("pause-{number}")));
+        let pause = |seen| {
+            deck.engine.control_as_seen(
+                &execution,
+                actor.clone(),
+                control.clone(),
+                "tea".into(),
+                key.clone(),
+                Some(seen),
+            )
+        };
+        assert_eq!(pause(seen - 1).await.unwrap_err().code(), "engine.changed");
+        pause(seen).await.unwrap();
+        deck.signal(&execution, Signal::Resume { reason: "done".into() }).await.unwrap();
+    }
     deck.close().await;
 }
 

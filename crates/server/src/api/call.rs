@@ -88,14 +88,15 @@ impl Call {
         self.header(header::IF_NONE_MATCH).is_some_and(|tags| names(tags, tag))
     }
 
-    /// Refuses to change something that is not as it was seen.
-    pub(crate) fn expects(&self, tag: &str) -> Result<(), Fault> {
+    /// Refuses to change something that is not as it was seen. Says whether it must stay like that until it is changed.
+    pub(crate) fn expects(&self, tag: &str) -> Result<bool, Fault> {
         match self.headers.get(header::IF_MATCH) {
             Some(tags) if !tags.to_str().is_ok_and(|tags| names(tags, tag)) => {
                 let message = format!("it has changed since; its version is {tag} now");
                 Err(Fault::new("server.precondition", message).hint("look at it again, then decide"))
             }
-            _ => Ok(()),
+            Some(tags) => Ok(tags != "*"),
+            None => Ok(false),
         }
     }
 }

@@ -254,6 +254,12 @@ pub(crate) fn tag(summary: &ExecutionSummary) -> String {
     format!("\"{}\"", summary.entries)
 }
 
+/// How many entries an execution must still have when it is changed, if whoever asks says what they saw of it.
+pub(crate) async fn seen(call: &Call, identity: &Identity) -> Result<Option<u64>, Fault> {
+    let summary = found(call, identity).await?;
+    Ok(call.expects(&tag(&summary))?.then_some(summary.entries))
+}
+
 pub(crate) fn missing(identity: &Identity) -> Fault {
     let fault = Fault::missing("execution", identity.execution.as_str());
     fault.hint("GET /api/v1/executions lists what there is")

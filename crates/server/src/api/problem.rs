@@ -47,7 +47,7 @@ pub(crate) fn status_of(fault: &Fault) -> StatusCode {
         }
         "server.method" => StatusCode::METHOD_NOT_ALLOWED,
         "store.conflict" | "store.key_reused" | "server.stale_question" => StatusCode::CONFLICT,
-        "server.precondition" => StatusCode::PRECONDITION_FAILED,
+        "server.precondition" | "engine.changed" => StatusCode::PRECONDITION_FAILED,
         "server.too_large" => StatusCode::PAYLOAD_TOO_LARGE,
         "server.media_type" => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "server.rate_limited" => StatusCode::TOO_MANY_REQUESTS,

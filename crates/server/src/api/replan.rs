@@ -1,7 +1,7 @@
 //! Another plan for an execution under way, as a reviewed diff.
 
 use crate::api::call::Call;
-use crate::api::executions::{found, looked, tag};
+use crate::api::executions::{looked, seen};
 use crate::api::reply::Reply;
 use crate::api::route::{About, Keyed, Route};
 use crate::deed::plan::PlanInput;
@@ -46,7 +46,7 @@ async fn replan(call: Call, new: Replan) -> Result<Reply<ReplanAnswer>, Fault> {
         return Err(Fault::new("server.arguments", "a new plan needs a reason; it stands in the journal"));
     }
     let (caller, identity) = (call.caller(), call.identity());
-    call.expects(&tag(&found(&call, &identity).await?))?;
+    let seen = seen(&call, &identity).await?;
     let look = |execution: &Execution| (Arc::clone(execution.plan()), execution.driver());
     let (old, driver) = looked(&call, &identity, look).await?;
     let key = call.key.as_deref();
@@ -54,7 +54,7 @@ async fn replan(call: Call, new: Replan) -> Result<Reply<ReplanAnswer>, Fault> {
     let diff = proposal.lines.clone();
     let revision = match new.dry_run {
         true => None,
-        false => Some(carry_out(&caller, &identity, proposal, new.reason, call.key.clone()).await?),
+        false => Some(carry_out(&caller, &identity, proposal, new.reason, call.key.clone(), seen).await?),
     };
     let status = looked(&call, &identity, Execution::status).await?;
     Ok(Reply::ok(ReplanAnswer {

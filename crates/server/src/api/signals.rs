@@ -2,7 +2,7 @@
 
 use crate::api::call::Call;
 use crate::api::execution::ToldExecution;
-use crate::api::executions::{found, settled, span, tag};
+use crate::api::executions::{seen, settled, span};
 use crate::api::reply::Reply;
 use crate::api::route::{About, Keyed, Route};
 use crate::auth::{Scope, require};
@@ -113,10 +113,10 @@ async fn send(call: Call, signal: NewSignal) -> Result<Reply<ToldExecution>, Fau
     if signal.action.needs_reason() && reason.trim().is_empty() {
         return Err(wrong("this needs a reason; it stands in the journal"));
     }
-    call.expects(&tag(&found(&call, &identity).await?))?;
+    let seen = seen(&call, &identity).await?;
     let control = signal.control()?;
     let (engine, actor) = (&call.desk().engine, call.guest.actor());
-    engine.control(&identity, actor, control, reason, call.key.clone()).await?;
+    engine.control_as_seen(&identity, actor, control, reason, call.key.clone(), seen).await?;
     Ok(Reply::ok(settled(&call, &identity, span).await?))
 }
 

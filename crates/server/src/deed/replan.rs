@@ -47,6 +47,7 @@ pub(crate) async fn carry_out(
     proposal: Proposal,
     reason: String,
     key: Option<String>,
+    seen: Option<u64>,
 ) -> Result<u32, Fault> {
     let engine = &caller.desk.engine;
     let plan = caller.desk.query.execution(identity).await?;
@@ -54,6 +55,6 @@ pub(crate) async fn carry_out(
     let kept = engine.submit(proposal.text, Some(plan.clone()), None, caller.actor.clone()).await?;
     let revision = kept.saved.revision();
     let signal = Signal::Replan { plan, revision, reason };
-    engine.signal(identity, caller.actor.clone(), signal, key).await?;
+    engine.signal_as_seen(identity, caller.actor.clone(), signal, key, seen).await?;
     Ok(revision)
 }

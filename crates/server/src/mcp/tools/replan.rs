@@ -224,7 +224,7 @@ async fn change(
     }
     remember(visit, identity, input).await?;
     let (reason, key) = (input.reason.clone(), input.request_id.clone());
-    let revision = carry_out(&caller, identity, proposal, reason, key).await?;
+    let revision = carry_out(&caller, identity, proposal, reason, key, None).await?;
     let view = visit.desk.engine.view(identity).await?;
     output.summary = format!("it follows revision {revision} now; {}", words::summary(&view));
     output.next = words::next(&view);
