@@ -13,16 +13,24 @@ format:
 
 # The house rules alone
 tidy:
-    cargo test -p rutter-core --test tidy
+    cargo test -p rutter-core --test all tidy::
 
 # Search for a violation, and print totals
-simulate seeds="100000":
-    cargo run --release -p rutter-testkit --bin simulate -- --seeds {{ seeds }}
+simulate seeds="100000" first="0":
+    cargo run --release -p rutter-testkit --bin simulate -- --first {{ first }} --seeds {{ seeds }}
+
+# Show that the simulator notices deliberate mistakes: all, or those named
+mutants *names:
+    ./scripts/mutants {{ names }}
 
 # Kill the program again and again, and see whether it keeps its promises
 torture kills="1000" seed="1":
     cargo build -p rutter
     cargo run -p rutter-testkit --bin torture -- --kills {{ kills }} --seed {{ seed }}
+
+# Let every operation of the store's disk fail, not only some of them
+torture-disk:
+    RUTTER_EVERY=1 cargo test -p rutter-testkit --test all disk::
 
 # What the core costs in time and memory
 bench:

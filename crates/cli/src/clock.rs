@@ -1,4 +1,4 @@
-//! What time it is. Nothing else here asks the system.
+//! The system clock. Only this module of the crate reads it.
 
 use rutter_core::time::Timestamp;
 use std::time::SystemTime;

@@ -1,14 +1,13 @@
-//! `rutter completions`: the script that teaches a shell our commands.
+//! `rutter completions`: the completion script of a shell.
 
-use crate::Exit;
-use crate::args::Args;
+use crate::CommandExit;
+use crate::args;
 use crate::terminal::Terminal;
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-pub(crate) fn run(shell: Shell, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(shell: Shell, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "rutter", &mut script);
+    clap_complete::generate(shell, &mut args::command(), "rutter", &mut script);
     terminal.answer(&String::from_utf8_lossy(&script))?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }

@@ -1,12 +1,12 @@
-//! Reaching the process that has the database, by the socket beside it; starting one where there is none.
+//! Connects to the process that owns the database, by the socket beside it, or starts one.
 
-use crate::args::StoreArgs;
-use crate::args::run::ToolArgs;
+use crate::args::DatabaseArgs;
+use crate::args::run::ToolSourceArgs;
 use crate::config::Config;
-use crate::failure::Refusal;
+use crate::failure::CommandRefusal;
+use crate::socket::{SocketAddress, SocketRequest};
 use anyhow::Context;
 use rutter_core::port::Error;
-use rutter_server::socket::{Address, Greeting};
 use serde_json::Value;
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Write};
@@ -18,98 +18,97 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const ANSWER_MAX: Duration = Duration::from_secs(30);
-/// How long a server may take to be there: it looks after what an earlier one left.
-const START_MAX: Duration = Duration::from_secs(30);
+/// How long a server may take to start: it recovers what an earlier one left.
+const START_MAX: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
-/// How long a process may have the database without being there to be asked: while it starts, and while it ends.
-const UNREACHABLE_MAX: Duration = Duration::from_secs(45);
-const UNREACHABLE_POLL: Duration = Duration::from_millis(100);
-/// Where a server that nobody watches writes what it has to say.
+/// How long a process may own the database without listening: while it starts, and while it shuts down.
+pub(crate) const UNREACHABLE_MAX: Duration = Duration::from_secs(45);
+pub(crate) const UNREACHABLE_POLL: Duration = Duration::from_millis(100);
+/// The log file of a server in the background.
 pub(crate) const LOG: &str = "server.log";
-/// A server that was started for a client ends when nobody needs it for so long.
+/// A server that was started for a client stops after being idle for this long.
 const IDLE_SECONDS: u64 = 600;
 
-/// Says something to the process that has the database, and returns its answer. `None` when it does not listen: it is
-/// just starting, coming to its end, or gone.
-pub(crate) fn ask(directory: &Path, greeting: &Greeting) -> anyhow::Result<Option<Value>> {
+/// Sends a request to the process that owns the database, and returns its reply. `None` if it does not listen: it is
+/// just starting, shutting down, or gone.
+pub(crate) fn ask(directory: &Path, greeting: &SocketRequest) -> anyhow::Result<Option<Value>> {
     let Some(stream) = connect(directory) else { return Ok(None) };
     stream.set_read_timeout(Some(ANSWER_MAX))?;
     let mut line = serde_json::to_vec(greeting)?;
     line.push(b'\n');
-    // From here on it may have been heard.
-    let unknown = |why: String| Error::Unknown(format!("the process that has the database {why}"));
-    let lost = |error: io::Error| unknown(format!("did not answer: {error}"));
+    // From here on the request may have been received.
+    let unknown = |why: String| Error::Unknown(format!("the process that owns the database {why}"));
+    let lost = |error: io::Error| unknown(format!("did not reply: {error}"));
     (&stream).write_all(&line).map_err(lost)?;
     let mut answer = String::new();
     BufReader::new(stream).read_line(&mut answer).map_err(lost)?;
-    let answer = serde_json::from_str(&answer).map_err(|_| unknown("ended before it answered".to_owned()))?;
+    let answer = serde_json::from_str(&answer).map_err(|_| unknown("ended before it replied".to_owned()))?;
     Ok(Some(answer))
 }
 
-/// Who did something.
-pub(crate) enum Done<T> {
-    Here(T),
-    /// The process that has the database; its answer, which may be a refusal.
-    There(Value),
+/// Which process handled a request.
+pub(crate) enum HandledBy<T> {
+    ThisProcess(T),
+    /// The process that owns the database; its reply may be a refusal.
+    Server(Value),
 }
 
-/// Does something here where nobody has the database, and otherwise has it done by whoever has it.
-pub(crate) fn here_or_there<T>(
+/// Runs `here` if no process owns the database, and otherwise sends the request to the owner.
+pub(crate) fn locally_or_by_server<T>(
     directory: &Path,
-    greeting: &Greeting,
+    greeting: &SocketRequest,
     mut here: impl FnMut() -> anyhow::Result<T>,
-) -> anyhow::Result<Done<T>> {
+) -> anyhow::Result<HandledBy<T>> {
     let until = Instant::now() + UNREACHABLE_MAX;
     loop {
         let error = match here() {
             Err(error) if matches!(error.downcast_ref(), Some(Error::Locked { .. })) => error,
-            here => return here.map(Done::Here),
+            here => return here.map(HandledBy::ThisProcess),
         };
         match ask(directory, greeting)? {
-            Some(answer) => return Ok(Done::There(answer)),
+            Some(answer) => return Ok(HandledBy::Server(answer)),
             None if Instant::now() < until => thread::sleep(UNREACHABLE_POLL),
             None => return Err(error),
         }
     }
 }
 
-/// Whoever names tools on the command line means those, and a server has its own.
-pub(crate) fn check_tools(store: &StoreArgs, tools: &ToolArgs, config: &Config) -> anyhow::Result<()> {
+/// Refuses tools given on the command line if the running server has others.
+pub(crate) fn check_tools(store: &DatabaseArgs, tools: &ToolSourceArgs, config: &Config) -> anyhow::Result<()> {
     if store.config.is_none() && tools.mcp_config.is_empty() {
         return Ok(());
     }
-    let Some(who) = ask(&config.directory, &Greeting::Who)? else { return Ok(()) };
+    let Some(who) = ask(&config.directory, &SocketRequest::Who)? else { return Ok(()) };
     if who["tools_mark"] == config.tools_mark {
         return Ok(());
     }
-    let message =
-        format!("process {} has the database and other tools than --config or --mcp-config name", who["pid"]);
-    Err(Refusal::new("command.invalid", message)
-        .with_hint("leave them out to use its tools, or end it first with `rutter stop`")
+    let message = format!("process {} owns the database and has other tools than --config or --mcp-config", who["pid"]);
+    Err(CommandRefusal::new("command.invalid", message)
+        .with_hint("omit them to use its tools, or stop it first with `rutter stop`")
         .into())
 }
 
 pub(crate) fn connect(directory: &Path) -> Option<UnixStream> {
-    UnixStream::connect(Address::of(directory).ok()?.path).ok()
+    UnixStream::connect(SocketAddress::of(directory).ok()?.path).ok()
 }
 
-/// The server that a client starts when there is none.
+/// Starts a server for a client if none runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Starter {
+pub(crate) struct ServerStarter {
     pub(crate) directory: PathBuf,
-    /// Flags that say which tools there are.
+    /// Flags that configure the tools.
     pub(crate) flags: Vec<String>,
 }
 
-impl Starter {
-    /// Connects, starting a server first if there is none. Two that do so at once get the same server: only one of
-    /// those they start gets the database, and the other ends.
+impl ServerStarter {
+    /// Connects, starting a server first if none runs. Two clients that do so at once get the same server: only one of
+    /// the started processes gets the database, and the other exits.
     pub(crate) fn connect(&self) -> anyhow::Result<UnixStream> {
         if let Some(stream) = connect(&self.directory) {
             return Ok(stream);
         }
         std::fs::create_dir_all(&self.directory)
-            .with_context(|| format!("cannot make {}", self.directory.display()))?;
+            .with_context(|| format!("cannot create {}", self.directory.display()))?;
         let mut child = self.spawn()?;
         let until = Instant::now() + START_MAX;
         let mut ended = None;
@@ -120,12 +119,12 @@ impl Starter {
             if ended.is_none() {
                 ended = child.try_wait()?.map(|status| (status, Instant::now()));
             }
-            // One that lost the race ends at once; the one that won is there soon after.
+            // The process that lost the race exits at once; the winner listens soon after.
             let is_over = ended.is_some_and(|(_, at)| at.elapsed() > Duration::from_secs(3));
             if is_over || Instant::now() > until {
                 let log = self.directory.join(LOG);
-                let said = std::fs::read_to_string(&log).unwrap_or_default();
-                let last: Vec<&str> = said.lines().rev().take(6).collect();
+                let message = std::fs::read_to_string(&log).unwrap_or_default();
+                let last: Vec<&str> = message.lines().rev().take(6).collect();
                 let last: Vec<&str> = last.into_iter().rev().collect();
                 anyhow::bail!("no server could be started; {} says:\n{}", log.display(), last.join("\n"));
             }
@@ -135,7 +134,7 @@ impl Starter {
 
     fn spawn(&self) -> anyhow::Result<std::process::Child> {
         let log = OpenOptions::new().create(true).append(true).mode(0o600).open(self.directory.join(LOG))?;
-        let program = std::env::current_exe().context("this program does not know where it is")?;
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
         let mut command = Command::new(program);
         command
             .args(["serve", "--background", "--idle", &IDLE_SECONDS.to_string(), "--dir"])

@@ -1,4 +1,4 @@
-//! `rutter db`: looking after the database itself.
+//! `rutter db`: maintenance of the database.
 
 mod backup;
 mod clean;
@@ -6,11 +6,11 @@ mod migrate;
 mod restore;
 mod stats;
 
-use crate::Exit;
+use crate::CommandExit;
 use crate::args::db::DbCommand;
 use crate::terminal::Terminal;
 
-pub(crate) fn run(command: &DbCommand, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(command: &DbCommand, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     match command {
         DbCommand::Migrate(args) => migrate::run(args, terminal),
         DbCommand::Backup(args) => backup::run(args, terminal),
@@ -20,7 +20,7 @@ pub(crate) fn run(command: &DbCommand, terminal: &Terminal) -> anyhow::Result<Ex
     }
 }
 
-/// `1.2 MiB`: bytes for people.
+/// Bytes for people: `1.2 MiB`.
 pub(crate) fn sized(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let mut tenths = bytes.saturating_mul(10);
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_told_in_the_largest_unit_that_fits() {
+    fn bytes_are_printed_in_the_largest_unit_that_fits() {
         for (bytes, text) in [
             (0, "0 B"),
             (1_023, "1023 B"),

@@ -1,47 +1,46 @@
-//! `rutter demo`: Rutter's main work in six scenes. A real server in a temporary directory, tools in processes of their
-//! own, effects that are counted where they happen, and a kill with -9.
+//! `rutter demo`: Rutter's main features in six scenes. A real server in a temporary directory, tools in separate
+//! processes, effects that are counted where they happen, and a kill with -9.
 
-mod crew;
+mod directory;
 mod ending;
-mod narrate;
+mod output;
 mod pipe;
-mod place;
+mod processes;
 mod scenes;
-mod teller;
 pub(crate) mod tools;
 mod watch;
 
-use crate::Exit;
+use crate::CommandExit;
 use crate::args::DemoArgs;
 use crate::report::plural;
-use crate::table::Paint;
+use crate::table::CellColor;
 use crate::terminal::Terminal;
 use anyhow::Context;
-use ending::Ending;
-use place::Place;
-use scenes::{SCENES, Theatre};
+use directory::DemoDirectory;
+use ending::SceneEnding;
+use output::DemoOutput;
+use scenes::{SCENES, SceneContext};
 use std::path::Path;
 use std::time::Duration;
-use teller::Teller;
 
 /// Long enough to follow a line, short enough for a few seconds in all.
 const PAUSE: Duration = Duration::from_millis(60);
 
-pub(crate) fn run(args: &DemoArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &DemoArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let pause = if args.fast || !terminal.is_interactive { Duration::ZERO } else { PAUSE };
-    let teller = Teller::new(*terminal, args.json, pause);
-    let place = Place::make(args.keep)?;
-    teller.say(
-        "Rutter in six scenes. The server, its database and its journal are the real ones, in a temporary \
-         directory; the tools are processes of their own that write every effect into a book. Nothing outside \
-         is called and nobody is charged.",
+    let teller = DemoOutput::new(*terminal, args.json, pause);
+    let place = DemoDirectory::make(args.keep)?;
+    teller.sentence(
+        "Rutter in six scenes. The server, its database and its journal are real, in a temporary directory; \
+         the tools are separate processes that log every effect. Nothing outside is called and no card is \
+         charged.",
     )?;
     place.start()?;
-    let theatre = Theatre { teller: &teller, place: &place };
+    let theatre = SceneContext { output: &teller, directory: &place };
     let mut endings = Vec::new();
     for (scene, number) in SCENES.into_iter().zip(1..) {
-        teller.open(number, scene.title, scene.shown)?;
-        let ending = (scene.play)(&theatre).with_context(|| format!("scene {number} broke off"))?;
+        teller.open(number, scene.title, scene.description)?;
+        let ending = (scene.play)(&theatre).with_context(|| format!("scene {number} failed"))?;
         tell_ending(&teller, &ending)?;
         teller.close(ending.json(number, scene.title))?;
         endings.push(ending);
@@ -54,33 +53,33 @@ pub(crate) fn run(args: &DemoArgs, terminal: &Terminal) -> anyhow::Result<Exit> 
         }
         false => teller.text(&how_to_connect())?,
     }
-    let is_as_told = endings.iter().all(Ending::is_as_told);
-    Ok(if is_as_told { Exit::Done } else { Exit::Internal })
+    let is_as_promised = endings.iter().all(SceneEnding::is_as_promised);
+    Ok(if is_as_promised { CommandExit::Done } else { CommandExit::Internal })
 }
 
-fn tell_ending(teller: &Teller, ending: &Ending) -> anyhow::Result<()> {
+fn tell_ending(teller: &DemoOutput, ending: &SceneEnding) -> anyhow::Result<()> {
     let gap = match ending.effects.is_empty() {
         true => "\n",
         false => {
             let counts = ending.effects.iter().map(|(tool, effects)| format!("{tool} {effects}"));
-            teller.say(&format!("\nIn the tools' book: {}", counts.collect::<Vec<_>>().join(", ")))?;
+            teller.sentence(&format!("\nLogged by the tools: {}", counts.collect::<Vec<_>>().join(", ")))?;
             ""
         }
     };
-    teller.text(&format!("{gap}{}\n", Paint::Green.on(&format!("End: {}", ending.words))))?;
+    teller.text(&format!("{gap}{}\n", CellColor::Green.on(&format!("End: {}", ending.words))))?;
     for promise in ending.broken() {
-        teller.text(&format!("{}\n", Paint::Red.on(&format!("Not as told: {promise}"))))?;
+        teller.text(&format!("{}\n", CellColor::Red.on(&format!("Not as promised: {promise}"))))?;
     }
     Ok(())
 }
 
-fn sum_up(teller: &Teller, endings: &[Ending]) -> anyhow::Result<()> {
+fn sum_up(teller: &DemoOutput, endings: &[SceneEnding]) -> anyhow::Result<()> {
     let calls: usize = endings.iter().map(|ending| ending.calls).sum();
     let effects: usize = endings.iter().flat_map(|ending| ending.effects.values()).sum();
     let twice: usize = endings.iter().map(|ending| ending.done_twice).sum();
     let scenes = plural(endings.len(), "scene");
     let sum = format!("{scenes}, {calls} calls, {effects} effects, {twice} done twice");
-    Ok(teller.text(&format!("\n{}\n", Paint::Bold.on(&sum)))?)
+    Ok(teller.text(&format!("\n{}\n", CellColor::Bold.on(&sum)))?)
 }
 
 fn how_to_connect() -> String {
@@ -89,24 +88,24 @@ fn how_to_connect() -> String {
         "\nConnect an agent:\n  \
          claude mcp add rutter -- {program} mcp\n  \
          codex mcp add rutter -- {program} mcp\n\
-         Look around in this demo's server: {program} demo --keep\n\
-         Read on: README.md, docs/concepts.md, docs/recipes\n"
+         Explore this demo's server: {program} demo --keep\n\
+         Read more: README.md, docs/concepts.md, docs/recipes\n"
     )
 }
 
-fn how_to_go_on(place: &Place) -> String {
+fn how_to_go_on(place: &DemoDirectory) -> String {
     let (program, settings) = (program(), place.settings());
     let (settings, data) = (settings.display(), place.data());
     let (data, copy) = (data.display(), place.path().join(scenes::journal::COPY));
-    let said = place.said.borrow();
-    let mcp = match (said["mcp"].as_str(), said["token_file"].as_str()) {
+    let message = place.server_answer.borrow();
+    let mcp = match (message["mcp"].as_str(), message["token_file"].as_str()) {
         (Some(address), Some(token)) => format!("  over HTTP: {address} with the token in {token}\n"),
         _ => String::new(),
     };
     format!(
-        "\nThe server is up again: process {}.\n\
+        "\nThe server runs again: process {}.\n\
          Connect an agent:\n  claude mcp add rutter-demo -- {program} mcp --config {settings}\n{mcp}\
-         Look around:\n  {program} exec list --dir {data}\n  {program} journal tail --dir {data}\n  \
+         Explore:\n  {program} exec list --dir {data}\n  {program} journal tail --dir {data}\n  \
          {program} journal verify --dir {}\n\
          Stop it, then remove its directory:\n  {program} stop --dir {data}\n  rm -r {}\n",
         place.server.get(),
@@ -115,7 +114,7 @@ fn how_to_go_on(place: &Place) -> String {
     )
 }
 
-/// What to type for this program: its name where the shell finds it under that, otherwise where it is.
+/// How to run this program: by its name if PATH finds it, otherwise by its path.
 fn program() -> String {
     let name = env!("CARGO_BIN_NAME");
     let Ok(own) = std::env::current_exe() else { return name.to_owned() };

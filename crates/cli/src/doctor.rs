@@ -1,64 +1,65 @@
-//! `rutter doctor`: looks at everything that has to work, and says what to do about what does not.
+//! `rutter doctor`: checks everything that has to work, and suggests fixes.
 
 mod client;
 mod data;
 mod server;
 mod tools;
 
-use crate::Exit;
+use crate::CommandExit;
 use crate::args::begin::DoctorArgs;
 use crate::config::Config;
-use crate::config::sources::{Sources, unknown_variables};
-use crate::table::{Paint, wrapped};
-use crate::terminal::{Terminal, printable};
+use crate::config::sources::{ConfigSources, unknown_variables};
+use crate::printable::printable;
+use crate::table::{CellColor, wrapped};
+use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
-/// One thing that was looked at.
-struct Check {
+/// The result of one check.
+struct DoctorCheck {
     name: String,
-    state: State,
-    said: String,
-    /// What to do about it.
+    state: CheckState,
+    message: String,
+    /// How to fix it.
     fix: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum CheckState {
     Fine,
-    /// It works; somebody may want to know.
+    /// It works, with a warning.
     Doubtful,
     Failed,
 }
 
-impl Check {
-    fn fine(name: &str, said: impl Into<String>) -> Check {
-        Check { name: name.to_owned(), state: State::Fine, said: said.into(), fix: None }
+impl DoctorCheck {
+    fn fine(name: &str, statement: impl Into<String>) -> DoctorCheck {
+        DoctorCheck { name: name.to_owned(), state: CheckState::Fine, message: statement.into(), fix: None }
     }
 
-    fn doubtful(name: &str, said: impl Into<String>, fix: impl Into<String>) -> Check {
-        Check { state: State::Doubtful, fix: Some(fix.into()), ..Check::fine(name, said) }
+    fn doubtful(name: &str, message: impl Into<String>, fix: impl Into<String>) -> DoctorCheck {
+        DoctorCheck { state: CheckState::Doubtful, fix: Some(fix.into()), ..DoctorCheck::fine(name, message) }
     }
 
-    fn failed(name: &str, said: impl Into<String>, fix: impl Into<String>) -> Check {
-        Check { state: State::Failed, fix: Some(fix.into()), ..Check::fine(name, said) }
+    fn failed(name: &str, message: impl Into<String>, fix: impl Into<String>) -> DoctorCheck {
+        DoctorCheck { state: CheckState::Failed, fix: Some(fix.into()), ..DoctorCheck::fine(name, message) }
     }
 
     fn json(&self) -> Value {
         let state = match self.state {
-            State::Fine => "fine",
-            State::Doubtful => "doubtful",
-            State::Failed => "failed",
+            CheckState::Fine => "fine",
+            CheckState::Doubtful => "doubtful",
+            CheckState::Failed => "failed",
         };
-        json!({ "check": self.name, "state": state, "said": self.said, "fix": self.fix })
+        json!({ "check": self.name, "state": state, "said": self.message, "fix": self.fix })
     }
 
     fn text(&self, terminal: &Terminal) -> String {
         let sign = match self.state {
-            State::Fine => Paint::Green.on(terminal.signs.done),
-            State::Doubtful => Paint::Yellow.on("!"),
-            State::Failed => Paint::Red.on(terminal.signs.failed),
+            CheckState::Fine => CellColor::Green.on(terminal.signs.done),
+            CheckState::Doubtful => CellColor::Yellow.on("!"),
+            CheckState::Failed => CellColor::Red.on(terminal.signs.failed),
         };
-        let line = wrapped(&format!("  {}: {}", self.name, printable(&self.said)), 4);
+        let line = wrapped(&format!("  {}: {}", self.name, printable(&self.message)), 4);
         let mut text = format!("{sign} {}\n", line.trim_start());
         if let Some(fix) = &self.fix {
             text += &format!("    {}\n", wrapped(&printable(fix), 4));
@@ -67,7 +68,7 @@ impl Check {
     }
 }
 
-pub(crate) fn run(args: &DoctorArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &DoctorArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let mut checks = Vec::new();
     match settings(args, &mut checks) {
         Some(config) => {
@@ -76,54 +77,54 @@ pub(crate) fn run(args: &DoctorArgs, terminal: &Terminal) -> anyhow::Result<Exit
             server::look(&config, who.as_ref(), &mut checks);
             tools::look(&config, &mut checks);
         }
-        None => checks.push(Check::doubtful("the rest", "was not looked at", "correct the settings first")),
+        None => checks.push(DoctorCheck::doubtful("the rest", "was not checked", "correct the settings first")),
     }
     client::look(&mut checks);
-    let is_well = checks.iter().all(|check| check.state != State::Failed);
+    let is_well = checks.iter().all(|check| check.state != CheckState::Failed);
     if args.store.json {
-        let told: Vec<Value> = checks.iter().map(Check::json).collect();
-        terminal.answer(&format!("{}\n", json!({ "ok": is_well, "checks": told })))?;
+        let values: Vec<Value> = checks.iter().map(DoctorCheck::json).collect();
+        terminal.answer(&format!("{}\n", json!({ "ok": is_well, "checks": values })))?;
     } else {
         let text: String = checks.iter().map(|check| check.text(terminal)).collect();
         let count = |state| checks.iter().filter(|check| check.state == state).count();
-        let (failed, doubtful) = (count(State::Failed), count(State::Doubtful));
+        let (failed, doubtful) = (count(CheckState::Failed), count(CheckState::Doubtful));
         let verdict = match (failed, doubtful) {
             (0, 0) => "everything is fine".to_owned(),
-            (0, doubtful) => format!("it works; {doubtful} to look at"),
-            (failed, doubtful) => format!("{failed} failed, {doubtful} to look at"),
+            (0, doubtful) => format!("it works, with {doubtful} warnings"),
+            (failed, doubtful) => format!("{failed} failed, {doubtful} warnings"),
         };
         terminal.answer(&format!("{text}\n{verdict}\n"))?;
     }
-    Ok(if is_well { Exit::Done } else { Exit::Differs })
+    Ok(if is_well { CommandExit::Done } else { CommandExit::Differs })
 }
 
-/// The settings, where they can be used at all.
-fn settings(args: &DoctorArgs, checks: &mut Vec<Check>) -> Option<Config> {
+/// The settings, if they are valid.
+fn settings(args: &DoctorArgs, checks: &mut Vec<DoctorCheck>) -> Option<Config> {
     for name in unknown_variables() {
-        checks.push(Check::doubtful(
+        checks.push(DoctorCheck::doubtful(
             "environment",
-            format!("the variable {name} means nothing here"),
-            "`rutter config check` says what was probably meant",
+            format!("the variable {name} is unknown"),
+            "`rutter config check` suggests the right name",
         ));
     }
-    let read = Sources::read(&args.store, &args.tools);
+    let read = ConfigSources::read(&args.store, &args.tools);
     let read = read.and_then(|sources| sources.config().map(|config| (sources, config)));
     let (sources, config) = match read {
         Ok(read) => read,
         Err(refusal) => {
             let fix = refusal.hint().unwrap_or("correct the file; docs/cli.md lists all settings").to_owned();
-            checks.push(Check::failed("settings", refusal.to_string(), fix));
+            checks.push(DoctorCheck::failed("settings", refusal.to_string(), fix));
             return None;
         }
     };
     let files: Vec<String> = sources.files().map(|path| path.display().to_string()).collect();
     checks.push(match files.as_slice() {
-        [] => Check::doubtful(
+        [] => DoctorCheck::doubtful(
             "settings",
-            "there is no rutter.toml here, so everything is as by default",
-            "`rutter init` writes one",
+            "there is no rutter.toml here; all settings have their defaults",
+            "`rutter init` creates one",
         ),
-        files => Check::fine("settings", files.join(", ")),
+        files => DoctorCheck::fine("settings", files.join(", ")),
     });
     Some(config)
 }

@@ -1,19 +1,19 @@
-//! `rutter exec`: executions, looked at and steered.
+//! `rutter exec`: lists, shows and controls executions.
 
-mod act;
+mod action;
 mod list;
 mod show;
 pub(crate) mod watch;
 
-use crate::Exit;
+use crate::CommandExit;
 use crate::args::run::ExecCommand;
 use crate::terminal::Terminal;
 
-pub(crate) fn run(command: &ExecCommand, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(command: &ExecCommand, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     match command {
         ExecCommand::List(args) => list::run(args, terminal),
         ExecCommand::Show(args) => show::run(args, terminal),
         ExecCommand::Watch(args) => watch::run(args, terminal),
-        command => act::run(command, terminal),
+        command => action::run(command, terminal),
     }
 }

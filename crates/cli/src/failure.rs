@@ -1,31 +1,36 @@
-//! What went wrong, for whoever asked: a code that stays, what happened, what to do about it, and how the program ends.
+//! The error of a command: a stable code, a message, a hint and the exit code.
 
-use crate::Exit;
-use crate::table::{Paint, wrapped};
-use crate::terminal::printable;
+use crate::CommandExit;
+use crate::printable::printable;
+use crate::table::{CellColor, wrapped};
+use rutter_app::error::AppError;
 use rutter_core::port::Error;
-use rutter_server::fault::Fault;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Something that was asked for and that a command does not do. Codes are documented in docs/errors.md.
+/// A request that a command refuses. Codes are documented in docs/errors.md.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct CommandRefusal {
     code: Cow<'static, str>,
     message: String,
     hint: Option<String>,
 }
 
-impl Refusal {
-    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Refusal {
-        Refusal { code: code.into(), message: message.into(), hint: None }
+impl CommandRefusal {
+    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> CommandRefusal {
+        CommandRefusal { code: code.into(), message: message.into(), hint: None }
     }
 
-    /// As another process told it.
-    pub(crate) fn told(answer: &Value) -> Refusal {
+    /// From an error of the application.
+    pub(crate) fn of(error: AppError) -> CommandRefusal {
+        CommandRefusal { code: error.code, message: error.message, hint: error.hint }
+    }
+
+    /// From the reply of another process.
+    pub(crate) fn from_answer(answer: &Value) -> CommandRefusal {
         let text = |name: &str| answer["error"][name].as_str().map(str::to_owned);
-        Refusal {
+        CommandRefusal {
             code: text("code").map_or(Cow::Borrowed("command.wire"), Cow::Owned),
             message: text("message").unwrap_or_default(),
             hint: text("hint"),
@@ -36,47 +41,47 @@ impl Refusal {
         self.hint.as_deref()
     }
 
-    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Refusal {
-        Refusal { hint: Some(hint.into()), ..self }
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> CommandRefusal {
+        CommandRefusal { hint: Some(hint.into()), ..self }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for CommandRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for CommandRefusal {}
 
-impl From<Fault> for Refusal {
-    fn from(fault: Fault) -> Refusal {
-        Refusal { code: fault.code, message: fault.message, hint: fault.hint }
+impl From<AppError> for CommandRefusal {
+    fn from(error: AppError) -> CommandRefusal {
+        CommandRefusal { code: error.code, message: error.message, hint: error.hint }
     }
 }
 
-/// An error as it is told.
+/// An error as it is printed.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CommandFailure {
     code: Option<Cow<'static, str>>,
     message: String,
     hint: Option<String>,
-    pub(crate) exit: Exit,
+    pub(crate) exit: CommandExit,
 }
 
-impl Failure {
-    pub(crate) fn of(error: &anyhow::Error) -> Failure {
+impl CommandFailure {
+    pub(crate) fn of(error: &anyhow::Error) -> CommandFailure {
         let message = format!("{error:#}");
-        if let Some(refusal) = error.downcast_ref::<Refusal>() {
+        if let Some(refusal) = error.downcast_ref::<CommandRefusal>() {
             let (code, hint) = (Some(refusal.code.clone()), refusal.hint.clone());
-            return Failure { code, message, hint, exit: Exit::Refused };
+            return CommandFailure { code, message, hint, exit: CommandExit::Refused };
         }
         match error.downcast_ref::<Error>() {
             Some(error) => {
                 let hint = hint(error).map(str::to_owned);
-                Failure { code: Some(error.code().into()), message, hint, exit: exit(error) }
+                CommandFailure { code: Some(error.code().into()), message, hint, exit: exit(error) }
             }
-            None => Failure { code: None, message, hint: None, exit: Exit::Internal },
+            None => CommandFailure { code: None, message, hint: None, exit: CommandExit::Internal },
         }
     }
 
@@ -89,8 +94,8 @@ impl Failure {
         let code = self.code.as_ref().map(|code| format!("[{code}]")).unwrap_or_default();
         let title = format!("error{code}");
         let text = wrapped(&format!("{title}: {}", printable(&self.message)), 0);
-        // Painted when it is laid out: what paints takes no room.
-        let mut text = text.replacen(&title, &Paint::Red.on(&title), 1) + "\n";
+        // Coloured after the layout: escape sequences take no columns.
+        let mut text = text.replacen(&title, &CellColor::Red.on(&title), 1) + "\n";
         if let Some(hint) = &self.hint {
             text.push_str(&format!("\n{}\n", wrapped(&printable(hint), 0)));
         }
@@ -102,31 +107,29 @@ impl Failure {
     }
 }
 
-/// What somebody can do about it.
+/// What the user can do about it.
 fn hint(error: &Error) -> Option<&'static str> {
     Some(match error {
         Error::Locked { .. } => {
-            "one process at a time may change a database: stop that one, or let it do what you want; \
-             verify, export, show, tail, stats and backup work beside it"
+            "only one process at a time may change a database: stop that one, or let it do this; \
+             verify, export, show, tail, stats and backup work at the same time"
         }
         Error::NotFound { what: "database", .. } => {
-            "name its directory with --dir, RUTTER_DIR or rutter.toml; `rutter db migrate` makes a new one"
+            "set its directory with --dir, RUTTER_DIR or rutter.toml; `rutter db migrate` creates a new one"
         }
-        Error::NotFound { what: "execution", .. } => {
-            "`rutter journal tail` names the executions something happened to last"
-        }
-        Error::NotFound { what: "plan", .. } => "`rutter plan list` names the plans that are kept",
-        Error::Schema { .. } => "a later version of this program wrote it: use that one",
+        Error::NotFound { what: "execution", .. } => "`rutter journal tail` shows the latest executions",
+        Error::NotFound { what: "plan", .. } => "`rutter plan list` lists the saved plans",
+        Error::Schema { .. } => "it was written by a later version of this program: use that version",
         Error::Corrupt(_) => {
-            "keep a copy of the directory, see what `rutter journal verify` says, and begin again from a backup \
+            "copy the directory, run `rutter journal verify`, and restore a backup \
              with `rutter db restore`"
         }
-        Error::ReadOnly(_) => "look with `rutter journal verify`, and at who may write to the directory",
-        Error::DiskFull(_) => "make room, then try again",
-        Error::Unknown(_) => "look with `rutter journal tail` whether it was written before trying again",
-        Error::TooBroad(_) => "ask for less",
+        Error::ReadOnly(_) => "run `rutter journal verify`, and check who may write to the directory",
+        Error::DiskFull(_) => "free disk space, then try again",
+        Error::Unknown(_) => "check with `rutter journal tail` whether it was written before trying again",
+        Error::TooBroad(_) => "narrow the request",
         Error::Overloaded => "try again in a moment",
-        Error::Engine { .. } => "build the program with the SQLite that comes with it",
+        Error::Engine { .. } => "build the program with its bundled SQLite",
         Error::Fenced { .. }
         | Error::Conflict { .. }
         | Error::NotFound { .. }
@@ -138,9 +141,9 @@ fn hint(error: &Error) -> Option<&'static str> {
     })
 }
 
-fn exit(error: &Error) -> Exit {
+fn exit(error: &Error) -> CommandExit {
     match error {
-        Error::Corrupt(_) => Exit::Differs,
+        Error::Corrupt(_) => CommandExit::Differs,
         Error::Conflict { .. }
         | Error::NotFound { .. }
         | Error::KeyReused { .. }
@@ -148,7 +151,7 @@ fn exit(error: &Error) -> Exit {
         | Error::Invalid(_)
         | Error::TooBroad(_)
         | Error::Locked { .. }
-        | Error::Schema { .. } => Exit::Refused,
+        | Error::Schema { .. } => CommandExit::Refused,
         Error::Fenced { .. }
         | Error::Overloaded
         | Error::DiskFull(_)
@@ -156,6 +159,6 @@ fn exit(error: &Error) -> Exit {
         | Error::Unknown(_)
         | Error::Io(_)
         | Error::Closed
-        | Error::Engine { .. } => Exit::Internal,
+        | Error::Engine { .. } => CommandExit::Internal,
     }
 }

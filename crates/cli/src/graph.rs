@@ -1,40 +1,40 @@
-//! Draws which step waits for which: one row per step, its waiting lines as lanes on the left.
+//! Draws the dependencies between steps: one row per step, with its dependencies as lanes on the left.
 //!
-//! A step's lane runs down from its `●` to the last step that needs it. A row joins the lanes of what its step
-//! needs; a lane that is only passed keeps its `│`. Steps in one wave need nothing of each other.
+//! A step's lane runs down from its `●` to the last step that needs it. A row joins the lanes of its step's
+//! dependencies; a lane that only passes keeps its `│`. Steps in one wave do not depend on each other.
 
 /// The characters to draw with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pen {
+pub(crate) struct GraphCharacters {
     node: char,
     down: char,
     across: char,
-    /// A joined lane that goes on below: at the left end, at the right end, between.
+    /// A joined lane that continues below: at the left end, at the right end, between.
     on: [char; 3],
     /// A joined lane that ends here: at the left end, at the right end, between.
     end: [char; 3],
 }
 
-impl Pen {
-    pub(crate) const UNICODE: Pen =
-        Pen {
+impl GraphCharacters {
+    pub(crate) const UNICODE: GraphCharacters =
+        GraphCharacters {
             node: '●', down: '│', across: '─', on: ['├', '┤', '┼'], end: ['╰', '╯', '┴']
         };
-    pub(crate) const ASCII: Pen =
-        Pen { node: '*', down: '|', across: '-', on: ['+', '+', '+'], end: ['`', '\'', '^'] };
+    pub(crate) const ASCII: GraphCharacters =
+        GraphCharacters { node: '*', down: '|', across: '-', on: ['+', '+', '+'], end: ['`', '\'', '^'] };
 }
 
 /// One line of the drawing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    /// The step drawn here; none on a line that only leads on.
+pub(crate) struct GraphRow {
+    /// The step drawn here; none on a line that only continues lanes.
     pub(crate) step: Option<usize>,
     pub(crate) lanes: String,
 }
 
-/// Groups the steps into waves: each step in the first wave after everything it needs.
+/// Groups the steps into waves: each step in the first wave after all its dependencies.
 ///
-/// `needs[step]` are the positions of what the step needs; `topological` has every step after its needs.
+/// `needs[step]` are the positions of its dependencies; `topological` has every step after its dependencies.
 pub(crate) fn waves(needs: &[Vec<usize>], topological: &[usize]) -> Vec<Vec<usize>> {
     let mut wave_of = vec![0; needs.len()];
     let mut waves: Vec<Vec<usize>> = Vec::new();
@@ -49,15 +49,14 @@ pub(crate) fn waves(needs: &[Vec<usize>], topological: &[usize]) -> Vec<Vec<usiz
 }
 
 /// Draws the waves from top to bottom.
-pub(crate) fn draw(needs: &[Vec<usize>], waves: &[Vec<usize>], pen: Pen) -> Vec<Row> {
-    let mut drawing = Drawing { pen, lanes: Vec::new(), waiting: vec![0; needs.len()], rows: Vec::new() };
+pub(crate) fn draw(needs: &[Vec<usize>], waves: &[Vec<usize>], pen: GraphCharacters) -> Vec<GraphRow> {
+    let mut drawing = LaneDrawing { pen, lanes: Vec::new(), waiting: vec![0; needs.len()], rows: Vec::new() };
     for &need in needs.iter().flatten() {
         drawing.waiting[need] += 1;
     }
     for wave in waves {
-        // A step nothing waits for leaves no lane behind for the others to cross.
-        let (ends, rest): (Vec<usize>, Vec<usize>) =
-            wave.iter().partition(|&&step| drawing.waiting[step] == 0);
+        // A step without dependents leaves no lane for the others to cross.
+        let (ends, rest): (Vec<usize>, Vec<usize>) = wave.iter().partition(|&&step| drawing.waiting[step] == 0);
         for step in ends.into_iter().chain(rest) {
             drawing.step(step, &needs[step]);
         }
@@ -65,31 +64,30 @@ pub(crate) fn draw(needs: &[Vec<usize>], waves: &[Vec<usize>], pen: Pen) -> Vec<
     drawing.rows
 }
 
-struct Drawing {
-    pen: Pen,
-    /// Which step's line runs in each lane.
+struct LaneDrawing {
+    pen: GraphCharacters,
+    /// The step of each lane.
     lanes: Vec<Option<usize>>,
-    /// How many steps not yet drawn wait for each.
+    /// How many steps not yet drawn depend on each.
     waiting: Vec<usize>,
-    rows: Vec<Row>,
+    rows: Vec<GraphRow>,
 }
 
-impl Drawing {
+impl LaneDrawing {
     fn step(&mut self, step: usize, needs: &[usize]) {
         for &need in needs {
             self.waiting[need] -= 1;
         }
-        let joined: Vec<usize> = (0..self.lanes.len())
-            .filter(|&at| self.lanes[at].is_some_and(|owner| needs.contains(&owner)))
-            .collect();
+        let joined: Vec<usize> =
+            (0..self.lanes.len()).filter(|&at| self.lanes[at].is_some_and(|owner| needs.contains(&owner))).collect();
         let lane = self.lane_for(&joined);
         if self.would_touch(lane, &joined) {
-            self.rows.push(Row { step: None, lanes: self.render(|_, _| None, 0, 0) });
+            self.rows.push(GraphRow { step: None, lanes: self.render(|_, _| None, 0, 0) });
         }
         let left = joined.iter().copied().fold(lane, usize::min);
         let right = joined.iter().copied().fold(lane, usize::max);
         let lanes = self.render(|at, drawing| drawing.join(at, lane, &joined, left, right), left, right);
-        self.rows.push(Row { step: Some(step), lanes });
+        self.rows.push(GraphRow { step: Some(step), lanes });
 
         for &at in &joined {
             if !self.goes_on(at) {
@@ -114,7 +112,7 @@ impl Drawing {
             .unwrap_or(self.lanes.len().max(from))
     }
 
-    /// Two nodes one above the other would look unconnected although they are.
+    /// Two nodes directly above each other would look unconnected.
     fn would_touch(&self, lane: usize, joined: &[usize]) -> bool {
         let above = self.rows.last().and_then(|row| row.lanes.chars().nth(lane * 2));
         joined.contains(&lane) && above == Some(self.pen.node)
@@ -140,7 +138,7 @@ impl Drawing {
         joined.contains(&at).then_some(set[place])
     }
 
-    fn render(&self, join: impl Fn(usize, &Drawing) -> Option<char>, left: usize, right: usize) -> String {
+    fn render(&self, join: impl Fn(usize, &LaneDrawing) -> Option<char>, left: usize, right: usize) -> String {
         let mut text = String::new();
         for at in 0..self.lanes.len().max(right + 1) {
             let is_between = at > left && at <= right;
@@ -167,11 +165,11 @@ mod tests {
     fn drawn(needs: &[&[usize]]) -> Vec<String> {
         let needs: Vec<Vec<usize>> = needs.iter().map(|needs| needs.to_vec()).collect();
         let order: Vec<usize> = (0..needs.len()).collect();
-        let label = |row: Row| match row.step {
+        let label = |row: GraphRow| match row.step {
             Some(step) => format!("{} {step}", row.lanes),
             None => row.lanes,
         };
-        draw(&needs, &waves(&needs, &order), Pen::UNICODE).into_iter().map(label).collect()
+        draw(&needs, &waves(&needs, &order), GraphCharacters::UNICODE).into_iter().map(label).collect()
     }
 
     #[test]
@@ -180,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_need_nothing_stand_unconnected() {
+    fn steps_without_dependencies_are_unconnected() {
         assert_eq!(drawn(&[&[], &[], &[]]), ["● 0", "● 1", "● 2"]);
     }
 
@@ -190,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn all_with_all_joins_every_lane() {
+    fn a_step_that_needs_all_joins_every_lane() {
         let needs: &[&[usize]] = &[&[], &[], &[], &[0, 1, 2], &[0, 1, 2]];
         assert_eq!(drawn(needs), ["● 0", "│ ● 1", "│ │ ● 2", "├─┼─┼─● 3", "●─┴─╯ 4"]);
     }

@@ -1,34 +1,34 @@
-//! Lists of MCP servers that other programs keep, as settings of ours. Credentials become references: what a variable
-//! holds, or what was written in the clear, is never copied.
+//! Converts other programs' lists of MCP servers to settings. Credentials become references: the value of a variable,
+//! or a literal credential, is never copied.
 
-use crate::config::leaf::is_telling;
+use crate::config::setting::names_a_secret;
 use rutter_core::redact::SECRET_CHARS_MIN;
 use rutter_tools::config::mcp::import::{Error, import};
-use rutter_tools::config::mcp::{Reach, Server};
+use rutter_tools::config::mcp::{McpServerConfig, McpTransport};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
 
-/// What stands for a variable while a list is read.
+/// Marks a variable while a list is read.
 const MARK: &str = "@@rutter:";
 const MARK_END: &str = "@@";
-/// Variables that say where somebody is, not who they are.
+/// Variables with locations and names, not credentials.
 const PLAIN: &[&str] = &["HOME", "USER", "LOGNAME", "PWD", "PATH", "SHELL", "LANG", "TMPDIR"];
 
 /// The servers of a list as settings.
 #[derive(Debug, Default)]
-pub(crate) struct Imported {
+pub(crate) struct ImportedServers {
     pub(crate) servers: BTreeMap<String, Table>,
     /// The variable that each secret comes from.
     pub(crate) secrets: BTreeMap<String, String>,
-    /// What was left out, and what somebody should know.
+    /// What was omitted, and warnings.
     pub(crate) notes: Vec<String>,
 }
 
-/// The same as text for rutter.toml.
-impl std::fmt::Display for Imported {
+/// As text for rutter.toml.
+impl std::fmt::Display for ImportedServers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut document = DocumentMut::new();
         let mut tables = Table::new();
@@ -48,15 +48,14 @@ impl std::fmt::Display for Imported {
     }
 }
 
-impl Imported {
-    /// Adds what another list has; a server of the same name stays as it was.
-    pub(crate) fn add(&mut self, other: Imported, from: &str) {
+impl ImportedServers {
+    /// Adds the servers of another list; an existing server of the same name stays.
+    pub(crate) fn add(&mut self, other: ImportedServers, from: &str) {
         for (name, table) in other.servers {
             match self.servers.entry(name) {
                 Entry::Occupied(taken) => {
                     let name = taken.key();
-                    self.notes
-                        .push(format!("server `{name}` of {from} was left out: another one has its name"));
+                    self.notes.push(format!("server `{name}` of {from} was left out: another one has its name"));
                 }
                 Entry::Vacant(free) => {
                     free.insert(table);
@@ -68,27 +67,24 @@ impl Imported {
     }
 }
 
-/// Reads a list. `project` is the directory whose own servers count too, in files that keep them by directory.
+/// Reads a list. `project` is the directory whose own servers count too, in files that list them by directory.
 pub(crate) fn read(
     text: &str,
     project: Option<&Path>,
     lookup: &dyn Fn(&str) -> Option<String>,
-) -> Result<Imported, String> {
+) -> Result<ImportedServers, String> {
     let file: Value = jsonc_parser::parse_to_serde_value(text, &Default::default())
-        .map_err(|error| format!("it cannot be read as JSON: {error}"))?;
+        .map_err(|error| format!("it is not valid JSON: {error}"))?;
     let own = project.map(|project| &file["projects"][project.to_string_lossy().as_ref()]["mcpServers"]);
     let lists = [Some(&file["mcpServers"]), Some(&file["servers"]), own];
-    let entries: Vec<(&String, &Value)> =
-        lists.into_iter().flatten().filter_map(Value::as_object).flatten().collect();
+    let entries: Vec<(&String, &Value)> = lists.into_iter().flatten().filter_map(Value::as_object).flatten().collect();
     let is_list = file.get("mcpServers").or(file.get("servers")).or(file.get("projects")).is_some();
     if !is_list {
-        return Err(
-            "it has neither `mcpServers` nor `servers`; expected an object with one of them".to_owned()
-        );
+        return Err("it has neither `mcpServers` nor `servers`; expected an object with one of them".to_owned());
     }
-    let mut imported = Imported::default();
+    let mut imported = ImportedServers::default();
     for (name, entry) in entries {
-        let reader = Reader { text, lookup };
+        let reader = ServerListReader { text, lookup };
         match reader.server(name, entry, &mut imported.notes) {
             Ok((name, server)) if is_ours(&name, &server) => {
                 imported.notes.push(format!("server `{name}` is Rutter itself and was left out"));
@@ -103,14 +99,14 @@ pub(crate) fn read(
     Ok(imported)
 }
 
-struct Reader<'a> {
+struct ServerListReader<'a> {
     text: &'a str,
     lookup: &'a dyn Fn(&str) -> Option<String>,
 }
 
-impl Reader<'_> {
-    /// One server, by itself: what is wrong with it is no reason to leave out the others.
-    fn server(&self, name: &str, entry: &Value, notes: &mut Vec<String>) -> Result<(String, Server), String> {
+impl ServerListReader<'_> {
+    /// Reads one server by itself: an error in it does not affect the others.
+    fn server(&self, name: &str, entry: &Value, notes: &mut Vec<String>) -> Result<(String, McpServerConfig), String> {
         let list = |name: &str| json!({ "mcpServers": { name: entry } }).to_string();
         let mut name = name.to_owned();
         let mut read = import(&list(&name), &|variable| self.stand_in(variable));
@@ -119,16 +115,16 @@ impl Reader<'_> {
             name = better.clone();
             read = import(&list(&name), &|variable| self.stand_in(variable));
         }
-        let (mut servers, said) = read.map_err(|error| match error {
+        let (mut servers, lines) = read.map_err(|error| match error {
             Error::Server { reason, .. } => reason.replace(MARK, "${").replace(MARK_END, "}"),
             error => error.to_string(),
         })?;
-        notes.extend(said);
+        notes.extend(lines);
         servers.remove(&name).map(|server| (name, server)).ok_or_else(|| "it is not there".to_owned())
     }
 
-    /// What a variable is read as: itself where it holds nothing secret, otherwise a mark. One that is not set and has a
-    /// default is left to the default.
+    /// The text to read for a variable: its value if that is not secret, otherwise a mark. `None` if the variable
+    /// is not set and has a default.
     fn stand_in(&self, variable: &str) -> Option<String> {
         let held = (self.lookup)(variable);
         match &held {
@@ -138,19 +134,19 @@ impl Reader<'_> {
         }
     }
 
-    fn table(&self, name: &str, server: &Server, imported: &mut Imported) -> Result<Table, String> {
+    fn table(&self, name: &str, server: &McpServerConfig, imported: &mut ImportedServers) -> Result<Table, String> {
         let mut table = Table::new();
         match &server.reach {
-            Reach::Child(child) => {
+            McpTransport::Child(child) => {
                 let cwd = child.cwd.as_ref().map(|cwd| cwd.display().to_string());
                 let texts = std::iter::once(&child.command).chain(&child.args).chain(&cwd);
                 if let Some(variable) = texts.filter_map(|text| marked(text)).next() {
                     return Err(format!(
-                        "`command`, `args` and `cwd` are not filled in here, and it needs ${{{variable}}}; write the \
+                        "`command`, `args` and `cwd` are not expanded here, and it needs ${{{variable}}}; write the \
                          value out, or use the file as it is with --mcp-config"
                     ));
                 }
-                if child.args.iter().any(|arg| arg.starts_with('-') && is_telling(arg)) {
+                if child.args.iter().any(|arg| arg.starts_with('-') && names_a_secret(arg)) {
                     imported.notes.push(format!(
                         "server `{name}` may have a credential among its `args`; if the server takes it from a variable, \
                          move it to `env` as ${{secret:…}}"
@@ -167,9 +163,9 @@ impl Reader<'_> {
                     table["cwd"] = value(cwd);
                 }
             }
-            Reach::Http(http) => {
+            McpTransport::Http(http) => {
                 if let Some(variable) = marked(http.url.as_str()) {
-                    return Err(format!("`url` is not filled in here, and it needs ${{{variable}}}"));
+                    return Err(format!("`url` is not expanded here, and it needs ${{{variable}}}"));
                 }
                 table["url"] = value(http.url.as_str());
                 if !http.headers.is_empty() {
@@ -184,8 +180,8 @@ impl Reader<'_> {
     }
 }
 
-/// Texts with `${secret:name}` in place of what must not be copied.
-fn referring(server: &str, texts: &BTreeMap<String, String>, imported: &mut Imported) -> InlineTable {
+/// Texts with `${secret:name}` in place of credentials.
+fn referring(server: &str, texts: &BTreeMap<String, String>, imported: &mut ImportedServers) -> InlineTable {
     let mut table = InlineTable::new();
     for (name, text) in texts {
         let mut written = text.clone();
@@ -195,17 +191,16 @@ fn referring(server: &str, texts: &BTreeMap<String, String>, imported: &mut Impo
             written = written.replace(&mark, &format!("${{secret:{secret}}}"));
             imported.secrets.insert(secret, variable);
         }
-        let is_in_the_clear = written == *text && (is_telling(name) || has_password(text));
+        let is_in_the_clear = written == *text && (names_a_secret(name) || has_password(text));
         if is_in_the_clear && text.trim().chars().count() >= SECRET_CHARS_MIN {
             let secret = secret_name(&format!("{server}_{name}"));
             let variable = secret.to_ascii_uppercase();
-            // `Bearer abc`: the scheme is no secret.
-            let scheme =
-                text.trim().rsplit_once(' ').map_or(String::new(), |(scheme, _)| format!("{scheme} "));
+            // `Bearer abc`: the scheme is not secret.
+            let scheme = text.trim().rsplit_once(' ').map_or(String::new(), |(scheme, _)| format!("{scheme} "));
             written = format!("{scheme}${{secret:{secret}}}");
             imported.notes.push(format!(
-                "server `{server}` has `{name}` in the clear, which was not copied: put it into the variable {variable}, \
-                 or say under [secrets] where else {secret} is kept"
+                "server `{server}` has a literal `{name}`, which was not copied: put it into the variable {variable}, \
+                 or give another source of {secret} under [secrets]"
             ));
             imported.secrets.insert(secret, variable);
         }
@@ -224,20 +219,20 @@ fn secret_name(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect()
 }
 
-/// `scheme://somebody:password@host`
+/// `scheme://user:password@host`
 fn has_password(text: &str) -> bool {
     let authority = text.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or_default());
     authority.and_then(|authority| authority.rsplit_once('@')).is_some_and(|(who, _)| who.contains(':'))
 }
 
-fn is_ours(name: &str, server: &Server) -> bool {
+fn is_ours(name: &str, server: &McpServerConfig) -> bool {
     let is_program = |text: &str| Path::new(text).file_name().is_some_and(|name| name == "rutter");
     name == "rutter"
         || match &server.reach {
-            Reach::Child(child) => {
+            McpTransport::Child(child) => {
                 is_program(&child.command) || child.args.first().is_some_and(|word| is_program(word))
             }
-            Reach::Http(http) => http.url.port() == Some(7411) && http.url.path() == "/mcp",
+            McpTransport::Http(http) => http.url.port() == Some(7411) && http.url.path() == "/mcp",
         }
 }
 
@@ -245,7 +240,7 @@ fn is_ours(name: &str, server: &Server) -> bool {
 mod tests {
     use super::*;
 
-    fn imported(text: &str) -> Imported {
+    fn imported(text: &str) -> ImportedServers {
         let lookup = |name: &str| match name {
             "HOME" => Some("/people/operator".to_owned()),
             "LEVEL" => Some("info".to_owned()),
@@ -256,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_variables_hold_is_referred_to_and_never_copied() {
+    fn values_of_variables_are_referred_to_and_never_copied() {
         let text = r#"{ "mcpServers": { "git hub": { "command": "npx", "args": ["-y", "${HOME}/x"], "env": {
             "GITHUB_TOKEN": "${GITHUB_TOKEN}", "LOG": "${LEVEL}", "HOST": "${HOST:-localhost}",
             "URL": "https://${UNSET_TOKEN}@example.org" } } } }"#;
@@ -284,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_taken_over_is_left_out_alone() {
+    fn servers_that_cannot_be_imported_are_left_out_alone() {
         let text = r#"{ "mcpServers": {
             "old": { "type": "sse", "url": "https://example.org" },
             "args": { "command": "x", "args": ["${GITHUB_TOKEN}"] },

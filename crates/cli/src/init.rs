@@ -1,16 +1,17 @@
-//! `rutter init`: settings, a first plan and the MCP servers that other programs know, for a project that begins.
+//! `rutter init`: sets up a project with settings, a first plan and the MCP servers of other programs.
 
 pub(crate) mod client;
 pub(crate) mod found;
 mod template;
 
-use crate::Exit;
+use crate::CommandExit;
 use crate::args::begin::InitArgs;
 use crate::config::sources::LOCAL;
-use crate::failure::Refusal;
-use crate::import::Imported;
-use crate::table::{Paint, wrapped};
-use crate::terminal::{Terminal, printable};
+use crate::failure::CommandRefusal;
+use crate::import::ImportedServers;
+use crate::printable::printable;
+use crate::table::{CellColor, wrapped};
+use crate::terminal::Terminal;
 use crate::tools;
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -19,35 +20,35 @@ use std::path::{Path, PathBuf};
 
 const PLAN: &str = "plans/first.yaml";
 const IGNORED: &str = ".gitignore";
-/// What version control is to leave alone.
+/// What version control should ignore.
 const DATA: &str = ".rutter/";
 
-/// A list that was read, and the servers it gave.
-struct Taken {
+/// A list that was read, and its servers.
+struct ImportedList {
     path: PathBuf,
     servers: Vec<String>,
 }
 
-pub(crate) fn run(args: &InitArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &InitArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     check_absent(args)?;
     let project = std::path::absolute(&args.dir).unwrap_or_else(|_| args.dir.clone());
     let project = project.canonicalize().unwrap_or(project);
     let (imported, taken) = lists(args, &project)?;
     let written = write(args, &imported)?;
     match args.json {
-        true => terminal.answer(&format!("{}\n", told(args, &project, &imported, &taken, &written)))?,
+        true => terminal.answer(&format!("{}\n", init_json(args, &project, &imported, &taken, &written)))?,
         false => tell(args, &project, &imported, &taken, &written, terminal)?,
     }
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
-/// A file of the project, by the name one would type.
+/// A file of the project, relative to the current directory.
 fn beside(args: &InitArgs, name: &str) -> PathBuf {
     if args.dir == Path::new(".") { PathBuf::from(name) } else { args.dir.join(name) }
 }
 
-/// Nothing is changed where something is there already.
-fn check_absent(args: &InitArgs) -> Result<(), Refusal> {
+/// Refuses to change anything if a file already exists.
+fn check_absent(args: &InitArgs) -> Result<(), CommandRefusal> {
     let there: Vec<String> = [LOCAL, PLAN]
         .iter()
         .map(|name| beside(args, name))
@@ -59,13 +60,13 @@ fn check_absent(args: &InitArgs) -> Result<(), Refusal> {
     }
     let verb = if there.len() == 1 { "exists" } else { "exist" };
     let message = format!("{} {verb} already; nothing was changed", there.join(" and "));
-    Err(Refusal::new("file.exists", message)
+    Err(CommandRefusal::new("file.exists", message)
         .with_hint("--force overwrites; `rutter tools import FILE` only prints"))
 }
 
-/// Files that were named must be there; what was only found may be unreadable.
-fn lists(args: &InitArgs, project: &Path) -> anyhow::Result<(Imported, Vec<Taken>)> {
-    let mut all = Imported::default();
+/// Files the user named must be readable; lists that were only found need not be.
+fn lists(args: &InitArgs, project: &Path) -> anyhow::Result<(ImportedServers, Vec<ImportedList>)> {
+    let mut all = ImportedServers::default();
     let mut taken = Vec::new();
     let paths = match (args.no_import, args.import.is_empty()) {
         (true, _) => Vec::new(),
@@ -85,20 +86,19 @@ fn lists(args: &InitArgs, project: &Path) -> anyhow::Result<(Imported, Vec<Taken
         let servers: Vec<String> =
             imported.servers.keys().filter(|name| !all.servers.contains_key(*name)).cloned().collect();
         all.add(imported, &name);
-        taken.push(Taken { path, servers });
+        taken.push(ImportedList { path, servers });
     }
     Ok((all, taken))
 }
 
-/// Writes everything, and returns what was written.
-fn write(args: &InitArgs, imported: &Imported) -> anyhow::Result<Vec<PathBuf>> {
+/// Writes all files, and returns their paths.
+fn write(args: &InitArgs, imported: &ImportedServers) -> anyhow::Result<Vec<PathBuf>> {
     let plan = beside(args, PLAN);
     let folder = plan.parent().expect("the plan is in a folder");
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let ignored = beside(args, IGNORED);
     let before = fs::read_to_string(&ignored).unwrap_or_default();
-    let mut texts =
-        vec![(beside(args, LOCAL), template::settings(imported)), (plan, template::PLAN.to_owned())];
+    let mut texts = vec![(beside(args, LOCAL), template::settings(imported)), (plan, template::PLAN.to_owned())];
     let is_ignored = before.lines().any(|line| line.trim().trim_matches('/') == DATA.trim_matches('/'));
     if !is_ignored {
         let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
@@ -110,15 +110,20 @@ fn write(args: &InitArgs, imported: &Imported) -> anyhow::Result<Vec<PathBuf>> {
     Ok(texts.into_iter().map(|(path, _)| path).collect())
 }
 
-/// The commands to type next, from within the project.
+/// The next commands to type, from within the project.
 fn next() -> [String; 2] {
     let program = client::program();
     [format!("{program} run {PLAN}"), format!("{program} doctor")]
 }
 
-fn told(args: &InitArgs, project: &Path, imported: &Imported, taken: &[Taken], written: &[PathBuf]) -> Value {
-    let lists: Vec<Value> =
-        taken.iter().map(|taken| json!({ "file": taken.path, "servers": taken.servers })).collect();
+fn init_json(
+    args: &InitArgs,
+    project: &Path,
+    imported: &ImportedServers,
+    taken: &[ImportedList],
+    written: &[PathBuf],
+) -> Value {
+    let lists: Vec<Value> = taken.iter().map(|taken| json!({ "file": taken.path, "servers": taken.servers })).collect();
     let clients: serde_json::Map<String, Value> = client::lines(&project.join(LOCAL))
         .into_iter()
         .map(|line| (line.client.to_owned(), json!({ "where": line.place, "text": line.text })))
@@ -130,36 +135,34 @@ fn told(args: &InitArgs, project: &Path, imported: &Imported, taken: &[Taken], w
 fn tell(
     args: &InitArgs,
     project: &Path,
-    imported: &Imported,
-    taken: &[Taken],
+    imported: &ImportedServers,
+    taken: &[ImportedList],
     written: &[PathBuf],
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
     let mut text = String::new();
     for path in written {
-        text +=
-            &format!("{} {}\n", Paint::Green.on(terminal.signs.done), printable(&path.display().to_string()));
+        text += &format!("{} {}\n", CellColor::Green.on(terminal.signs.done), printable(&path.display().to_string()));
     }
     for taken in taken {
         let servers = match taken.servers.as_slice() {
-            [] => "no server to take over".to_owned(),
+            [] => "no server to import".to_owned(),
             servers => servers.join(", "),
         };
         text += &format!("  found {}: {}\n", taken.path.display(), printable(&servers));
     }
     if taken.is_empty() && !args.no_import {
-        text += "  no list of MCP servers was found; the tools that come with Rutter are there\n";
+        text += "  no list of MCP servers was found; the built-in tools are available\n";
     }
     for note in &imported.notes {
         text += &format!("  {}\n", wrapped(&printable(&format!("note: {note}")), 4));
     }
-    let here =
-        if args.dir == Path::new(".") { String::new() } else { format!("  cd {}\n", args.dir.display()) };
+    let here = if args.dir == Path::new(".") { String::new() } else { format!("  cd {}\n", args.dir.display()) };
     text += &format!("\nnext:\n{here}");
-    text += &next().map(|command| format!("  {}\n", Paint::Bold.on(&command))).concat();
+    text += &next().map(|command| format!("  {}\n", CellColor::Bold.on(&command))).concat();
     text += "\nfor your agent, one of:\n";
     for line in client::lines(&project.join(LOCAL)) {
-        text += &format!("  {} {}\n", line.place, Paint::Dim.on(&format!("({})", line.client)));
+        text += &format!("  {} {}\n", line.place, CellColor::Dim.on(&format!("({})", line.client)));
         text += &line.text.lines().map(|line| format!("    {line}\n")).collect::<String>();
     }
     terminal.answer(&text)?;

@@ -1,27 +1,24 @@
-//! `rutter journal`: what happened, whether that is still what was written, and taking it elsewhere.
+//! `rutter journal`: prints, verifies, exports and erases journals.
 
 mod entry;
 mod erase;
 mod export;
-mod keep;
+mod proof;
 mod show;
 mod tail;
 mod verify;
-mod words;
 
-pub(crate) use words::{happened, word};
-
-use crate::Exit;
+use crate::CommandExit;
 use crate::args::journal::JournalCommand;
 use crate::terminal::Terminal;
 
-pub(crate) fn run(command: &JournalCommand, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(command: &JournalCommand, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     match command {
         JournalCommand::Verify(args) => verify::run(args, terminal),
         JournalCommand::Export(args) => export::run(args, terminal),
-        JournalCommand::Checkpoint(args) => keep::checkpoint(args, terminal),
-        JournalCommand::Receipt(args) => keep::receipt(args, terminal),
-        JournalCommand::Key(args) => keep::key(args, terminal),
+        JournalCommand::Checkpoint(args) => proof::checkpoint(args, terminal),
+        JournalCommand::Receipt(args) => proof::receipt(args, terminal),
+        JournalCommand::Key(args) => proof::key(args, terminal),
         JournalCommand::Show(args) => show::run(args, terminal),
         JournalCommand::Tail(args) => tail::run(args, terminal),
         JournalCommand::Erase(args) => erase::run(args, terminal),

@@ -1,5 +1,5 @@
-//! What the process says about itself, on stderr: warnings unless RUTTER_LOG asks for more, as text for people or, with
-//! RUTTER_LOG_FORMAT, as JSON for programs. Journals tell about executions; this tells about the program.
+//! The log of the process, on stderr: warnings unless RUTTER_LOG asks for more, as text for people or, with
+//! RUTTER_LOG_FORMAT, as JSON for programs. Journals are about executions; the log is about the program.
 
 mod json;
 
@@ -14,7 +14,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub(crate) const VARIABLE: &str = "RUTTER_LOG";
 const FORMAT_VARIABLE: &str = "RUTTER_LOG_FORMAT";
 
-/// Starts listening. A filter that cannot be read says so and counts as none.
+/// Starts logging. An invalid filter is reported and ignored.
 pub(crate) fn start() {
     let wanted = std::env::var(VARIABLE).unwrap_or_default();
     let (filter, wrong) = match wanted.parse::<Targets>() {
@@ -22,7 +22,7 @@ pub(crate) fn start() {
         Ok(_) => (Targets::new().with_default(LevelFilter::WARN), None),
         Err(error) => (Targets::new().with_default(LevelFilter::WARN), Some(error)),
     };
-    // At finer levels the protocol library repeats what clients sent, and parameters, which hold secrets by then.
+    // At finer levels the protocol library logs the clients' messages, and parameters, which contain resolved secrets.
     let filter = filter.with_target("rmcp", LevelFilter::ERROR).with_target("hyper", LevelFilter::WARN);
     let format = std::env::var(FORMAT_VARIABLE).unwrap_or_default();
     let lines = match format.as_str() {
@@ -37,9 +37,9 @@ pub(crate) fn start() {
     };
     tracing_subscriber::registry().with(filter).with(lines).init();
     if let Some(error) = wrong {
-        tracing::warn!("{VARIABLE} is no filter such as `info` or `rutter_engine=debug`: {error}");
+        tracing::warn!("{VARIABLE} must be a filter such as `info` or `rutter_engine=debug`: {error}");
     }
     if !["", "text", "json"].contains(&format.as_str()) {
-        tracing::warn!("{FORMAT_VARIABLE} is text or json, not {format:?}");
+        tracing::warn!("{FORMAT_VARIABLE} must be text or json, not {format:?}");
     }
 }

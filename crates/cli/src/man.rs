@@ -1,19 +1,19 @@
-//! `rutter man`: the manual, page by page or as one document, from what the command line is made of.
+//! `rutter man`: the manual, page by page or as one document, generated from the command line definition.
 
-use crate::Exit;
-use crate::args::Args;
-use crate::args::begin::ManArgs;
-use crate::failure::Refusal;
+use crate::CommandExit;
+use crate::args;
+use crate::args::begin::ManualArgs;
+use crate::failure::CommandRefusal;
 use crate::terminal::Terminal;
 use anyhow::Context;
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 use clap_mangen::Man;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
 
-pub(crate) fn run(args: &ManArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let mut rutter = Args::command().disable_help_subcommand(true);
+pub(crate) fn run(args: &ManualArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
+    let mut rutter = args::command().disable_help_subcommand(true);
     rutter.build();
     if let Some(directory) = &args.dir {
         return write_all(&rutter, directory, args.json, terminal);
@@ -26,10 +26,10 @@ pub(crate) fn run(args: &ManArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
         true => terminal.answer(&format!("{}\n", json!({ "ok": true, "text": text })))?,
         false => terminal.answer(&text)?,
     }
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
-fn write_all(rutter: &Command, directory: &Path, is_json: bool, terminal: &Terminal) -> anyhow::Result<Exit> {
+fn write_all(rutter: &Command, directory: &Path, is_json: bool, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let cannot_write = || format!("cannot write to {}", directory.display());
     fs::create_dir_all(directory).with_context(cannot_write)?;
     let mut files = Vec::new();
@@ -43,7 +43,7 @@ fn write_all(rutter: &Command, directory: &Path, is_json: bool, terminal: &Termi
         true => terminal.answer(&format!("{}\n", json!({ "ok": true, "files": files })))?,
         false => terminal.answer(&format!("{} pages in {}\n", files.len(), directory.display()))?,
     }
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
 /// The name of a page and its text.
@@ -54,18 +54,18 @@ fn page(command: &Command) -> anyhow::Result<(String, String)> {
     Ok((name, String::from_utf8_lossy(&text).into_owned()))
 }
 
-fn found<'a>(rutter: &'a Command, words: &[String]) -> Result<&'a Command, Refusal> {
+fn found<'a>(rutter: &'a Command, words: &[String]) -> Result<&'a Command, CommandRefusal> {
     let mut command = rutter;
     for word in words.iter().skip_while(|word| *word == "rutter") {
         command = command.find_subcommand(word).ok_or_else(|| {
             let message = format!("{} has no command {word:?}", full_name(command));
-            Refusal::new("command.invalid", message).with_hint("`rutter man` names all commands")
+            CommandRefusal::new("command.invalid", message).with_hint("`rutter man` lists all commands")
         })?;
     }
     Ok(command)
 }
 
-/// A command and those below it, without those that are not for people.
+/// A command and its subcommands, without hidden ones.
 fn all(command: &Command) -> Vec<&Command> {
     let below = command.get_subcommands().filter(|command| !command.is_hide_set()).flat_map(all);
     std::iter::once(command).chain(below).collect()
@@ -75,7 +75,7 @@ fn full_name(command: &Command) -> String {
     command.get_bin_name().unwrap_or(command.get_name()).to_owned()
 }
 
-/// What commands that need a database share is told once.
+/// Options that commands with a database share are listed once.
 const SHARED: &str = "### Options of commands with a database";
 
 fn markdown(rutter: &Command) -> String {
@@ -93,7 +93,7 @@ fn section(command: &Command) -> String {
     let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).trim().to_owned();
     let mut text = format!("### {}\n\n{about}.\n\n```text\n{usage}\n```\n\n", full_name(command));
     let (shared, own): (Vec<&Arg>, Vec<&Arg>) =
-        command.get_arguments().filter(|arg| is_told(arg)).partition(|arg| is_shared(arg));
+        command.get_arguments().filter(|arg| is_documented(arg)).partition(|arg| is_shared(arg));
     let mut lines: Vec<String> = own.into_iter().map(line).collect();
     if !shared.is_empty() {
         let names = shared.iter().filter_map(|arg| Some(format!("`--{}`", arg.get_long()?)));
@@ -106,12 +106,12 @@ fn section(command: &Command) -> String {
     text
 }
 
-/// What every command has is told once, elsewhere.
-fn is_told(arg: &Arg) -> bool {
+/// Options that every command has are documented elsewhere.
+fn is_documented(arg: &Arg) -> bool {
     !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version" | "color")
 }
 
-/// Those of [`crate::args::StoreArgs`] and what goes with them; other commands have a `--dir` and `--json` of their own.
+/// Options of [`crate::args::DatabaseArgs`] and related ones; other commands have a `--dir` and `--json` of their own.
 fn is_shared(arg: &Arg) -> bool {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
     match arg.get_id().as_str() {
@@ -123,8 +123,7 @@ fn is_shared(arg: &Arg) -> bool {
 }
 
 fn line(arg: &Arg) -> String {
-    let values: Vec<String> =
-        arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
+    let values: Vec<String> = arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
     let value = match arg.get_action().takes_values() {
         true => values.join(" "),
         false => String::new(),
@@ -143,8 +142,7 @@ fn line(arg: &Arg) -> String {
         true => String::new(),
         false => format!(" [default: {}]", defaults.join(", ")),
     };
-    let choices: Vec<String> =
-        arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    let choices: Vec<String> = arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
     let choices = match choices.is_empty() || !arg.get_action().takes_values() {
         true => String::new(),
         false => format!(" [one of: {}]", choices.join(", ")),

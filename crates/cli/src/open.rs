@@ -1,14 +1,14 @@
-//! `rutter open`: a link that lets one browser in, once.
+//! `rutter open`: a one-time sign-in link for a browser.
 
-use crate::Exit;
-use crate::args::key::OpenArgs;
+use crate::CommandExit;
+use crate::args::key::OpenBrowserArgs;
 use crate::config::Config;
-use crate::daemon::{self, Starter};
-use crate::failure::Refusal;
+use crate::daemon::{self, ServerStarter};
+use crate::failure::CommandRefusal;
 use crate::mcp;
+use crate::socket::SocketRequest;
 use crate::terminal::Terminal;
 use rutter_core::id::TenantId;
-use rutter_server::socket::Greeting;
 use serde_json::json;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -16,36 +16,38 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a browser is given to open.
+/// The page that the browser opens.
 const PAGE: &str = "enter.html";
 
-pub(crate) fn run(args: &OpenArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &OpenBrowserArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let config = Config::load_with(&args.store, &args.tools)?;
     let flags = mcp::flags(&args.store, &args.tools);
-    let starter = Starter { directory: config.directory.clone(), flags };
-    // It is only looked whether somebody is there.
+    let starter = ServerStarter { directory: config.directory.clone(), flags };
+    // Only checks that a server listens.
     drop(starter.connect()?);
-    let greeting = Greeting::Link { tenant: TenantId::new("default"), person: config.operator.clone() };
+    let greeting = SocketRequest::Link { tenant: TenantId::new("default"), person: config.operator.clone() };
     let answer = match daemon::ask(&config.directory, &greeting)? {
         Some(answer) if answer["ok"] == true => answer,
-        Some(answer) => return Err(Refusal::told(&answer).into()),
-        None => return Err(Refusal::new("server.none", "the server ended before it could be asked").into()),
+        Some(answer) => return Err(CommandRefusal::from_answer(&answer).into()),
+        None => {
+            return Err(CommandRefusal::new("server.none", "the server ended before it replied").into());
+        }
     };
     let link = answer["link"].as_str().unwrap_or_default();
     if args.store.json {
         terminal.answer(&format!("{}\n", json!({ "ok": true, "link": link })))?;
-        return Ok(Exit::Done);
+        return Ok(CommandExit::Done);
     }
     terminal.answer(&format!("{link}\n"))?;
-    terminal.remark("it lets one browser in, once, within ten minutes\n");
+    terminal.remark("it signs in one browser, once, within ten minutes\n");
     if !args.print && terminal.is_interactive {
         show(&config.directory, link, terminal);
     }
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
-/// Starts a browser, if there is one. It opens a page that only the owner can read: everybody on this machine sees what
-/// programs are started with, and the link is worth as much as a password.
+/// Starts a browser, if there is one, with a page that only the owner can read: every user of this machine sees the
+/// arguments of programs, and the link is as good as a password.
 fn show(directory: &Path, link: &str, terminal: &Terminal) {
     let Some(browser) = browser() else { return };
     let opened = page(directory, link).and_then(|page| {
@@ -61,8 +63,7 @@ fn show(directory: &Path, link: &str, terminal: &Terminal) {
 fn browser() -> Option<PathBuf> {
     let chosen = std::env::var_os("BROWSER").filter(|browser| !browser.is_empty());
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    let known =
-        || std::env::split_paths(&paths).map(|path| path.join("xdg-open")).find(|path| path.is_file());
+    let known = || std::env::split_paths(&paths).map(|path| path.join("xdg-open")).find(|path| path.is_file());
     chosen.map(PathBuf::from).or_else(known)
 }
 
@@ -73,8 +74,7 @@ fn page(directory: &Path, link: &str) -> io::Result<PathBuf> {
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-    let text =
-        format!("<!doctype html><title>Rutter</title><meta http-equiv=refresh content=\"0;url={link}\">\n");
+    let text = format!("<!doctype html><title>Rutter</title><meta http-equiv=refresh content=\"0;url={link}\">\n");
     file.write_all(text.as_bytes())?;
     Ok(path)
 }

@@ -1,4 +1,4 @@
-//! What the `plan` commands share: reading a file, checking it, saying what is wrong with it.
+//! Shared by the `plan` commands: reads a file, checks it, and prints the findings.
 
 pub(crate) mod check;
 pub(crate) mod diff;
@@ -9,31 +9,32 @@ pub(crate) mod preview;
 pub(crate) mod save;
 pub(crate) mod show;
 
-use crate::Exit;
-use crate::args::plan::CommonArgs;
+use crate::CommandExit;
+use crate::args::plan::PlanCommonArgs;
 use crate::clock;
-use crate::report::{Subject, count, plural};
-use crate::table::{Cell, Paint};
-use crate::terminal::{Signs, Terminal, printable};
+use crate::printable::printable;
+use crate::report::{FindingSource, count, plural};
+use crate::table::{CellColor, TableCell};
+use crate::terminal::{Terminal, TerminalSymbols};
+use rutter_core::diagnostic::{Diagnostic, DiagnosticSeverity, SourceLocation};
 use rutter_core::limits;
 use rutter_core::plan::check::check;
 use rutter_core::plan::codes::CODES;
-use rutter_core::plan::diagnostic::{Diagnostic, Place, Severity};
-use rutter_core::plan::document::{Document, Format};
+use rutter_core::plan::document::{DocumentFormat, PlanDocument};
 use rutter_core::plan::draft::PlanDraft;
-use rutter_core::plan::preview::Coverage;
+use rutter_core::plan::preview::UndoCoverage;
 use rutter_core::plan::{Driver, Plan};
 use rutter_core::time::Timestamp;
-use rutter_core::tool::{Failure, ToolCatalog};
+use rutter_core::tool::{ToolCatalog, ToolFailure};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What plans are checked against.
+/// Checks plans against a catalogue.
 #[derive(Debug)]
-struct Checker {
+struct PlanChecker {
     catalog: ToolCatalog,
     driver: Driver,
     now: Timestamp,
@@ -41,25 +42,25 @@ struct Checker {
 
 /// A file that was read and checked.
 #[derive(Debug)]
-pub(crate) struct PlanFile {
+pub(crate) struct CheckedPlanFile {
     name: String,
     text: String,
-    document: Option<Document>,
-    /// There is one exactly when no error was found.
+    document: Option<PlanDocument>,
+    /// Present exactly if no error was found.
     plan: Option<Arc<Plan>>,
     diagnostics: Vec<Diagnostic>,
 }
 
-/// A server that could not be asked for its tools.
+/// A server whose tools could not be listed.
 #[derive(Debug)]
-pub(crate) struct Absent {
+pub(crate) struct UnreachableServer {
     server: String,
     why: String,
 }
 
-impl Absent {
-    pub(crate) fn all(absent: &[(String, Failure)]) -> Vec<Absent> {
-        let one = |(server, failure): &(String, Failure)| Absent {
+impl UnreachableServer {
+    pub(crate) fn all(absent: &[(String, ToolFailure)]) -> Vec<UnreachableServer> {
+        let one = |(server, failure): &(String, ToolFailure)| UnreachableServer {
             server: server.clone(),
             why: failure.to_string(),
         };
@@ -67,21 +68,21 @@ impl Absent {
     }
 }
 
-impl Checker {
-    /// Reads the catalogue; what is wrong with it has been said when there is none.
-    fn new(args: &CommonArgs, terminal: &Terminal) -> Option<Checker> {
+impl PlanChecker {
+    /// Reads the catalogue; prints the errors if it is invalid.
+    fn new(args: &PlanCommonArgs, terminal: &Terminal) -> Option<PlanChecker> {
         let now = clock::now();
         let driver = args.driver();
         let Some(path) = &args.tools else {
             if driver == Driver::Agent {
-                terminal.remark("note: no --tools given, so tools and their parameters are not looked up\n");
+                terminal.remark("note: no --tools given, so tools and their parameters are not checked\n");
             }
-            return Some(Checker { catalog: ToolCatalog::default(), driver, now });
+            return Some(PlanChecker { catalog: ToolCatalog::default(), driver, now });
         };
-        let mut file = PlanFile::read(path);
+        let mut file = CheckedPlanFile::read(path);
         if let Some(document) = &file.document {
             match ToolCatalog::from_json(&document.value) {
-                Ok(catalog) => return Some(Checker { catalog, driver, now }),
+                Ok(catalog) => return Some(PlanChecker { catalog, driver, now }),
                 Err(diagnostics) => file.diagnostics = diagnostics,
             }
         }
@@ -90,11 +91,11 @@ impl Checker {
         None
     }
 
-    fn check(&self, path: &Path) -> PlanFile {
-        self.check_file(PlanFile::read(path))
+    fn check(&self, path: &Path) -> CheckedPlanFile {
+        self.check_file(CheckedPlanFile::read(path))
     }
 
-    fn check_file(&self, mut file: PlanFile) -> PlanFile {
+    fn check_file(&self, mut file: CheckedPlanFile) -> CheckedPlanFile {
         let Some(document) = &file.document else { return file };
         let (draft, diagnostics) = PlanDraft::read(document, Some(self.now));
         file.diagnostics = diagnostics;
@@ -114,72 +115,76 @@ impl Checker {
     }
 }
 
-impl PlanFile {
-    /// A file that was found wanting elsewhere.
-    pub(crate) fn found(path: &Path, bytes: &[u8], diagnostics: Vec<Diagnostic>) -> PlanFile {
+impl CheckedPlanFile {
+    /// A file whose findings were made elsewhere.
+    pub(crate) fn found(path: &Path, bytes: &[u8], diagnostics: Vec<Diagnostic>) -> CheckedPlanFile {
         let name = if path == Path::new("-") { "<stdin>".to_owned() } else { path.display().to_string() };
-        PlanFile { diagnostics, ..PlanFile::from_bytes(name, bytes, Format::guess(bytes)) }
+        CheckedPlanFile { diagnostics, ..CheckedPlanFile::from_bytes(name, bytes, DocumentFormat::guess(bytes)) }
     }
 
-    /// The same as another process told it; none when that is not what it told.
-    pub(crate) fn told(path: &Path, bytes: &[u8], answer: &Value) -> Option<(PlanFile, Vec<Absent>)> {
+    /// The same from another process's reply; none if the reply has no findings.
+    pub(crate) fn from_answer(
+        path: &Path,
+        bytes: &[u8],
+        answer: &Value,
+    ) -> Option<(CheckedPlanFile, Vec<UnreachableServer>)> {
         let details = &answer["error"]["details"];
         let found = details["diagnostics"].as_array()?.iter().map(diagnostic).collect();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let absent = details["servers_not_reached"].as_array().into_iter().flatten();
         let absent =
-            absent.map(|absent| Absent { server: text(&absent["server"]), why: text(&absent["why"]) });
-        Some((PlanFile::found(path, bytes, found), absent.collect()))
+            absent.map(|absent| UnreachableServer { server: text(&absent["server"]), why: text(&absent["why"]) });
+        Some((CheckedPlanFile::found(path, bytes, found), absent.collect()))
     }
 
-    /// Says what is wrong with it, and which servers could not be asked for their tools.
+    /// Prints the findings, and the servers whose tools could not be listed.
     pub(crate) fn refuse(
         &self,
-        absent: &[Absent],
+        absent: &[UnreachableServer],
         is_json: bool,
         terminal: &Terminal,
-    ) -> anyhow::Result<Exit> {
+    ) -> anyhow::Result<CommandExit> {
         let servers: Vec<String> = absent
             .iter()
             .map(|absent| format!("server {} could not be asked: {}", absent.server, absent.why))
             .collect();
         if is_json {
-            let mut told = self.json();
-            told["absent"] = json!(servers);
-            terminal.answer(&format!("{told}\n"))?;
+            let mut json = self.json();
+            json["absent"] = json!(servers);
+            terminal.answer(&format!("{json}\n"))?;
         }
         terminal.remark(&self.findings());
         servers.iter().for_each(|line| terminal.remark(&format!("{}\n", printable(line))));
-        Ok(Exit::Refused)
+        Ok(CommandExit::Refused)
     }
 
-    /// Reads a file, or stdin for `-`, as far as it is a document at all.
-    fn read(path: &Path) -> PlanFile {
+    /// Reads and parses a file, or stdin for `-`.
+    fn read(path: &Path) -> CheckedPlanFile {
         let name = if path == Path::new("-") { "<stdin>".to_owned() } else { path.display().to_string() };
         match bytes_of(path) {
-            Ok(bytes) => PlanFile::from_bytes(name, &bytes, Format::guess(&bytes)),
+            Ok(bytes) => CheckedPlanFile::from_bytes(name, &bytes, DocumentFormat::guess(&bytes)),
             Err(error) => {
                 let found = Diagnostic::error("file.unreadable", "", format!("cannot read {name}: {error}"));
-                PlanFile { name, text: String::new(), document: None, plan: None, diagnostics: vec![found] }
+                CheckedPlanFile { name, text: String::new(), document: None, plan: None, diagnostics: vec![found] }
             }
         }
     }
 
-    fn from_bytes(name: String, bytes: &[u8], format: Format) -> PlanFile {
-        let (document, diagnostics) = match Document::read(bytes, format) {
+    fn from_bytes(name: String, bytes: &[u8], format: DocumentFormat) -> CheckedPlanFile {
+        let (document, diagnostics) = match PlanDocument::read(bytes, format) {
             Ok(document) => (Some(document), Vec::new()),
             Err(diagnostics) => (None, diagnostics),
         };
         let text = String::from_utf8_lossy(bytes).into_owned();
-        PlanFile { name, text, document, plan: None, diagnostics }
+        CheckedPlanFile { name, text, document, plan: None, diagnostics }
     }
 
     fn has_errors(&self) -> bool {
-        self.diagnostics.iter().any(|found| found.severity == Severity::Error)
+        self.diagnostics.iter().any(|found| found.severity == DiagnosticSeverity::Error)
     }
 
-    fn subject<'a>(&'a self, name: &'a str) -> Subject<'a> {
-        Subject::new(name, &self.text, self.document.as_ref().map(|document| &document.spans))
+    fn subject<'a>(&'a self, name: &'a str) -> FindingSource<'a> {
+        FindingSource::new(name, &self.text, self.document.as_ref().map(|document| &document.spans))
     }
 
     /// Every finding for the terminal.
@@ -187,19 +192,17 @@ impl PlanFile {
         self.findings_in(&self.name)
     }
 
-    /// The same when the text is found under another name.
+    /// The same under another file name.
     fn findings_in(&self, name: &str) -> String {
         let subject = self.subject(name);
         self.diagnostics.iter().map(|found| subject.render(found)).collect()
     }
 
-    /// The fields every answer of a `plan` command begins with.
+    /// The fields every result of a `plan` command begins with.
     fn json(&self) -> Value {
         let subject = self.subject(&self.name);
-        let plan = self
-            .plan
-            .as_ref()
-            .map(|plan| json!({ "name": plan.name, "hash": plan.hash, "steps": plan.steps.len() }));
+        let plan =
+            self.plan.as_ref().map(|plan| json!({ "name": plan.name, "hash": plan.hash, "steps": plan.steps.len() }));
         json!({
             "file": self.name,
             "ok": plan.is_some(),
@@ -208,7 +211,7 @@ impl PlanFile {
         })
     }
 
-    /// The plan, for commands that can say nothing about one with errors: those have been told on stderr.
+    /// The plan, for commands that need a valid one; otherwise its errors are printed to stderr.
     fn plan_or_remark(&self, terminal: &Terminal) -> Option<&Plan> {
         if self.plan.is_none() {
             terminal.remark(&self.findings());
@@ -219,36 +222,37 @@ impl PlanFile {
     }
 }
 
-/// A finding as it was written for another process.
-fn diagnostic(told: &Value) -> Diagnostic {
-    let text = |name: &str| told[name].as_str().map(str::to_owned);
-    let code = CODES.iter().find(|code| told["code"] == **code).copied().unwrap_or("command.wire");
-    let number = |name: &str| Some(usize::try_from(told["place"][name].as_u64()?).unwrap_or(usize::MAX));
+/// A finding from another process's JSON.
+fn diagnostic(answer: &Value) -> Diagnostic {
+    let text = |name: &str| answer[name].as_str().map(str::to_owned);
+    let code = CODES.iter().find(|code| answer["code"] == **code).copied().unwrap_or("command.wire");
+    let number = |name: &str| Some(usize::try_from(answer["place"][name].as_u64()?).unwrap_or(usize::MAX));
     let place = || {
         let (line, column) = (number("line")?, number("column")?);
-        Some(Place { line, column, start: number("start")?, end: number("end")? })
+        Some(SourceLocation { line, column, start: number("start")?, end: number("end")? })
     };
-    let severity = if told["severity"] == "warning" { Severity::Warning } else { Severity::Error };
+    let severity =
+        if answer["severity"] == "warning" { DiagnosticSeverity::Warning } else { DiagnosticSeverity::Error };
     Diagnostic {
         severity,
         place: place(),
         hint: text("hint"),
-        fix: serde_json::from_value(told["fix"].clone()).ok(),
+        fix: serde_json::from_value(answer["fix"].clone()).ok(),
         ..Diagnostic::error(code, text("pointer").unwrap_or_default(), text("message").unwrap_or_default())
     }
 }
 
-/// Answers about each file in turn: as JSON under `key`, or as text.
+/// Prints a result for each file: as JSON under `key`, or as text.
 fn each_plan(
     files: &[PathBuf],
-    args: &CommonArgs,
+    args: &PlanCommonArgs,
     terminal: &Terminal,
     key: &str,
     json: impl Fn(&Plan) -> Value,
     text: impl Fn(&Plan) -> String,
-) -> anyhow::Result<Exit> {
-    let Some(checker) = Checker::new(args, terminal) else { return Ok(Exit::Refused) };
-    let mut exit = Exit::Done;
+) -> anyhow::Result<CommandExit> {
+    let Some(checker) = PlanChecker::new(args, terminal) else { return Ok(CommandExit::Refused) };
+    let mut exit = CommandExit::Done;
     let mut gap = "";
     for path in files {
         let file = checker.check(path);
@@ -261,33 +265,33 @@ fn each_plan(
             gap = "\n";
         }
         if file.plan.is_none() {
-            exit = Exit::Refused;
+            exit = CommandExit::Refused;
         }
     }
     Ok(exit)
 }
 
-/// The line an answer about a plan begins with.
+/// The first line of a result about a plan.
 fn heading(plan: &Plan) -> String {
     let parallel = match plan.max_parallel {
         1 => "one at a time".to_owned(),
         many => format!("up to {many} at a time"),
     };
     let steps = plural(plan.steps.len(), "step");
-    format!("{}: {steps}, {parallel}, within {}\n", Paint::Bold.on(&printable(&plan.name)), plan.deadline)
+    format!("{}: {steps}, {parallel}, within {}\n", CellColor::Bold.on(&printable(&plan.name)), plan.deadline)
 }
 
-/// The sign for what undoing can achieve.
-pub(crate) fn undo_sign(coverage: Coverage, signs: Signs) -> Cell {
+/// The symbol for the undo coverage.
+pub(crate) fn undo_sign(coverage: UndoCoverage, signs: TerminalSymbols) -> TableCell {
     match coverage {
-        Coverage::Undoable => Cell::new(signs.undoable, Paint::Green),
-        Coverage::Partly => Cell::new(signs.partly, Paint::Yellow),
-        Coverage::NotUndoable => Cell::new(signs.not_undoable, Paint::Red),
-        Coverage::NothingToUndo => Cell::new(signs.nothing, Paint::Dim),
+        UndoCoverage::Undoable => TableCell::new(signs.undoable, CellColor::Green),
+        UndoCoverage::Partly => TableCell::new(signs.partly, CellColor::Yellow),
+        UndoCoverage::NotUndoable => TableCell::new(signs.not_undoable, CellColor::Red),
+        UndoCoverage::NothingToUndo => TableCell::new(signs.nothing, CellColor::Dim),
     }
 }
 
-/// Reads one byte more than a document may have, so that too much is noticed and no more is held.
+/// Reads at most one byte more than a document may have, so that a longer one is noticed.
 pub(crate) fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     let limit = limits::PLAN_BYTES_MAX as u64 + 1;
     let mut bytes = Vec::new();

@@ -1,43 +1,43 @@
-//! Findings as people and programs read them, pointing into the text they are about.
+//! Findings for people and programs, with their position in the text.
 
 use crate::table::{COLUMNS, wrapped_to};
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet, normalize_untrusted_str};
-use rutter_core::plan::diagnostic::{Diagnostic, Severity};
-use rutter_core::plan::document::Spans;
-use rutter_core::plan::pointer::field;
+use rutter_core::diagnostic::{Diagnostic, DiagnosticSeverity};
+use rutter_core::plan::document::SourceSpans;
+use rutter_core::pointer::field;
 use serde_json::{Map, Value, json};
 use std::ops::Range;
 
-/// How much of a line is looked at on either side of what is underlined; more would not fit a terminal.
-const SHOWN_BYTES: usize = 400;
+/// How much of a line is read on either side of the underlined part; more does not fit a terminal.
+const EXCERPT_BYTES: usize = 400;
 
-/// A text that findings are about.
+/// The text that findings refer to.
 #[derive(Debug)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct FindingSource<'a> {
     name: &'a str,
     text: &'a str,
-    spans: Option<&'a Spans>,
+    spans: Option<&'a SourceSpans>,
     /// Where each line starts.
     lines: Vec<usize>,
 }
 
-impl<'a> Subject<'a> {
-    /// `spans` is none when the text could not be read; findings then bring their own place.
-    pub(crate) fn new(name: &'a str, text: &'a str, spans: Option<&'a Spans>) -> Subject<'a> {
+impl<'a> FindingSource<'a> {
+    /// `spans` is none if the text could not be parsed; findings then bring their own position.
+    pub(crate) fn new(name: &'a str, text: &'a str, spans: Option<&'a SourceSpans>) -> FindingSource<'a> {
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        Subject { name, text, spans, lines: std::iter::once(0).chain(breaks).collect() }
+        FindingSource { name, text, spans, lines: std::iter::once(0).chain(breaks).collect() }
     }
 
-    /// Renders a finding the way compilers do, coloured.
+    /// Renders a finding like a compiler does, in colour.
     pub(crate) fn render(&self, found: &Diagnostic) -> String {
         self.render_to(found, COLUMNS)
     }
 
-    /// The same with a width of its own.
+    /// The same with the given width.
     pub(crate) fn render_to(&self, found: &Diagnostic, width: usize) -> String {
         let level = match found.severity {
-            Severity::Error => Level::ERROR,
-            Severity::Warning => Level::WARNING,
+            DiagnosticSeverity::Error => Level::ERROR,
+            DiagnosticSeverity::Warning => Level::WARNING,
         };
         let mut group = level
             .primary_title(normalize_untrusted_str(&found.message))
@@ -45,18 +45,15 @@ impl<'a> Subject<'a> {
             .elements(Vec::<annotate_snippets::Element<'_>>::new());
         if let Some(range) = self.range(found) {
             let (line, column) = self.position(range.start);
-            let shown = self.shown(&range);
-            let within = range.start - shown.start..range.end.min(shown.end) - shown.start;
-            let is_whole = self.lines.binary_search(&shown.start).is_ok();
-            let snippet = Snippet::source(&self.text[shown])
-                .line_start(line)
-                .annotation(AnnotationKind::Primary.span(within));
+            let visible = self.excerpt(&range);
+            let within = range.start - visible.start..range.end.min(visible.end) - visible.start;
+            let is_whole = self.lines.binary_search(&visible.start).is_ok();
+            let snippet =
+                Snippet::source(&self.text[visible]).line_start(line).annotation(AnnotationKind::Primary.span(within));
             group = match is_whole {
                 true => group.element(snippet.path(self.name)),
-                // The renderer counts columns from where the snippet starts, so they are given to it.
-                false => {
-                    group.element(Origin::path(self.name).line(line).char_column(column)).element(snippet)
-                }
+                // The renderer counts columns from the start of the snippet, so they are passed to it.
+                false => group.element(Origin::path(self.name).line(line).char_column(column)).element(snippet),
             };
         }
         if let Some(hint) = &found.hint {
@@ -67,7 +64,7 @@ impl<'a> Subject<'a> {
         text
     }
 
-    /// A finding for programs, with its place in the text.
+    /// A finding for programs, with its position in the text.
     pub(crate) fn json(&self, found: &Diagnostic) -> Value {
         let mut fields = Map::new();
         fields.insert("code".into(), found.code.into());
@@ -91,7 +88,7 @@ impl<'a> Subject<'a> {
         Value::Object(fields)
     }
 
-    /// Where a finding stands in the text, so that findings can be told from top to bottom.
+    /// The position of a finding in the text, for sorting.
     pub(crate) fn start(&self, found: &Diagnostic) -> usize {
         self.range(found).map_or(0, |range| range.start)
     }
@@ -109,8 +106,8 @@ impl<'a> Subject<'a> {
         Some(start..start + first_line)
     }
 
-    /// An object or a list is named by its key, a step by its id: painting all of it would point at nothing.
-    fn name_of(&self, spans: &Spans, found: &Diagnostic) -> Range<usize> {
+    /// The range to underline: of an object or list only its key, of a step its id.
+    fn name_of(&self, spans: &SourceSpans, found: &Diagnostic) -> Range<usize> {
         let mut pointer = found.pointer.as_str();
         while spans.value(pointer).is_none()
             && let Some(parent) = pointer.rfind('/')
@@ -120,22 +117,21 @@ impl<'a> Subject<'a> {
         let value = spans.nearest(pointer);
         let text = self.text.get(value.clone()).unwrap_or_default();
         let is_container = text.starts_with(['{', '[']) || text.contains('\n');
-        let is_about_key =
-            ["unknown_field", "unknown_parameter"].iter().any(|code| found.code.ends_with(code));
+        let is_about_key = ["unknown_field", "unknown_parameter"].iter().any(|code| found.code.ends_with(code));
         let key = spans.key(pointer).filter(|_| is_container || is_about_key);
         let id = || ["id", "step_number", "name"].iter().find_map(|name| spans.value(&field(pointer, name)));
         key.or_else(|| id().filter(|_| is_container)).unwrap_or(value)
     }
 
-    /// The line around a range, or what can be seen of it: a document may be one line of a million bytes.
-    fn shown(&self, range: &Range<usize>) -> Range<usize> {
+    /// The line around a range, or the visible part of it: a document may be one line of a million bytes.
+    fn excerpt(&self, range: &Range<usize>) -> Range<usize> {
         let (line, _) = self.position(range.start);
-        let start = self.lines[line - 1].max(range.start.saturating_sub(SHOWN_BYTES));
+        let start = self.lines[line - 1].max(range.start.saturating_sub(EXCERPT_BYTES));
         let line_end = self.lines.get(line).map_or(self.text.len(), |next| next - 1);
-        let end = line_end.min(range.start + 2 * SHOWN_BYTES);
-        let shown = self.text.ceil_char_boundary(start)..self.text.floor_char_boundary(end);
-        // A line of a file from Windows ends with one more character, which is not to be shown.
-        shown.start..shown.start + self.text[shown.clone()].trim_end_matches('\r').len()
+        let end = line_end.min(range.start + 2 * EXCERPT_BYTES);
+        let visible = self.text.ceil_char_boundary(start)..self.text.floor_char_boundary(end);
+        // A line of a Windows file ends with one more character, which is not printed.
+        visible.start..visible.start + self.text[visible.clone()].trim_end_matches('\r').len()
     }
 
     /// Line and column of a byte, both from 1; columns count characters.
@@ -146,9 +142,9 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Counts errors and warnings in words: `2 errors and 1 warning`.
+/// Counts errors and warnings: `2 errors and 1 warning`.
 pub(crate) fn count(diagnostics: &[Diagnostic]) -> Option<String> {
-    let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error).count();
+    let errors = diagnostics.iter().filter(|found| found.severity == DiagnosticSeverity::Error).count();
     let warnings = diagnostics.len() - errors;
     let errors = (errors > 0).then(|| plural(errors, "error"));
     let warnings = (warnings > 0).then(|| plural(warnings, "warning"));
@@ -163,7 +159,7 @@ pub(crate) fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// The same for large counts and nouns of their own: `1 entry`, `2 entries`.
+/// The same for large counts and irregular nouns: `1 entry`, `2 entries`.
 pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
@@ -171,12 +167,12 @@ pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rutter_core::plan::document::{Document, Format};
+    use rutter_core::plan::document::{DocumentFormat, PlanDocument};
 
-    /// Where a finding is said to be, and the lines that show it.
-    fn shown(text: &str, format: Format, pointer: &str) -> (usize, usize, String) {
-        let document = Document::read(text.as_bytes(), format).unwrap();
-        let subject = Subject::new("plan", text, Some(&document.spans));
+    /// The position of a finding, and the lines that show it.
+    fn located(text: &str, format: DocumentFormat, pointer: &str) -> (usize, usize, String) {
+        let document = PlanDocument::read(text.as_bytes(), format).unwrap();
+        let subject = FindingSource::new("plan", text, Some(&document.spans));
         let found = Diagnostic::error("plan.x", pointer, "x");
         let json = subject.json(&found);
         let number = |key: &str| usize::try_from(json[key].as_u64().unwrap()).unwrap();
@@ -186,9 +182,9 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_one_long_line_is_shown_where_it_is() {
+    fn a_position_in_one_long_line_is_rendered_correctly() {
         let text = format!(r#"{{"a": "{}", "b": 7, "c": "{}"}}"#, "ä".repeat(2_000), "x".repeat(2_000));
-        let (line, column, rendered) = shown(&text, Format::Json, "/b");
+        let (line, column, rendered) = located(&text, DocumentFormat::Json, "/b");
         assert_eq!((line, column), (1, 2_016));
         assert!(rendered.contains(r#""b": 7"#) && rendered.lines().all(|line| line.chars().count() <= 110));
     }
@@ -205,7 +201,7 @@ mod tests {
             ("", (1, 1)),
             ("not a pointer", (1, 1)),
         ] {
-            let (line, column, rendered) = shown(text, Format::Yaml, pointer);
+            let (line, column, rendered) = located(text, DocumentFormat::Yaml, pointer);
             assert_eq!((line, column), place, "{pointer}");
             assert!(!rendered.contains(['\r', '\u{240d}']), "{rendered}");
         }

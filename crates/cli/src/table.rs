@@ -1,17 +1,19 @@
-//! Lines of text under each other: columns that align, sentences that wrap.
+//! Text layout: aligned columns and wrapped sentences.
 
-/// How wide an answer is laid out. Fixed, so that it reads the same in a terminal, a pipe and a document.
+/// The width of the output. Fixed, so that it is the same in a terminal, a pipe and a document.
 pub(crate) const COLUMNS: usize = 100;
+/// Names written out in a list; the rest is counted.
+pub(crate) const LISTED_MAX: usize = 4;
 
-/// A piece of text in one colour; the terminal takes the colour away where it is not wanted.
+/// A piece of text in one colour; the terminal removes the colour if it is not wanted.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cell {
+pub(crate) struct TableCell {
     text: String,
-    paint: Paint,
+    paint: CellColor,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Paint {
+pub(crate) enum CellColor {
     #[default]
     Plain,
     Bold,
@@ -21,28 +23,28 @@ pub(crate) enum Paint {
     Red,
 }
 
-impl Paint {
+impl CellColor {
     pub(crate) fn on(self, text: &str) -> String {
         let code = match self {
             _ if text.is_empty() => return String::new(),
-            Paint::Plain => return text.to_owned(),
-            Paint::Bold => 1,
-            Paint::Dim => 2,
-            Paint::Green => 32,
-            Paint::Yellow => 33,
-            Paint::Red => 31,
+            CellColor::Plain => return text.to_owned(),
+            CellColor::Bold => 1,
+            CellColor::Dim => 2,
+            CellColor::Green => 32,
+            CellColor::Yellow => 33,
+            CellColor::Red => 31,
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 }
 
-impl Cell {
-    pub(crate) fn new(text: impl Into<String>, paint: Paint) -> Cell {
-        Cell { text: text.into(), paint }
+impl TableCell {
+    pub(crate) fn new(text: impl Into<String>, paint: CellColor) -> TableCell {
+        TableCell { text: text.into(), paint }
     }
 
-    pub(crate) fn indented(self, spaces: usize) -> Cell {
-        Cell { text: format!("{}{}", " ".repeat(spaces), self.text), paint: self.paint }
+    pub(crate) fn indented(self, spaces: usize) -> TableCell {
+        TableCell { text: format!("{}{}", " ".repeat(spaces), self.text), paint: self.paint }
     }
 
     pub(crate) fn painted(&self) -> String {
@@ -50,22 +52,21 @@ impl Cell {
     }
 }
 
-impl<T: Into<String>> From<T> for Cell {
-    fn from(text: T) -> Cell {
-        Cell::new(text, Paint::Plain)
+impl<T: Into<String>> From<T> for TableCell {
+    fn from(text: T) -> TableCell {
+        TableCell::new(text, CellColor::Plain)
     }
 }
 
 /// Renders rows as aligned columns, two spaces apart. Each row becomes one line.
-pub(crate) fn columns(rows: &[Vec<Cell>]) -> Vec<String> {
+pub(crate) fn columns(rows: &[Vec<TableCell>]) -> Vec<String> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width =
-        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| chars(&cell.text)).max();
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| chars(&cell.text)).max();
     let widths: Vec<usize> = (0..count).map(|column| width(column).unwrap_or(0)).collect();
     rows.iter().map(|row| line(row, &widths)).collect()
 }
 
-fn line(row: &[Cell], widths: &[usize]) -> String {
+fn line(row: &[TableCell], widths: &[usize]) -> String {
     let last = row.iter().rposition(|cell| !cell.text.is_empty()).map_or(0, |at| at + 1);
     let mut line = String::new();
     for (at, cell) in row[..last].iter().enumerate() {
@@ -82,7 +83,7 @@ pub(crate) fn wrapped(text: &str, indent: usize) -> String {
     wrapped_to(text, indent, COLUMNS)
 }
 
-/// The same with a width of its own.
+/// The same with the given width.
 pub(crate) fn wrapped_to(text: &str, indent: usize, width_max: usize) -> String {
     let mut wrapped = String::new();
     let mut used = 0;
@@ -102,25 +103,13 @@ pub(crate) fn wrapped_to(text: &str, indent: usize, width_max: usize) -> String 
     wrapped
 }
 
-/// Cuts a text that is too long and says so.
+/// Cuts a text that is too long, and marks the cut.
 pub(crate) fn shortened(text: &str, width: usize) -> String {
     if chars(text) <= width {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(width.saturating_sub(3)).collect();
-    format!("{}...", kept.trim_end())
-}
-
-/// Joins names for a sentence: `a, b and 9 more`.
-pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
-    const LISTED_MAX: usize = 4;
-    let join = |names: &[T]| names.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
-    match names.len() {
-        count if count > LISTED_MAX + 1 => {
-            format!("{} and {} more", join(&names[..LISTED_MAX]), count - LISTED_MAX)
-        }
-        _ => join(names),
-    }
+    let stored: String = text.chars().take(width.saturating_sub(3)).collect();
+    format!("{}...", stored.trim_end())
 }
 
 fn chars(text: &str) -> usize {
@@ -147,10 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_counted() {
-        assert_eq!(listed(&["a", "b"]), "a, b");
-        assert_eq!(listed(&["a"; 5]), "a, a, a, a, a");
-        assert_eq!(listed(&["a"; 6]), "a, a, a, a and 2 more");
+    fn long_text_is_cut() {
         assert_eq!(shortened("abcdefgh", 6), "abc...");
     }
 }

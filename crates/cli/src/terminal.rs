@@ -1,54 +1,50 @@
-//! Where answers and remarks go, and what can be shown there. Only this file asks the environment about that.
+//! Where results and messages go, and what can be displayed there. Only this module reads the environment for that.
 
-use crate::args::Colour;
-use crate::failure::Refusal;
-use crate::graph::Pen;
+use crate::args::ColorMode;
+use crate::failure::CommandRefusal;
+use crate::graph::GraphCharacters;
 use anstream::{AutoStream, ColorChoice};
 use std::io::{self, IsTerminal, Write};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terminal {
     colour: ColorChoice,
-    pub(crate) signs: Signs,
-    /// A person watches, so that a pause has a sense.
+    pub(crate) signs: TerminalSymbols,
+    /// Stdout is a terminal: pauses make sense.
     pub(crate) is_interactive: bool,
-    /// A person sees the remarks.
+    /// Stderr is a terminal.
     pub(crate) is_watched: bool,
 }
 
 impl Terminal {
-    pub(crate) fn from_environment(colour: Colour) -> Terminal {
+    pub(crate) fn from_environment(colour: ColorMode) -> Terminal {
         let colour = match colour {
-            Colour::Auto => ColorChoice::Auto,
-            Colour::Always => ColorChoice::Always,
-            Colour::Never => ColorChoice::Never,
+            ColorMode::Auto => ColorChoice::Auto,
+            ColorMode::Always => ColorChoice::Always,
+            ColorMode::Never => ColorChoice::Never,
         };
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
         let is_dumb = variable("TERM").is_some_and(|term| term == "dumb");
-        let signs = if !is_dumb && is_utf8(locale.as_deref()) { Signs::UNICODE } else { Signs::ASCII };
-        Terminal {
-            colour,
-            signs,
-            is_interactive: io::stdout().is_terminal(),
-            is_watched: io::stderr().is_terminal(),
-        }
+        let signs =
+            if !is_dumb && is_utf8(locale.as_deref()) { TerminalSymbols::UNICODE } else { TerminalSymbols::ASCII };
+        Terminal { colour, signs, is_interactive: io::stdout().is_terminal(), is_watched: io::stderr().is_terminal() }
     }
 
-    /// Writes an answer to stdout.
+    /// Writes a result to stdout.
     pub(crate) fn answer(&self, text: &str) -> io::Result<()> {
         let mut stdout = AutoStream::new(io::stdout().lock(), self.colour);
         stdout.write_all(text.as_bytes())?;
         stdout.flush()
     }
 
-    /// Writes a remark to stderr. Nobody can be told that this failed.
+    /// Writes a message to stderr. An error of that cannot be reported.
     pub(crate) fn remark(&self, text: &str) {
         let mut stderr = AutoStream::new(io::stderr().lock(), self.colour);
         let _ = stderr.write_all(text.as_bytes());
     }
 
-    /// Shows how far something is, over what was shown before; nothing where nobody watches.
+    /// Shows progress in place of the previous one, if stderr is a terminal.
     pub(crate) fn progress(&self, text: &str) {
         let mut stderr = io::stderr().lock();
         if stderr.is_terminal() {
@@ -56,14 +52,27 @@ impl Terminal {
         }
     }
 
-    /// Asks a person before something that cannot be undone, unless that was answered with the command.
+    /// Whether the user can be asked something.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.is_watched && io::stdin().is_terminal()
+    }
+
+    /// The line that the user types.
+    pub(crate) fn ask(&self, question: &str) -> anyhow::Result<String> {
+        self.remark(question);
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        Ok(answer.trim().to_owned())
+    }
+
+    /// Asks for confirmation of something irreversible, unless the command already has it.
     pub(crate) fn confirm(&self, is_answered: bool, question: &str) -> anyhow::Result<()> {
         if is_answered {
             return Ok(());
         }
-        let unconfirmed = || Refusal::new("command.unconfirmed", "nothing was changed: it was not confirmed");
+        let unconfirmed = || CommandRefusal::new("command.unconfirmed", "nothing was changed: it was not confirmed");
         if !io::stdin().is_terminal() {
-            return Err(unconfirmed().with_hint("--yes confirms it where nobody can be asked").into());
+            return Err(unconfirmed().with_hint("--yes confirms it without a terminal").into());
         }
         self.remark(&format!("{question} [y/N] "));
         let mut answer = String::new();
@@ -75,9 +84,9 @@ impl Terminal {
     }
 }
 
-/// The signs for what undoing can achieve and for what became of an attempt, and the pen for graphs.
+/// Symbols for the undo coverage and the result of an attempt, and the characters for graphs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Signs {
+pub(crate) struct TerminalSymbols {
     pub(crate) undoable: &'static str,
     pub(crate) partly: &'static str,
     pub(crate) not_undoable: &'static str,
@@ -86,11 +95,11 @@ pub(crate) struct Signs {
     pub(crate) done: &'static str,
     pub(crate) failed: &'static str,
     pub(crate) undone: &'static str,
-    pub(crate) pen: Pen,
+    pub(crate) pen: GraphCharacters,
 }
 
-impl Signs {
-    pub(crate) const UNICODE: Signs = Signs {
+impl TerminalSymbols {
+    pub(crate) const UNICODE: TerminalSymbols = TerminalSymbols {
         undoable: "✓",
         partly: "±",
         not_undoable: "✗",
@@ -99,9 +108,9 @@ impl Signs {
         done: "✓",
         failed: "✗",
         undone: "↩",
-        pen: Pen::UNICODE,
+        pen: GraphCharacters::UNICODE,
     };
-    pub(crate) const ASCII: Signs = Signs {
+    pub(crate) const ASCII: TerminalSymbols = TerminalSymbols {
         undoable: "+",
         partly: "~",
         not_undoable: "x",
@@ -110,16 +119,11 @@ impl Signs {
         done: "+",
         failed: "x",
         undone: "<",
-        pen: Pen::ASCII,
+        pen: GraphCharacters::ASCII,
     };
 }
 
-/// Makes a text from a plan safe to print: no control characters, so no escape sequences.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
-}
-
-/// The locale a system without any settings has is taken for one that can show everything.
+/// A missing locale counts as one that can display everything.
 fn is_utf8(locale: Option<&str>) -> bool {
     let locale = locale.unwrap_or("UTF-8").to_ascii_lowercase();
     locale.contains("utf-8") || locale.contains("utf8")
@@ -128,12 +132,6 @@ fn is_utf8(locale: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_plan_cannot_send_escape_sequences() {
-        assert_eq!(printable("a\x1b[31mred\u{7}\u{9b}\n"), "a\u{fffd}[31mred\u{fffd}\u{fffd}\u{fffd}");
-        assert_eq!(printable("Überprüfung ✓"), "Überprüfung ✓");
-    }
 
     #[test]
     fn the_locale_decides_about_unicode() {

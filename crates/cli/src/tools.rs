@@ -1,4 +1,4 @@
-//! `rutter tools`: what can be called here, tried out by hand.
+//! `rutter tools`: lists, shows and calls tools by hand.
 
 mod call;
 mod doctor;
@@ -6,21 +6,20 @@ pub(crate) mod import;
 mod list;
 mod show;
 
-use crate::Exit;
-use crate::args::tools::{ToolsArgs, ToolsCommand};
+use crate::CommandExit;
+use crate::args::tools::{ToolsCommand, ToolsCommonArgs};
 use crate::config::Config;
-use crate::failure::Refusal;
+use crate::failure::CommandRefusal;
 use crate::terminal::Terminal;
 use anyhow::Context;
-use rutter_core::port::query::Query;
-use rutter_engine::Clock;
-use rutter_store::Store;
-use rutter_tools::assemble::{Tooling, World, assemble};
-use rutter_tools::child::Launcher;
-use rutter_tools::registry::Registry;
+use rutter_engine::SystemClock;
+use rutter_store::SqliteStore;
+use rutter_tools::assemble::{AssembledTools, ToolEnvironment, assemble};
+use rutter_tools::child::LauncherProgram;
+use rutter_tools::registry::ToolRegistry;
 use std::sync::Arc;
 
-pub(crate) fn run(command: &ToolsCommand, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(command: &ToolsCommand, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     match command {
         ToolsCommand::List(args) => list::run(args, terminal),
         ToolsCommand::Show(args) => show::run(args, terminal),
@@ -30,50 +29,60 @@ pub(crate) fn run(command: &ToolsCommand, terminal: &Terminal) -> anyhow::Result
     }
 }
 
-/// The word after which this program becomes another one.
+/// The argument that makes this program the launcher of another one.
 pub(crate) const LAUNCH: &str = "launch";
 
-/// The tools there are: those that come with Rutter and those the settings name. Must be called within a runtime.
-pub(crate) fn tooling(config: &Config, query: Arc<dyn Query>, clock: Clock) -> anyhow::Result<Tooling> {
-    let program = std::env::current_exe().context("this program does not know where it is")?;
-    let world = World {
+/// The built-in tools and the configured ones. Must be called within a runtime.
+pub(crate) async fn tooling(
+    config: &Config,
+    store: Arc<SqliteStore>,
+    clock: SystemClock,
+) -> anyhow::Result<AssembledTools> {
+    let world = ToolEnvironment {
         folder: config.directory.clone(),
-        launcher: Launcher { program, arguments: vec![LAUNCH.into()] },
+        launcher: launcher()?,
         environment: std::env::vars().collect(),
-        query,
+        query: store.clone(),
+        register: store,
         clock: Arc::new(move || clock.now()),
     };
-    let tooling = assemble(&config.tools, world);
-    Ok(tooling.map_err(|error| Refusal::new("config.invalid", error.to_string()))?)
+    let tooling = assemble(&config.tools, world).await;
+    Ok(tooling.map_err(|error| CommandRefusal::new("config.invalid", error.to_string()))?)
 }
 
-/// Whether the tools of the settings can be had as they are described; nothing is started.
+/// This program, as the launcher that starts others under limits.
+pub(crate) fn launcher() -> anyhow::Result<LauncherProgram> {
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
+    Ok(LauncherProgram { program, arguments: vec![LAUNCH.into()] })
+}
+
+/// Checks the tools of the settings; starts nothing.
 pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
     with_registry_of(config.clone(), async |_| Ok(()))
 }
 
-/// Does something with the tools alone. The database stays as it is; what built-in tools keep is a passing one here.
+/// Runs with the tools alone, without the database; built-in tools store into a temporary one.
 fn with_registry<T>(
-    args: &ToolsArgs,
-    work: impl AsyncFnOnce(Arc<Registry>) -> anyhow::Result<T>,
+    args: &ToolsCommonArgs,
+    work: impl AsyncFnOnce(Arc<ToolRegistry>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     with_registry_of(Config::load_with(&args.store, &args.tools)?, work)
 }
 
 pub(crate) fn with_registry_of<T>(
     mut config: Config,
-    work: impl AsyncFnOnce(Arc<Registry>) -> anyhow::Result<T>,
+    work: impl AsyncFnOnce(Arc<ToolRegistry>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    // Children of somebody who has the database are none of ours.
+    // Children of the process that owns the database are not ours.
     let scratch = tempfile::Builder::new().prefix("rutter-tools-").tempdir()?;
     config.directory = scratch.path().to_owned();
-    crate::helm::on_runtime(async {
-        let clock = Clock::system();
-        let options = rutter_store::Options {
+    crate::blocking::block_on(async {
+        let clock = SystemClock::system();
+        let options = rutter_store::SqliteOptions {
             reserve_bytes: 0,
-            ..rutter_store::Options::new(scratch.path(), Arc::new(move || clock.now()))
+            ..rutter_store::SqliteOptions::new(scratch.path(), Arc::new(move || clock.now()))
         };
-        let Tooling { registry, .. } = tooling(&config, Arc::new(Store::open(options)?), clock)?;
+        let AssembledTools { registry, .. } = tooling(&config, Arc::new(SqliteStore::open(options)?), clock).await?;
         let ended = work(Arc::clone(&registry)).await;
         registry.close().await;
         ended

@@ -1,21 +1,21 @@
-//! Plays the suite's scenarios for clients with the connector that calls MCP servers for plans.
+//! Runs the suite's client scenarios with the connector that calls MCP servers for plans.
 
 mod oauth;
 mod person;
 
 use anyhow::{Context, anyhow, bail};
-use oauth::Keys;
-use person::Person;
-use rutter_core::execution::Identity;
+use oauth::OAuthTokens;
+use person::ScriptedPerson;
+use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{ExecutionId, PartId, StepId, TenantId};
-use rutter_core::journal::event::Side;
-use rutter_core::port::tools::CallId;
+use rutter_core::journal::event::CallSide;
+use rutter_core::port::tools::ToolCallId;
 use rutter_core::time::Timestamp;
-use rutter_core::tool::{Category, Failure, Outcome};
-use rutter_tools::config::mcp::{Http, Reach, Server};
-use rutter_tools::connector::{Connector, Request, Served};
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
+use rutter_tools::config::mcp::{McpHttpConfig, McpServerConfig, McpTransport};
+use rutter_tools::connector::{Connector, ConnectorRequest, ServedTool};
 use rutter_tools::mcp::McpServer;
-use rutter_tools::mcp::process::{Launcher, Roster};
+use rutter_tools::mcp::process::{ChildTracker, McpChildLauncher};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,85 +24,85 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 const CALL_MAX: Duration = Duration::from_secs(60);
-/// Whoever was given a token so often and is still refused will not get in.
+/// A client that was given this many tokens and is still refused gives up.
 const AUTHORIZATIONS_MAX: usize = 3;
 
 #[derive(Clone, Debug)]
-pub struct Scenario {
+pub struct ClientScenario {
     pub name: String,
     pub url: Url,
-    /// What the suite tells beside the address, an object.
+    /// What the suite passes besides the URL, as an object.
     pub context: Value,
 }
 
-/// Lists the tools and calls every one of them, with a token as soon as one is asked for.
-pub async fn play(scenario: &Scenario) -> anyhow::Result<()> {
-    let mut keys = Keys::new(scenario)?;
+/// Lists the tools and calls every one of them, with a token if the server asks for one.
+pub async fn play(scenario: &ClientScenario) -> anyhow::Result<()> {
+    let mut keys = OAuthTokens::new(scenario)?;
     let mut token = None;
     for _ in 0..=AUTHORIZATIONS_MAX {
-        let Err(trouble) = visit(scenario, token.as_deref()).await else { return Ok(()) };
-        if trouble.failure.category != Category::Unauthorized {
+        let Err(trouble) = run_with_token(scenario, token.as_deref()).await else { return Ok(()) };
+        if trouble.failure.category != FailureCategory::Unauthorized {
             bail!("{}: {}", trouble.method, trouble.failure.message);
         }
         let challenge = oauth::challenge(&scenario.url, trouble.method, token.as_deref()).await?;
-        token = Some(keys.obtain(challenge).await.context("no token was to be had")?);
+        token = Some(keys.obtain(challenge).await.context("could not obtain a token")?);
     }
     Err(anyhow!("refused after {AUTHORIZATIONS_MAX} authorizations"))
 }
 
-/// What did not succeed, and why.
-struct Trouble {
+/// Why a scenario failed.
+struct ScenarioFailure {
     method: &'static str,
-    failure: Failure,
+    failure: ToolFailure,
 }
 
-async fn visit(scenario: &Scenario, token: Option<&str>) -> Result<(), Trouble> {
+async fn run_with_token(scenario: &ClientScenario, token: Option<&str>) -> Result<(), ScenarioFailure> {
     let mut headers = BTreeMap::new();
     if let Some(token) = token {
         headers.insert("Authorization".to_owned(), format!("Bearer {token}"));
     }
-    let reach = Reach::Http(Http { url: scenario.url.clone(), headers });
-    let launcher = Launcher::new([], Arc::new(Nobody), Arc::new(|command| command));
-    let server = McpServer::new("suite", &Server::new(reach), launcher);
+    let reach = McpTransport::Http(McpHttpConfig { url: scenario.url.clone(), headers });
+    let launcher = McpChildLauncher::new([], Arc::new(NoChildRegistry), Arc::new(|command| command));
+    let server = McpServer::new("suite", &McpServerConfig::new(reach), launcher);
     let visited = use_all(scenario, &server).await;
     server.close().await;
     visited
 }
 
-async fn use_all(scenario: &Scenario, server: &McpServer) -> Result<(), Trouble> {
-    let tools = server.list().await.map_err(|failure| Trouble { method: "tools/list", failure })?;
-    // There the tool is only to be looked at.
+async fn use_all(scenario: &ClientScenario, server: &McpServer) -> Result<(), ScenarioFailure> {
+    let tools = server.list().await.map_err(|failure| ScenarioFailure { method: "tools/list", failure })?;
+    // In this scenario the tool is only listed.
     if scenario.name == "json-schema-ref-no-deref" {
         return Ok(());
     }
     for tool in &tools {
-        let parameters = scenario.told(&tool.name).unwrap_or_else(|| made_up(tool, &tools));
+        let parameters = scenario.arguments_for(&tool.name).unwrap_or_else(|| made_up(tool, &tools));
         match server.call(request(&tool.name, parameters)).await {
-            Outcome::Done { .. } => {}
-            Outcome::NotDone(failure) | Outcome::Maybe(failure) => {
-                return Err(Trouble { method: "tools/call", failure });
+            CallOutcome::Done { .. } => {}
+            CallOutcome::NotDone(failure) | CallOutcome::Maybe(failure) => {
+                return Err(ScenarioFailure { method: "tools/call", failure });
             }
         }
     }
     Ok(())
 }
 
-impl Scenario {
-    /// The arguments the suite wants a tool to be called with.
-    fn told(&self, tool: &str) -> Option<Value> {
+impl ClientScenario {
+    /// The arguments with which the suite wants a tool to be called.
+    fn arguments_for(&self, tool: &str) -> Option<Value> {
         let calls = self.context["toolCalls"].as_array()?;
         calls.iter().find(|call| call["name"] == tool).map(|call| call["arguments"].clone())
     }
 }
 
 /// Arguments that fit the schema of a tool.
-fn made_up(tool: &Served, all: &[Served]) -> Value {
+fn made_up(tool: &ServedTool, all: &[ServedTool]) -> Value {
     let none = Map::new();
     let schema = &tool.definition["inputSchema"];
     let properties = schema["properties"].as_object().unwrap_or(&none);
     let arguments = properties.iter().map(|(name, property)| {
         let value = match property["type"].as_str() {
-            // The schema of another tool is to come back as it was served.
+            // The schema of another tool must be returned as it was served.
             Some("object") => all[0].definition["inputSchema"].clone(),
             _ => person::fitting(property),
         };
@@ -111,10 +111,10 @@ fn made_up(tool: &Served, all: &[Served]) -> Value {
     Value::Object(arguments.collect())
 }
 
-fn request(tool: &str, parameters: Value) -> Request {
-    let identity = Identity { tenant: TenantId::new("default"), execution: ExecutionId::new("exec_1") };
-    Request {
-        id: CallId { identity, part: PartId::whole(StepId::new("suite")), side: Side::Do, attempt: 1 },
+fn request(tool: &str, parameters: Value) -> ConnectorRequest {
+    let identity = ExecutionIdentity { tenant: TenantId::new("default"), execution: ExecutionId::new("exec_1") };
+    ConnectorRequest {
+        id: ToolCallId { identity, part: PartId::whole(StepId::new("suite")), side: CallSide::Do, attempt: 1 },
         tool: tool.to_owned(),
         parameters: Arc::new(parameters),
         key: "suite".to_owned(),
@@ -122,22 +122,22 @@ fn request(tool: &str, parameters: Value) -> Request {
         now: Timestamp(0),
         cancel: CancellationToken::new(),
         ticket: None,
-        reporter: Arc::new(Person),
+        reporter: Arc::new(ScriptedPerson),
     }
 }
 
 /// No children are started here.
-struct Nobody;
+struct NoChildRegistry;
 
-impl Roster for Nobody {
-    fn born(&self, _pid: u32) -> std::io::Result<()> {
+impl ChildTracker for NoChildRegistry {
+    fn started(&self, _pid: u32) -> std::io::Result<()> {
         Ok(())
     }
 
-    fn gone(&self, _pid: u32) {}
+    fn ended(&self, _pid: u32) {}
 }
 
-/// What the suite says beside the address, if anything.
+/// Parses what the suite passes besides the URL, if anything.
 pub fn context(text: Option<&str>) -> anyhow::Result<Value> {
     text.map_or(Ok(json!({})), |text| serde_json::from_str(text).context("the context is not JSON"))
 }

@@ -1,9 +1,6 @@
-//! The tools, prompts and resources the suite asks servers for, answered through the product's guard.
+//! The tools, prompts and resources that the suite expects of servers, served through the product's guard.
 
-#![allow(
-    deprecated,
-    reason = "logging, sampling and roots belong to the older era, which the suite tests as well"
-)]
+#![allow(deprecated, reason = "logging, sampling and roots belong to the older era, which the suite tests as well")]
 
 mod asking;
 mod pages;
@@ -12,78 +9,77 @@ mod table;
 mod tickets;
 
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, GetPromptRequestParams,
-    GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, RequestStateCodec, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
-    UpdateTaskParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, GetPromptRequestParams, GetPromptResponse,
+    GetTaskParams, GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, LoggingLevel, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    RequestStateCodec, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use rmcp::task_manager::TaskManager;
 use rmcp::{ErrorData, ServerHandler};
-use rutter_server::limits::REQUESTS_MAX;
-use rutter_server::mcp::guard::{guarded, unpanicked};
+use rutter_app::limits::REQUESTS_MAX;
+use rutter_mcp::guard::{guarded, unpanicked};
 use std::sync::{Arc, Mutex, PoisonError};
-use table::{Call, Fixture};
+use table::{FixtureCall, FixtureTool};
 use tokio::sync::{Semaphore, broadcast};
 
 #[derive(Clone)]
-pub struct Fixtures(Arc<Stage>);
+pub struct ConformanceFixtures(Arc<FixtureState>);
 
-/// What all connections share.
-struct Stage {
-    tools: Vec<Fixture>,
+/// State shared by all connections.
+struct FixtureState {
+    tools: Vec<FixtureTool>,
     tickets: TaskManager,
-    /// Seals what travels to a client and back.
+    /// Seals request state that a client returns.
     seal: RequestStateCodec,
-    changes: broadcast::Sender<Change>,
-    /// The least that is logged to clients of the older era.
+    changes: broadcast::Sender<ListChange>,
+    /// The minimum log level for clients of the older era.
     level: Mutex<LoggingLevel>,
-    places: Arc<Semaphore>,
+    request_permits: Arc<Semaphore>,
 }
 
-/// A list that is said to be another one now.
+/// A list that is announced as changed.
 #[derive(Clone, Copy, Debug)]
-enum Change {
+enum ListChange {
     Tools,
     Prompts,
 }
 
-impl Fixtures {
-    pub fn new() -> Fixtures {
+impl ConformanceFixtures {
+    pub fn new() -> ConformanceFixtures {
         let mut tools = [plain::all(), asking::all(), tickets::all()].concat();
         tools.sort_by_key(|fixture| fixture.name);
-        Fixtures(Arc::new(Stage {
+        ConformanceFixtures(Arc::new(FixtureState {
             tools,
             tickets: TaskManager::new(),
             seal: RequestStateCodec::try_new([7; 32]).expect("a key of 32 bytes is long enough"),
             changes: broadcast::channel(64).0,
             level: Mutex::new(LoggingLevel::Debug),
-            places: Arc::new(Semaphore::new(REQUESTS_MAX)),
+            request_permits: Arc::new(Semaphore::new(REQUESTS_MAX)),
         }))
     }
 
-    fn fixture(&self, name: &str) -> Option<&Fixture> {
+    fn fixture(&self, name: &str) -> Option<&FixtureTool> {
         self.0.tools.iter().find(|fixture| fixture.name == name)
     }
 }
 
-impl Default for Fixtures {
-    fn default() -> Fixtures {
-        Fixtures::new()
+impl Default for ConformanceFixtures {
+    fn default() -> ConformanceFixtures {
+        ConformanceFixtures::new()
     }
 }
 
-impl std::fmt::Debug for Fixtures {
+impl std::fmt::Debug for ConformanceFixtures {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Fixtures").field("tools", &self.0.tools.len()).finish_non_exhaustive()
+        f.debug_struct("ConformanceFixtures").field("tools", &self.0.tools.len()).finish_non_exhaustive()
     }
 }
 
-type Context = RequestContext<RoleServer>;
+type ServerContext = RequestContext<RoleServer>;
 
-impl ServerHandler for Fixtures {
+impl ServerHandler for ConformanceFixtures {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_logging()
@@ -103,9 +99,9 @@ impl ServerHandler for Fixtures {
     async fn list_tools(
         &self,
         _page: Option<PaginatedRequestParams>,
-        _context: Context,
+        _context: ServerContext,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.0.tools.iter().map(Fixture::offer).collect();
+        let tools = self.0.tools.iter().map(FixtureTool::offer).collect();
         let list = ListToolsResult { tools, ..Default::default() };
         Ok(list.with_ttl_ms(pages::TTL_MS).with_cache_scope(CacheScope::Private))
     }
@@ -113,22 +109,23 @@ impl ServerHandler for Fixtures {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        context: Context,
+        context: ServerContext,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(fixture) = self.fixture(&request.name) else {
             return Err(ErrorData::invalid_params(format!("there is no tool {:?}", request.name), None));
         };
-        guarded(&self.0.places, (fixture.run)(Call { stage: Arc::clone(&self.0), request, context })).await
+        guarded(&self.0.request_permits, (fixture.run)(FixtureCall { state: Arc::clone(&self.0), request, context }))
+            .await
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.fixture(name).map(Fixture::offer)
+        self.fixture(name).map(FixtureTool::offer)
     }
 
     async fn list_prompts(
         &self,
         _page: Option<PaginatedRequestParams>,
-        _context: Context,
+        _context: ServerContext,
     ) -> Result<ListPromptsResult, ErrorData> {
         Ok(pages::prompts())
     }
@@ -136,15 +133,15 @@ impl ServerHandler for Fixtures {
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _context: Context,
+        _context: ServerContext,
     ) -> Result<GetPromptResponse, ErrorData> {
-        guarded(&self.0.places, async { pages::prompt(&request) }).await
+        guarded(&self.0.request_permits, async { pages::prompt(&request) }).await
     }
 
     async fn list_resources(
         &self,
         _page: Option<PaginatedRequestParams>,
-        _context: Context,
+        _context: ServerContext,
     ) -> Result<ListResourcesResult, ErrorData> {
         Ok(pages::resources())
     }
@@ -152,7 +149,7 @@ impl ServerHandler for Fixtures {
     async fn list_resource_templates(
         &self,
         _page: Option<PaginatedRequestParams>,
-        _context: Context,
+        _context: ServerContext,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         Ok(pages::templates())
     }
@@ -160,20 +157,16 @@ impl ServerHandler for Fixtures {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: Context,
+        _context: ServerContext,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        guarded(&self.0.places, async { pages::read(&request.uri) }).await
+        guarded(&self.0.request_permits, async { pages::read(&request.uri) }).await
     }
 
-    async fn subscribe(&self, request: SubscribeRequestParams, _context: Context) -> Result<(), ErrorData> {
+    async fn subscribe(&self, request: SubscribeRequestParams, _context: ServerContext) -> Result<(), ErrorData> {
         pages::read(&request.uri).map(drop)
     }
 
-    async fn unsubscribe(
-        &self,
-        request: UnsubscribeRequestParams,
-        _context: Context,
-    ) -> Result<(), ErrorData> {
+    async fn unsubscribe(&self, request: UnsubscribeRequestParams, _context: ServerContext) -> Result<(), ErrorData> {
         pages::read(&request.uri).map(drop)
     }
 
@@ -189,10 +182,10 @@ impl ServerHandler for Fixtures {
                     change = changes.recv() => change,
                     () = context.cancelled() => return Ok(()),
                 };
-                // What the client did not ask for is refused by the sink, and rightly so.
+                // The sink refuses what the client did not subscribe to.
                 _ = match change {
-                    Ok(Change::Tools) => context.sink().notify_tool_list_changed().await,
-                    Ok(Change::Prompts) => context.sink().notify_prompt_list_changed().await,
+                    Ok(ListChange::Tools) => context.sink().notify_tool_list_changed().await,
+                    Ok(ListChange::Prompts) => context.sink().notify_prompt_list_changed().await,
                     Err(_) => return Ok(()),
                 };
             }
@@ -200,20 +193,20 @@ impl ServerHandler for Fixtures {
         .await
     }
 
-    async fn set_level(&self, request: SetLevelRequestParams, _context: Context) -> Result<(), ErrorData> {
+    async fn set_level(&self, request: SetLevelRequestParams, _context: ServerContext) -> Result<(), ErrorData> {
         *self.0.level.lock().unwrap_or_else(PoisonError::into_inner) = request.level;
         Ok(())
     }
 
-    async fn get_task(&self, request: GetTaskParams, _context: Context) -> Result<GetTaskResult, ErrorData> {
+    async fn get_task(&self, request: GetTaskParams, _context: ServerContext) -> Result<GetTaskResult, ErrorData> {
         self.0.tickets.get_task(&request.task_id).map(GetTaskResult::new)
     }
 
-    async fn update_task(&self, request: UpdateTaskParams, _context: Context) -> Result<(), ErrorData> {
+    async fn update_task(&self, request: UpdateTaskParams, _context: ServerContext) -> Result<(), ErrorData> {
         self.0.tickets.update_task(&request.task_id, request.input_responses)
     }
 
-    async fn cancel_task(&self, request: CancelTaskParams, _context: Context) -> Result<(), ErrorData> {
+    async fn cancel_task(&self, request: CancelTaskParams, _context: ServerContext) -> Result<(), ErrorData> {
         self.0.tickets.cancel_task(&request.task_id)
     }
 }

@@ -1,31 +1,30 @@
-//! How much memory an execution takes, measured from outside: what the process holds before and after.
+//! The memory of an execution, measured as the resident memory of the process before and after.
 
 #[path = "shape/plan.rs"]
 #[allow(dead_code, reason = "each bench needs its own part of the shapes")]
 mod shape;
 
-use rutter_core::execution::input::Input;
-use rutter_core::execution::{Execution, Identity};
-use rutter_core::journal::codec::Stored;
-use rutter_core::journal::event::Record;
-use rutter_core::journal::payload::Salt;
+use rutter_core::execution::input::ExecutionInput;
+use rutter_core::execution::{Execution, ExecutionIdentity};
+use rutter_core::journal::codec::StoredRecord;
+use rutter_core::journal::event::EventRecord;
+use rutter_core::journal::payload::PayloadSalt;
 use rutter_core::plan::Plan;
 use shape::Drive;
 use std::process::Command;
 use std::sync::Arc;
 use std::{env, fs};
 
-/// Enough of them that pages and the plan they share do not matter.
+/// Enough executions that page sizes and the shared plan do not matter.
 const EXECUTIONS: usize = 200;
 const PAGE_BYTES: u64 = 4096;
 
 const SHAPES: [&str; 3] = ["chain", "diamond", "fan_out"];
-const STATES: [(&str, usize); 4] =
-    [("opened", 0), ("half_way", 1_000), ("ended", usize::MAX), (ERASED, usize::MAX)];
+const STATES: [(&str, usize); 4] = [("opened", 0), ("half_way", 1_000), ("ended", usize::MAX), (ERASED, usize::MAX)];
 /// Replayed from a journal whose payloads were erased: the state alone.
 const ERASED: &str = "ended_without_payloads";
 
-/// Each case is measured in a process of its own: memory that was freed is not given back, and would count for the next.
+/// Each case runs in its own process: freed memory is not returned to the system and would distort the next.
 fn main() {
     let mut words = env::args().skip(1).filter(|word| !word.starts_with('-'));
     match (words.next(), words.next()) {
@@ -44,7 +43,7 @@ fn main() {
     }
 }
 
-/// What one execution of a thousand parts takes, small payloads included.
+/// The memory of one execution of a thousand parts, including small payloads.
 fn footprint_bytes(shape: &str, state: &str) -> u64 {
     let (document, items) = match shape {
         "chain" => (shape::chain(1_000), 0),
@@ -61,10 +60,10 @@ fn footprint_bytes(shape: &str, state: &str) -> u64 {
         .map(|_| {
             let mut drive = Drive::open(&plan, items);
             if records_max > 0 {
-                drive.decide(Input::Start);
+                drive.decide(ExecutionInput::Start);
                 drive.go_on(records_max);
             }
-            // The records are the journal's, not the execution's; payloads they share stay.
+            // The records belong to the journal, not to the execution; shared payloads stay.
             drive.execution
         })
         .collect();
@@ -73,16 +72,16 @@ fn footprint_bytes(shape: &str, state: &str) -> u64 {
 
 fn replayed_bytes(plan: &Arc<Plan>, items: usize) -> u64 {
     let mut drive = Drive::open(plan, items);
-    drive.decide(Input::Start);
+    drive.decide(ExecutionInput::Start);
     drive.go_on(usize::MAX);
-    let Identity { tenant, execution } = shape::identity();
-    let erase = |(seq, record): (usize, &Record)| {
-        let sealed = Stored::split(&tenant, &execution, seq as u64, record, &mut || Salt([0; 16]));
-        sealed.expect("no payload is erased yet").0.open(&|_| None).expect("what is gone cannot be wrong")
+    let ExecutionIdentity { tenant, execution } = shape::identity();
+    let erase = |(seq, record): (usize, &EventRecord)| {
+        let sealed = StoredRecord::split(&tenant, &execution, seq as u64, record, &mut || PayloadSalt([0; 16]));
+        sealed.expect("no payload is erased yet").0.open(&|_| None).expect("erased payloads always open")
     };
-    let records: Vec<Record> = drive.records.iter().enumerate().map(erase).collect();
+    let records: Vec<EventRecord> = drive.records.iter().enumerate().map(erase).collect();
     let before = resident_bytes();
-    let replay = |_| Execution::replay(shape::identity(), &records).expect("it was carried out like this");
+    let replay = |_| Execution::replay(shape::identity(), &records).expect("it was recorded like this");
     let executions: Vec<Execution> = (0..EXECUTIONS).map(replay).collect();
     resident_bytes().saturating_sub(before) / executions.len() as u64
 }

@@ -1,47 +1,47 @@
-//! Who did it.
+//! The actor of an event: Rutter, an agent or a person.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// What kind of party acted. Only people may approve, and settle doubt by their word.
+/// The kind of actor. Only people may approve, and settle a doubt by their own statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Party {
+pub enum ActorKind {
     /// Rutter itself: consequences, timers, recovery.
     Rutter,
     Agent,
     Person,
 }
 
-/// A party and the name it goes by.
+/// An actor: its kind and its name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Actor {
-    pub party: Party,
+    pub party: ActorKind,
     pub name: Arc<str>,
 }
 
 impl Actor {
     pub fn rutter() -> Actor {
-        Actor { party: Party::Rutter, name: "rutter".into() }
+        Actor { party: ActorKind::Rutter, name: "rutter".into() }
     }
 
     pub fn agent(name: &str) -> Actor {
-        Actor { party: Party::Agent, name: name.into() }
+        Actor { party: ActorKind::Agent, name: name.into() }
     }
 
     pub fn person(name: &str) -> Actor {
-        Actor { party: Party::Person, name: name.into() }
+        Actor { party: ActorKind::Person, name: name.into() }
     }
 }
 
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.party {
-            Party::Rutter => f.write_str("rutter"),
-            Party::Agent => write!(f, "agent {}", self.name),
-            Party::Person => f.write_str(&self.name),
+            ActorKind::Rutter => f.write_str("rutter"),
+            ActorKind::Agent => write!(f, "agent {}", self.name),
+            ActorKind::Person => f.write_str(&self.name),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! One execution of a plan: its state, and the three functions that carry everything.
+//! One execution of a plan: its state, and the three functions that work on it.
 //!
-//! [`Execution::decide`] says what follows from an input: facts to record, then calls to make.
+//! [`Execution::decide`] turns an input into events to record and calls to make.
 //! [`Execution::apply`] is the only way state changes, live and in replay. [`Execution::admit`] refuses
-//! what is not possible, and changes nothing. Timers ([`Execution::wake_at`]) and questions
+//! impossible inputs, and changes nothing. Timers ([`Execution::wake_at`]) and questions
 //! ([`Execution::questions`]) are derived from state, so a crash cannot lose them.
 
 pub mod admit;
@@ -10,6 +10,7 @@ pub mod agenda;
 mod answers;
 pub mod apply;
 pub mod brief;
+mod calls;
 pub mod decide;
 mod follow;
 mod forward;
@@ -29,56 +30,57 @@ pub mod view;
 
 use crate::hash::Hash;
 use crate::id::{ExecutionId, PartId, StepId, TenantId, ToolName};
-use crate::journal::event::{Deviation, EndedAs, Event, Limit, Record};
-use crate::journal::payload::Payload;
+use crate::journal::event::{Deviation, Event, EventRecord, ExecutionEnding, ExecutionLimit};
+use crate::journal::payload::EventPayload;
 use crate::plan::{Driver, Plan};
+use crate::text::first_chars;
 use crate::time::Timestamp;
-use agenda::{Agenda, PartAt};
-use part::Part;
+use agenda::{ExecutionAgenda, PartPosition};
+use part::StepPart;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use step::StepState;
-use undo::Undo;
+use undo::UndoProgress;
 
-/// Whose execution this is. Part of every idempotency key and of every journal entry.
+/// An execution and its tenant. Part of every idempotency key and of every journal entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct ExecutionIdentity {
     pub tenant: TenantId,
     pub execution: ExecutionId,
 }
 
-/// The state of an execution: what its journal says, and nothing else.
+/// The state of an execution, derived from its journal alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Execution {
-    pub(crate) identity: Identity,
-    /// Stays the same over hand-overs and replans, so that keys do.
+    pub(crate) identity: ExecutionIdentity,
+    /// Unchanged by hand-overs and replans, so that idempotency keys are too.
     pub(crate) lineage: String,
     pub(crate) plan: SharedPlan,
     pub(crate) revision: u32,
     pub(crate) driver: Driver,
-    pub(crate) inputs: Payload,
+    pub(crate) inputs: EventPayload,
     pub(crate) context: Map<String, Value>,
-    pub(crate) phase: Phase,
+    pub(crate) phase: ExecutionPhase,
     pub(crate) paused: bool,
     pub(crate) replanning: bool,
-    /// A limit that was reached and waits for somebody's decision.
-    pub(crate) over: Option<Limit>,
+    /// A limit that was reached and waits for a decision.
+    pub(crate) over: Option<ExecutionLimit>,
     /// How often each limit was raised by its own amount.
-    pub(crate) raised: BTreeMap<Limit, u32>,
+    pub(crate) raised: BTreeMap<ExecutionLimit, u32>,
     pub(crate) steps: Vec<StepState>,
-    /// Steps that have not come to rest.
+    /// The number of steps that are not settled.
     pub(crate) unsettled: usize,
-    pub(crate) agenda: Agenda,
-    pub(crate) undo: Option<Undo>,
-    /// Tools whose definition is not the pinned one, and definitions accepted instead.
+    pub(crate) agenda: ExecutionAgenda,
+    pub(crate) undo: Option<UndoProgress>,
+    /// Tools whose definition differs from the pinned one, and definitions accepted instead.
     pub(crate) drifted: BTreeMap<ToolName, Hash>,
     pub(crate) accepted: BTreeMap<ToolName, Hash>,
-    /// Something the plan asked for was left out by decision.
+    /// A step of the plan was left out by decision.
     pub(crate) gave_up: bool,
     pub(crate) deviations: Vec<(Deviation, Option<StepId>, String)>,
-    pub(crate) spent: Spent,
+    pub(crate) spent: SpentBudget,
     pub(crate) entries: u64,
     pub(crate) rests: u64,
     pub(crate) opened_at: Timestamp,
@@ -87,26 +89,26 @@ pub struct Execution {
     pub(crate) stop_reason: String,
 }
 
-/// Where in its life an execution is. Pausing and waiting are not phases: they hold one up.
+/// The phase of an execution. Pausing and waiting are not phases: they suspend one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum ExecutionPhase {
     Pending,
     Forward,
-    /// Nothing new begins; what is under way comes to rest, then the end or the undoing.
+    /// Nothing new starts; calls in flight finish, then the execution ends or compensates.
     Draining {
         undo: bool,
-        outcome: EndedAs,
+        outcome: ExecutionEnding,
     },
     Undoing,
-    /// Stopped without clean-up; only the last entry is missing.
+    /// Stopped without clean-up; only the final entry is missing.
     Killed,
     Ended {
-        outcome: EndedAs,
+        outcome: ExecutionEnding,
     },
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct SpentBudget {
     pub calls: u64,
     pub cost_micros: u64,
 }
@@ -128,7 +130,7 @@ impl Deref for SharedPlan {
     }
 }
 
-/// A journal that does not fit the rules: a mistake of ours, or somebody else's bytes.
+/// A journal that breaks the rules: a bug in Rutter, or bytes that Rutter did not write.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("event {event} cannot follow: {why}")]
 pub struct IllegalEvent {
@@ -138,23 +140,20 @@ pub struct IllegalEvent {
 
 impl IllegalEvent {
     pub(crate) fn new(event: &Event, why: impl Into<String>) -> IllegalEvent {
-        let mut event = format!("{event:?}");
-        event.truncate(event.char_indices().nth(200).map_or(event.len(), |(at, _)| at));
-        IllegalEvent { event, why: why.into() }
+        IllegalEvent { event: first_chars(&format!("{event:?}"), 200).to_owned(), why: why.into() }
     }
 }
 
 impl Execution {
     /// Rebuilds the state from the journal.
     pub fn replay<'a>(
-        identity: Identity,
-        records: impl IntoIterator<Item = &'a Record>,
+        identity: ExecutionIdentity,
+        records: impl IntoIterator<Item = &'a EventRecord>,
     ) -> Result<Execution, IllegalEvent> {
         let mut records = records.into_iter();
-        let first = records.next().ok_or(IllegalEvent {
-            event: "none".into(),
-            why: "a journal begins with execution_opened".into(),
-        })?;
+        let first = records
+            .next()
+            .ok_or(IllegalEvent { event: "none".into(), why: "a journal begins with execution_opened".into() })?;
         let mut execution = Execution::open(identity, first)?;
         for record in records {
             execution.apply(record)?;
@@ -162,7 +161,7 @@ impl Execution {
         Ok(execution)
     }
 
-    pub fn identity(&self) -> &Identity {
+    pub fn identity(&self) -> &ExecutionIdentity {
         &self.identity
     }
 
@@ -170,7 +169,7 @@ impl Execution {
         &self.plan.0
     }
 
-    pub fn phase(&self) -> &Phase {
+    pub fn phase(&self) -> &ExecutionPhase {
         &self.phase
     }
 
@@ -182,7 +181,7 @@ impl Execution {
         self.revision
     }
 
-    /// When its newest entry was written.
+    /// The time of the newest entry.
     pub fn last_at(&self) -> Timestamp {
         self.last_at
     }
@@ -191,7 +190,7 @@ impl Execution {
         self.paused
     }
 
-    /// What it was opened with; `None` once that was erased.
+    /// The inputs it was opened with; `None` once they are erased.
     pub fn inputs(&self) -> Option<&Arc<Value>> {
         self.inputs.value()
     }
@@ -200,7 +199,7 @@ impl Execution {
         &self.context
     }
 
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> SpentBudget {
         self.spent
     }
 
@@ -208,9 +207,9 @@ impl Execution {
         self.entries
     }
 
-    pub fn outcome(&self) -> Option<EndedAs> {
+    pub fn outcome(&self) -> Option<ExecutionEnding> {
         match self.phase {
-            Phase::Ended { outcome } => Some(outcome),
+            ExecutionPhase::Ended { outcome } => Some(outcome),
             _ => None,
         }
     }
@@ -219,31 +218,31 @@ impl Execution {
         &self.deviations
     }
 
-    pub fn part(&self, id: &PartId) -> Option<&Part> {
+    pub fn part(&self, id: &PartId) -> Option<&StepPart> {
         self.locate(id).and_then(|at| self.part_at(at))
     }
 
-    /// Every part there is, in plan order.
-    pub fn parts(&self) -> impl Iterator<Item = (PartId, &Part)> {
+    /// Every part, in plan order.
+    pub fn parts(&self) -> impl Iterator<Item = (PartId, &StepPart)> {
         self.steps.iter().enumerate().flat_map(move |(step, state)| {
-            state.parts.iter().enumerate().map(move |(item, part)| (self.name(PartAt::new(step, item)), part))
+            state.parts.iter().enumerate().map(move |(item, part)| (self.name(PartPosition::new(step, item)), part))
         })
     }
 
-    pub(crate) fn locate(&self, id: &PartId) -> Option<PartAt> {
+    pub(crate) fn locate(&self, id: &PartId) -> Option<PartPosition> {
         let step = self.plan.find(id.step.as_str())?;
         match (self.plan.steps[step].for_each.is_some(), id.item) {
-            (true, Some(item)) => Some(PartAt::new(step, item as usize)),
-            (false, None) => Some(PartAt::new(step, 0)),
+            (true, Some(item)) => Some(PartPosition::new(step, item as usize)),
+            (false, None) => Some(PartPosition::new(step, 0)),
             (true, None) | (false, Some(_)) => None,
         }
     }
 
-    pub(crate) fn part_at(&self, at: PartAt) -> Option<&Part> {
+    pub(crate) fn part_at(&self, at: PartPosition) -> Option<&StepPart> {
         self.steps[at.step()].parts.get(at.item())
     }
 
-    pub(crate) fn name(&self, at: PartAt) -> PartId {
+    pub(crate) fn name(&self, at: PartPosition) -> PartId {
         let step = &self.plan.steps[at.step()];
         PartId { step: step.id.clone(), item: step.for_each.is_some().then_some(at.item) }
     }

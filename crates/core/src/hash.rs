@@ -1,5 +1,6 @@
 //! SHA-256 values, printed and stored as lower-case hex.
 
+use crate::encoding::{hex_digits, unhex};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -31,24 +32,14 @@ impl Hash {
     }
 
     pub fn parse(hex: &str) -> Option<Hash> {
-        let hex = hex.as_bytes();
-        let mut bytes = [0; 32];
-        if hex.len() != 64 {
-            return None;
-        }
-        for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-        }
-        Some(Hash(bytes))
+        unhex(hex).map(Hash)
     }
 
     /// The 64 hex digits as ASCII.
     pub fn hex(&self) -> [u8; 64] {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = [0; 64];
-        for (at, byte) in self.0.iter().enumerate() {
-            text[at * 2] = DIGITS[usize::from(byte >> 4)];
-            text[at * 2 + 1] = DIGITS[usize::from(byte & 15)];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&hex_digits(byte));
         }
         text
     }
@@ -56,14 +47,6 @@ impl Hash {
     /// The first twelve hex digits, for people.
     pub fn short(&self) -> String {
         self.to_string()[..12].to_owned()
-    }
-}
-
-fn digit(hex: u8) -> Option<u8> {
-    match hex {
-        b'0'..=b'9' => Some(hex - b'0'),
-        b'a'..=b'f' => Some(hex - b'a' + 10),
-        _ => None,
     }
 }
 
@@ -97,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hex_goes_there_and_back() {
+    fn hex_survives_a_round_trip() {
         let hash = Hash::of(&[b"abc"]);
         assert_eq!(hash.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(Hash::parse(&hash.to_string()), Some(hash));

@@ -1,11 +1,11 @@
-//! Names and ids. Each is its own type, so that one cannot stand where another is meant.
+//! Names and ids. Each is its own type, so that one cannot be passed for another.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// A text id as a type of its own.
+/// Defines a newtype for a text id.
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -87,8 +87,7 @@ impl PartId {
             return (!text.is_empty()).then(|| PartId::whole(StepId::new(text)));
         };
         let digits = text[open + 1..].strip_suffix(']')?;
-        let canonical =
-            digits == "0" || (!digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit()));
+        let canonical = digits == "0" || (!digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit()));
         let item = digits.parse().ok().filter(|_| canonical && open > 0)?;
         Some(PartId { step: StepId::new(&text[..open]), item: Some(item) })
     }

@@ -1,14 +1,14 @@
-//! What a ledger amounts to: counts and times per day, plan, tool and driver, kept up entry by entry.
+//! Statistics of a ledger: counts and times per day, plan, tool and driver, updated entry by entry.
 //!
-//! [`fold::Fold`] reads every entry once, in the order of the ledger. What it keeps is a [`day::Day`] for each day and
-//! the little it must remember of what is under way ([`open`]); both can be written down and taken up again at any
-//! entry. Numbers are added, never averaged: the days of a year make a year ([`tally::Tally::add`]).
+//! [`projection::LedgerProjection`] reads every entry once, in ledger order. Its state is a [`day::DailyTally`] for
+//! each day and the open executions ([`open`]); both can be stored and resumed at any entry. Numbers are added, never
+//! averaged: the days of a year add up to the year ([`tally::ActivityTally::add`]).
 
 mod apply;
 pub mod day;
-pub mod fold;
 pub mod forecast;
 pub mod histogram;
 pub mod open;
+pub mod projection;
 pub mod steps;
 pub mod tally;

@@ -1,16 +1,21 @@
 //! Plans, executions and journals as pure functions.
 //!
-//! Nothing here reads a clock, rolls a die, waits or touches a file: time comes in as an argument,
-//! calls go out as data. Reading order: [`plan`] says what is to be done, [`execution`] decides what
-//! happens next, [`journal`] keeps what happened.
+//! Nothing here reads a clock, generates random numbers, waits or touches a file: time comes in as an
+//! argument, calls go out as data. Reading order: [`plan`] describes the work, [`execution`] decides the
+//! next actions, [`journal`] records the events.
 
 pub mod actor;
+pub mod diagnostic;
+pub mod encoding;
 pub mod hash;
 pub mod id;
 pub mod limits;
-pub mod mutation;
+pub mod pointer;
+pub mod ranking;
+pub mod text;
 pub mod time;
 pub mod tool;
+pub mod wording;
 
 pub mod redact;
 

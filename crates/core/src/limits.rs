@@ -1,4 +1,4 @@
-//! Every limit of plans and executions, by name. A limit is refused by that name, never exceeded quietly.
+//! Every limit of plans and executions. Whatever exceeds one is refused, with the name of the limit.
 
 use crate::time::Millis;
 
@@ -19,27 +19,27 @@ pub const NAME_CHARS_MAX: usize = 128;
 pub const TEXT_BYTES_MAX: usize = 16 << 10;
 pub const TAGS_MAX: usize = 64;
 
-/// Findings reported of one document; a hostile one could make more of them than it has bytes.
+/// Findings reported for one document; a hostile document could cause more findings than it has bytes.
 pub const FINDINGS_MAX: usize = 1_000;
 /// Pointers and messages of all findings together; a key can be as long as the document.
 pub const FINDINGS_BYTES_MAX: usize = 1 << 20;
 
 pub const EXPRESSION_BYTES_MAX: usize = 4 << 10;
-/// Brackets, signs, negations and `else` within each other. Each level costs stack, in the parser and after.
+/// Nesting of brackets, signs, negations and `else`. Each level uses stack, in the parser and in the evaluator.
 pub const EXPRESSION_DEPTH_MAX: usize = 32;
 pub const EXPRESSION_FUEL: u64 = 50_000;
-/// How large a value an expression or a whole set of parameters may become.
+/// The largest result of an expression, and the largest set of parameters.
 pub const VALUE_BYTES_MAX: usize = 256 << 10;
 
 pub const SCHEMA_BYTES_MAX: usize = 256 << 10;
 pub const SCHEMA_NODES_MAX: usize = 20_000;
-/// How large a schema may become when its references are followed.
+/// Nodes of a schema once its references are followed.
 pub const SCHEMA_REACH_MAX: usize = 20_000;
 
 pub const PARALLEL_MAX: u32 = 64;
 pub const ATTEMPTS_MAX: u32 = 10;
 pub const BACKOFF_MAX: Millis = Millis::hours(1);
-/// How much longer each pause between attempts may be than the one before.
+/// The largest factor between one pause between attempts and the next.
 pub const BACKOFF_FACTOR_MAX: f64 = 10.0;
 pub const TIMEOUT_MAX: Millis = Millis::hours(24);
 pub const STEP_TIMEOUT_MAX: Millis = Millis::hours(24 * 30);
@@ -57,35 +57,35 @@ pub const COMPENSATION_ATTEMPTS_DEFAULT: u32 = 5;
 pub const BACKOFF_INITIAL_DEFAULT: Millis = Millis::seconds(1);
 pub const BACKOFF_CAP_DEFAULT: Millis = Millis::seconds(60);
 
-/// How often one part may lose its attempt to a crash before a person must look.
+/// Attempts one part may lose to crashes before a person must decide.
 pub const LOSSES_MAX: u32 = 20;
 pub const REPLANS_MAX: u32 = 100;
 pub const REASON_BYTES_MAX: usize = 4 << 10;
-/// What a tool may want to be asked under while it works on a call.
+/// The ticket under which a tool can be asked about a call it still works on.
 pub const TICKET_BYTES_MAX: usize = 1 << 10;
-/// Entries of one execution; above it only ending and undoing go on.
+/// Entries of one execution; beyond it no forward call starts until a person raises the limit.
 pub const ENTRIES_MAX: u64 = 50_000;
 
-/// What one call may send or bring back, as bytes of JSON.
+/// The parameters or the result of one call, as bytes of JSON.
 pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
-/// Larger payloads are kept apart, each content once.
+/// Larger payloads are stored as blobs, each content once.
 pub const PAYLOAD_INLINE_MAX: usize = 64 << 10;
 /// An entry without its payloads.
 pub const ENTRY_BYTES_MAX: usize = 4 << 20;
 pub const APPEND_ENTRIES_MAX: usize = 50_000;
-pub const LETTER_BYTES_MAX: usize = 1 << 20;
-/// Letters that wait for one execution.
-pub const LETTERS_MAX: usize = 1_000;
+pub const COMMAND_BYTES_MAX: usize = 1 << 20;
+/// Pending commands of one execution.
+pub const COMMANDS_MAX: usize = 1_000;
 pub const REQUEST_KEY_BYTES_MAX: usize = 255;
-/// What is remembered under one id.
+/// The value of one register item.
 pub const NOTE_BYTES_MAX: usize = 1 << 20;
-/// Notes changed in one piece.
+/// Register changes in one write.
 pub const CHANGES_MAX: usize = 1_000;
-/// Ids of notes, readers, destinations and events.
+/// Ids of register items, readers, destinations and events.
 pub const ID_CHARS_MAX: usize = 255;
-/// What one delivery carries.
+/// The body of one delivery.
 pub const DELIVERY_BYTES_MAX: usize = 256 << 10;
-/// Deliveries put into the outbox in one piece.
+/// Deliveries put into the outbox in one write.
 pub const DELIVERIES_MAX: usize = 1_000;
 /// Items on one page of a list.
 pub const PAGE_MAX: u32 = 1_000;

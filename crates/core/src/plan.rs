@@ -1,12 +1,11 @@
 //! A plan that has been checked: every name resolves, every expression compiles, the steps form a DAG.
 //!
-//! From text to plan: [`document`] reads JSON or YAML strictly, [`draft`] gives the fields their types,
-//! [`check`] finds every mistake at once and builds the [`Plan`]. [`preview`] says what would happen,
-//! [`diff`] what changed between two revisions.
+//! From text to plan: [`document`] parses JSON or YAML strictly, [`draft`] gives the fields their types,
+//! [`check`] reports all mistakes at once and builds the [`Plan`]. [`preview`] predicts its execution,
+//! [`diff`] compares two revisions.
 
 pub mod check;
 pub mod codes;
-pub mod diagnostic;
 pub mod diff;
 pub mod document;
 pub mod draft;
@@ -14,54 +13,52 @@ pub mod expression;
 pub mod findings;
 pub mod graph;
 pub mod patch;
-pub mod pointer;
 pub mod preview;
 pub mod schema;
 pub mod stored;
 pub mod template;
-pub mod wording;
 
 use crate::hash::Hash;
 use crate::id::{StepId, ToolName};
 use crate::limits;
 use crate::time::Millis;
-use crate::tool::{Category, Safety, Tool};
-use document::Format;
+use crate::tool::{FailureCategory, Safety, Tool};
+use document::DocumentFormat;
 use expression::Expression;
-use graph::Graph;
+use graph::StepGraph;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use template::Template;
+use template::ParameterTemplate;
 
 /// A checked plan. Shared by reference, never changed; a change is a new revision.
 #[derive(Debug)]
 pub struct Plan {
-    /// Over the exact bytes the author sent and the tools it pins: what was agreed to, and nothing else.
+    /// Hash of the author's exact bytes and of the pinned tools.
     pub hash: Hash,
     pub source: Arc<[u8]>,
-    pub format: Format,
+    pub format: DocumentFormat,
     pub name: String,
     pub goal: String,
-    pub about: About,
+    pub about: PlanDescription,
     /// JSON Schema the execution's inputs must satisfy.
     pub inputs: Option<Arc<Value>>,
     pub max_parallel: u32,
     pub deadline: Millis,
-    pub budget: Budget,
-    /// What a limit reached or a cancel falls back on; also the default of the steps.
+    pub budget: ExecutionBudget,
+    /// The policy when a limit is reached or the execution is cancelled; also the default of the steps.
     pub on_failure: PolicyAction,
     pub steps: Vec<Arc<Step>>,
-    pub graph: Graph,
-    /// The definitions the plan was checked against; a call is made only while they still hold.
+    pub graph: StepGraph,
+    /// The definitions the plan was checked against; a call is made only while the tool still has its definition.
     pub tools: BTreeMap<ToolName, Arc<Tool>>,
     pub(crate) index: HashMap<StepId, usize>,
 }
 
-/// What the author wrote about the plan; nothing is decided by it.
+/// The author's texts about the plan. They have no effect.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct About {
+pub struct PlanDescription {
     pub description: String,
     pub request: String,
     pub reasoning: String,
@@ -69,16 +66,16 @@ pub struct About {
     pub metadata: serde_json::Map<String, Value>,
 }
 
-/// What an execution may spend at the most; `None` is no bound.
+/// The most an execution may spend; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Budget {
+pub struct ExecutionBudget {
     pub calls: Option<u64>,
     pub cost_micros: Option<u64>,
     pub time: Option<Millis>,
 }
 
 impl Plan {
-    /// Tools the plan calls that nobody registered; only an agent can carry out such a plan.
+    /// Tools the plan calls that are not registered; only an agent can execute such a plan.
     pub fn tools_missing(&self) -> impl Iterator<Item = &ToolName> {
         let calls = self.steps.iter().flat_map(|step| step.calls());
         calls.map(|call| &call.tool).filter(|tool| !self.tools.contains_key(*tool))
@@ -95,92 +92,88 @@ pub struct Step {
     pub id: StepId,
     pub name: String,
     pub description: String,
-    pub call: Call,
+    pub call: PlannedCall,
     /// False means: skip this step.
     pub when: Option<Expression>,
-    pub for_each: Option<FanOut>,
-    /// Another call, tried when the first has failed for good and certainly had no effect.
-    pub fallback: Option<Fallback>,
+    pub for_each: Option<FanOutRule>,
+    /// Another call, for when the first has failed for good and certainly had no effect.
+    pub fallback: Option<FallbackCall>,
     pub cancellable: Cancellable,
     pub compensation: Option<Compensation>,
     pub probe: Option<Probe>,
     pub approval: Option<ApprovalRule>,
     pub policy: FailurePolicy,
-    /// From the first attempt to the last, back-off included.
+    /// From the first attempt to the last, including backoff.
     pub timeout_total: Option<Millis>,
     pub priority: i32,
-    /// JSON Schema the result must satisfy, beside the tool's own.
+    /// JSON Schema the result must satisfy, in addition to the tool's own.
     pub output: Option<Arc<Value>>,
 }
 
 impl Step {
     /// Every call the step may lead to: its own, the fallback's, their compensations and probes.
-    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+    pub fn calls(&self) -> impl Iterator<Item = &PlannedCall> {
         let fallback = self.fallback.iter();
-        let undo = self
-            .compensation
-            .iter()
-            .chain(self.fallback.iter().filter_map(|fallback| fallback.compensation.as_ref()));
+        let undo =
+            self.compensation.iter().chain(self.fallback.iter().filter_map(|fallback| fallback.compensation.as_ref()));
         std::iter::once(&self.call)
             .chain(fallback.map(|fallback| &fallback.call))
             .chain(self.probe.iter().map(|probe| &probe.call))
-            .chain(undo.flat_map(|undo| {
-                std::iter::once(&undo.call).chain(undo.probe.iter().map(|probe| &probe.call))
-            }))
+            .chain(undo.flat_map(|undo| std::iter::once(&undo.call).chain(undo.probe.iter().map(|probe| &probe.call))))
     }
 }
 
 /// One tool call with everything that governs its attempts.
 #[derive(Debug)]
-pub struct Call {
+pub struct PlannedCall {
     pub tool: ToolName,
-    pub parameters: Template,
-    /// The stricter of what the tool is and what the plan says.
+    pub parameters: ParameterTemplate,
+    /// The stricter of the tool's safety and the plan's.
     pub safety: Safety,
     /// The tool honours the idempotency key that the parameters pass it.
     pub keyed: bool,
     /// For one attempt.
     pub timeout: Millis,
-    pub retry: Retry,
+    pub retry: RetryPolicy,
 }
 
-impl Call {
-    /// Whether sending the same call again can do no harm.
+impl PlannedCall {
+    /// Whether the same call can be sent again without harm.
     pub fn is_repeatable(&self) -> bool {
         self.safety != Safety::Once || self.keyed
     }
 }
 
-/// When and how often a failed attempt is tried again.
+/// When and how often a failed attempt is retried.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Retry {
+pub struct RetryPolicy {
     pub max_attempts: u32,
-    pub backoff: Backoff,
+    pub backoff: BackoffStrategy,
     pub initial: Millis,
     pub factor: f64,
     pub max: Millis,
     pub jitter: bool,
-    pub on: Vec<Category>,
+    pub on: Vec<FailureCategory>,
 }
 
-impl Retry {
-    /// The house default: three attempts, one second doubling up to a minute, with jitter.
-    pub fn standard() -> Retry {
-        Retry {
+impl RetryPolicy {
+    /// The default: three attempts, one second doubling up to a minute, with jitter.
+    pub fn standard() -> RetryPolicy {
+        RetryPolicy {
             max_attempts: limits::ATTEMPTS_DEFAULT,
-            backoff: Backoff::Exponential,
+            backoff: BackoffStrategy::Exponential,
             initial: limits::BACKOFF_INITIAL_DEFAULT,
             factor: 2.0,
             max: limits::BACKOFF_CAP_DEFAULT,
             jitter: true,
-            on: vec![Category::RateLimited, Category::Unavailable, Category::Timeout],
+            on: vec![FailureCategory::RateLimited, FailureCategory::Unavailable, FailureCategory::Timeout],
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Backoff {
+pub enum BackoffStrategy {
     Fixed,
     Linear,
     Exponential,
@@ -188,33 +181,33 @@ pub enum Backoff {
 
 /// One call per item of a list.
 #[derive(Debug)]
-pub struct FanOut {
+pub struct FanOutRule {
     pub items: Expression,
     pub max_parallel: u32,
-    /// More items than this is a failure of the step, before any call.
+    /// A longer list fails the step before any call.
     pub max_items: u32,
 }
 
 #[derive(Debug)]
-pub struct Fallback {
-    pub call: Call,
-    /// Offsets the fallback's effect; the step's own compensation offsets the first call's.
+pub struct FallbackCall {
+    pub call: PlannedCall,
+    /// Undoes the fallback's effect; the step's own compensation undoes the first call's.
     pub compensation: Option<Compensation>,
 }
 
 #[derive(Debug)]
 pub struct Compensation {
-    pub call: Call,
+    pub call: PlannedCall,
     pub probe: Option<Probe>,
 }
 
-/// The read that finds out whether an effect happened.
+/// A read-only call that tests for the effect.
 #[derive(Debug)]
 pub struct Probe {
-    pub call: Call,
+    pub call: PlannedCall,
     /// True: it happened. False: it did not. Anything else: still unknown.
     pub happened: Expression,
-    /// What the step's result is when it did; the probe's whole result when not given.
+    /// The step's result if it happened; by default the probe's whole result.
     pub result: Option<Expression>,
 }
 
@@ -223,7 +216,7 @@ pub struct ApprovalRule {
     pub expires: Millis,
 }
 
-/// What undoing a step can achieve.
+/// How far a step can be undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cancellable {
@@ -236,7 +229,7 @@ pub enum Cancellable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailurePolicy {
     pub action: PolicyAction,
-    /// Steps to cancel beside the dependents.
+    /// Steps to cancel besides the dependents.
     pub propagate_to: Vec<usize>,
     pub reason: String,
 }
@@ -247,6 +240,15 @@ pub struct FailurePolicy {
 pub enum Driver {
     Server,
     Agent,
+}
+
+impl Driver {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Driver::Server => "server",
+            Driver::Agent => "agent",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,11 +1,11 @@
-//! What the engine asks of the outside. Each port is small; whoever fulfils one knows the core and nothing above it.
+//! Ports: what the engine needs from stores and tools. Each port is small; its implementations know only the core.
 //!
-//! [`journal`] keeps executions and lets one worker at a time write each; [`query`] finds what was kept, [`feed`]
-//! follows it as it grows, [`proof`] shows that it is what was written; [`upkeep`] removes what is no longer to be
-//! kept; [`tools`] calls what plans name; [`register`] remembers small things, [`outbox`] what is still to be sent;
-//! [`bell`] starts what the operator named. All answers come as futures: a store may be a file or a database far away.
+//! [`journal`] stores executions and lets one worker at a time write each; [`query`] searches them, [`feed`] follows
+//! the ledger as it grows, [`proof`] proves that nothing was altered; [`upkeep`] removes old executions; [`tools`]
+//! calls the tools that plans name; [`register`] stores small items, [`outbox`] deliveries; [`alert_commands`] runs
+//! the operator's alert commands. All methods return futures: a store may be a file or a remote database.
 
-pub mod bell;
+pub mod alert_commands;
 pub mod error;
 pub mod feed;
 pub mod journal;
@@ -20,5 +20,5 @@ pub use error::Error;
 
 use std::pin::Pin;
 
-/// What a port answers.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+/// The result of a store's port.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;

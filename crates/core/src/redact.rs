@@ -1,8 +1,8 @@
-//! Takes secrets out of texts and values, before they are hashed, stored, logged or streamed.
+//! Removes secrets from texts and values before they are hashed, stored, logged or streamed.
 //!
-//! Three ways to notice one: its value is known, it is written like a key, or the name beside it tells.
-//! What was found becomes a marker, `[redacted:payments_token]`; markers are never looked into again, so
-//! redacting twice is redacting once. docs/guarantees.md says what is not noticed.
+//! A secret is recognised by its known value, by the format of a key, or by the name of its field. It is
+//! replaced with a marker, `[redacted:payments_token]`; text inside markers is not searched again, so
+//! redaction is idempotent. docs/guarantees.md lists what is not recognised.
 
 mod known;
 mod layers;
@@ -10,9 +10,9 @@ mod marker;
 mod name;
 mod shape;
 
-use crate::port::tools::Elicitation;
-use crate::tool::{Failure, Outcome};
-use known::Known;
+use crate::tool::Elicitation;
+use crate::tool::{CallOutcome, ToolFailure};
+use known::KnownSecrets;
 use marker::{KEY_NAME, marker};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -24,32 +24,32 @@ use std::sync::Arc;
 /// Shorter values are not looked for: they would shred ordinary text.
 pub const SECRET_CHARS_MIN: usize = 6;
 
-/// What is cut out can make the rest read differently, as when half an escape goes with it. A pass that
-/// finds nothing is the last one, mostly the second.
+/// A replacement can change how the rest reads, for example when half an escape goes with it. The first pass
+/// that finds nothing is the last one, usually the second.
 const PASSES_MAX: usize = 4;
 
 #[derive(Clone)]
 pub struct Redactor {
-    known: Arc<Known>,
+    known: Arc<KnownSecrets>,
 }
 
-/// A secret in a text, and what its marker will say.
-struct Found<'a> {
+/// A secret in a text, and the label of its marker.
+struct SecretMatch<'a> {
     range: Range<usize>,
     label: &'a str,
 }
 
 impl Redactor {
-    /// Knows how keys are written and which names tell, but no secret by its value.
+    /// Recognises key formats and secret field names, but no secret by its value.
     pub fn standard() -> Redactor {
-        Redactor { known: Arc::new(Known::new(Vec::new())) }
+        Redactor { known: Arc::new(KnownSecrets::new(Vec::new())) }
     }
 
-    /// Also looks for these secrets, given as name and value. Space around a value does not count.
+    /// Adds secrets, given as name and value. White space around a value is ignored.
     pub fn with_secrets(&self, secrets: impl IntoIterator<Item = (String, String)>) -> Redactor {
         let mut all = self.known.secrets().to_vec();
         all.extend(secrets);
-        Redactor { known: Arc::new(Known::new(all)) }
+        Redactor { known: Arc::new(KnownSecrets::new(all)) }
     }
 
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
@@ -68,24 +68,22 @@ impl Redactor {
         self.changed(value).map_or_else(|| Arc::clone(value), Arc::new)
     }
 
-    pub fn failure(&self, failure: Failure) -> Failure {
+    pub fn failure(&self, failure: ToolFailure) -> ToolFailure {
         match self.text(&failure.message) {
             Cow::Borrowed(_) => failure,
-            Cow::Owned(message) => Failure { message, ..failure },
+            Cow::Owned(message) => ToolFailure { message, ..failure },
         }
     }
 
-    pub fn outcome(&self, outcome: Outcome) -> Outcome {
+    pub fn outcome(&self, outcome: CallOutcome) -> CallOutcome {
         match outcome {
-            Outcome::Done { result, cost_micros } => {
-                Outcome::Done { result: self.value(&result), cost_micros }
-            }
-            Outcome::NotDone(failure) => Outcome::NotDone(self.failure(failure)),
-            Outcome::Maybe(failure) => Outcome::Maybe(self.failure(failure)),
+            CallOutcome::Done { result, cost_micros } => CallOutcome::Done { result: self.value(&result), cost_micros },
+            CallOutcome::NotDone(failure) => CallOutcome::NotDone(self.failure(failure)),
+            CallOutcome::Maybe(failure) => CallOutcome::Maybe(self.failure(failure)),
         }
     }
 
-    /// What a tool asks, as it may be recorded and shown. Its ticket is not redacted: it must stay as it is to be used.
+    /// Redacts a tool's question. Its ticket is not redacted: it must be sent back unchanged.
     pub fn elicitation(&self, elicitation: Elicitation) -> Elicitation {
         let Elicitation { message, schema } = elicitation;
         Elicitation { message: self.text(&message).into_owned(), schema: self.value(&schema) }
@@ -107,8 +105,8 @@ impl Redactor {
         Some(redacted)
     }
 
-    /// Known secrets first: they have the better names, and their ends are certain.
-    fn find(&self, text: &str) -> Vec<Found<'_>> {
+    /// Known secrets take precedence: their names say more, and their ends are certain.
+    fn find(&self, text: &str) -> Vec<SecretMatch<'_>> {
         let mut all = Vec::new();
         for piece in self.known.labels().between_markers(text) {
             let mut rest = piece.start;
@@ -131,7 +129,7 @@ impl Redactor {
         }
     }
 
-    /// A value whose key says that it is secret. Objects are looked into: their own keys say more.
+    /// Redacts a value with a secret field name. Inside objects the objects' own keys decide.
     fn changed_by_name(&self, value: &Value) -> Option<Value> {
         match value {
             Value::String(text) if text.is_empty() => None,
@@ -167,7 +165,7 @@ impl Redactor {
         Some(redacted)
     }
 
-    /// Whether what is left of a redacted key tells. The words of its markers do not: they are ours.
+    /// Whether a redacted key names a secret. The text of its markers is ours and does not count.
     fn is_telling(&self, key: &str) -> bool {
         let pieces = self.known.labels().between_markers(key).into_iter();
         name::is_telling(&pieces.map(|piece| &key[piece]).collect::<String>())
@@ -182,14 +180,14 @@ impl Redactor {
 }
 
 impl fmt::Debug for Redactor {
-    /// Never the values.
+    /// Never prints the values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor").field("secrets", &self.known.secrets().len()).finish()
     }
 }
 
-/// What is found in a part of a text, by its place in the whole.
-fn found_in<'a>(text: &str, part: Range<usize>, find: impl Fn(&str) -> Vec<Found<'a>>) -> Vec<Found<'a>> {
+/// Searches a part of a text; the matches have positions in the whole text.
+fn found_in<'a>(text: &str, part: Range<usize>, find: impl Fn(&str) -> Vec<SecretMatch<'a>>) -> Vec<SecretMatch<'a>> {
     let mut found = find(&text[part.clone()]);
     for secret in &mut found {
         secret.range = part.start + secret.range.start..part.start + secret.range.end;
@@ -206,7 +204,7 @@ fn changed_items(items: &[Value], change: impl Fn(&Value) -> Option<Value>) -> O
     Some(zip(items, changes).map(item).collect())
 }
 
-/// Two keys can become the same; neither field may get lost for that.
+/// Two keys can be redacted to the same text; both fields must survive.
 fn unused_key(fields: &Map<String, Value>, key: String) -> String {
     if !fields.contains_key(&key) {
         return key;

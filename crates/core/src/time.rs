@@ -1,4 +1,4 @@
-//! Points in time and spans between them, in whole milliseconds. Nobody here asks what time it is.
+//! Points in time and spans between them, in whole milliseconds. Nothing here reads a clock.
 
 pub mod calendar;
 
@@ -15,7 +15,7 @@ impl Timestamp {
         Timestamp(self.0.saturating_add_unsigned(span.0))
     }
 
-    /// The span since `earlier`, or nothing if the clock went backwards.
+    /// The span since `earlier`, or zero if the clock went backwards.
     pub fn since(self, earlier: Timestamp) -> Millis {
         Millis(self.0.saturating_sub(earlier.0).try_into().unwrap_or(0))
     }
@@ -35,7 +35,7 @@ impl Millis {
         Millis(hours * 3_600_000)
     }
 
-    /// Reads `250ms`, `30s`, `5m`, `24h`, `7d` or a sum such as `1h30m`.
+    /// Parses `250ms`, `30s`, `5m`, `24h`, `7d` or a sum such as `1h30m`.
     pub fn parse(text: &str) -> Option<Millis> {
         let mut total: u64 = 0;
         let mut rest = text.trim();
@@ -96,9 +96,7 @@ mod tests {
             assert_eq!(Millis::parse(text), Some(Millis(ms)), "{text}");
             assert_eq!(Millis(ms).to_string(), shortest);
         }
-        for text in
-            ["", "s", "10", "10 s", "1y", "-1s", "1.5s", "99999999999999999999s", "18446744073709551615d"]
-        {
+        for text in ["", "s", "10", "10 s", "1y", "-1s", "1.5s", "99999999999999999999s", "18446744073709551615d"] {
             assert_eq!(Millis::parse(text), None, "{text}");
         }
     }

@@ -1,4 +1,4 @@
-//! What is known of tools, and how a call of one ends.
+//! Tools, how safe their calls are, and how a call ends.
 
 pub mod catalog;
 pub mod report;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What repeating a call does. Ordered from harmless to careful.
+/// Whether a call can be repeated. Ordered from the safest to the least safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Safety {
@@ -20,7 +20,7 @@ pub enum Safety {
     ReadOnly,
     /// Repeating it with the same arguments changes nothing more.
     Idempotent,
-    /// Every call may have its own effect. What is unknown counts as this.
+    /// Every call may have its own effect. The default for tools of unknown safety.
     Once,
 }
 
@@ -34,7 +34,7 @@ impl Safety {
     }
 }
 
-/// One tool as the registry knows it when a plan is checked. A saved plan keeps the ones it calls.
+/// One tool as the registry knows it when a plan is checked. A saved plan includes the tools it calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
@@ -56,49 +56,49 @@ pub struct Tool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SafetySource {
-    /// The operator said so.
+    /// The operator configured it.
     Configured,
     /// The server's annotation, on a server the operator trusts.
     TrustedHint,
-    /// Nobody said anything that counts.
+    /// Neither the operator nor a trusted server declared it.
     Unknown,
 }
 
-/// The tools a plan may name. Ordered, so that messages and hashes do not depend on luck.
+/// The tools a plan may name. Ordered, so that messages and hashes are deterministic.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolCatalog {
     pub tools: BTreeMap<ToolName, Arc<Tool>>,
 }
 
-/// How a call ended, as far as anyone can tell.
+/// How a call ended, as far as can be known.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    /// It took effect, and this came back.
+pub enum CallOutcome {
+    /// It took effect and returned this.
     Done { result: Arc<Value>, cost_micros: u64 },
     /// It certainly had no effect.
-    NotDone(Failure),
+    NotDone(ToolFailure),
     /// It may or may not have had its effect.
-    Maybe(Failure),
+    Maybe(ToolFailure),
 }
 
-/// Why a call did not end well. Plain data: it goes into the journal.
+/// Why a call failed. Plain data: it goes into the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Failure {
-    pub category: Category,
+pub struct ToolFailure {
+    pub category: FailureCategory,
     pub message: String,
     /// The tool asked not to be called again before this has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Millis>,
 }
 
-impl Failure {
-    pub fn new(category: Category, message: impl Into<String>) -> Failure {
-        Failure { category, message: message.into(), retry_after: None }
+impl ToolFailure {
+    pub fn new(category: FailureCategory, message: impl Into<String>) -> ToolFailure {
+        ToolFailure { category, message: message.into(), retry_after: None }
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ToolFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.category.as_str(), self.message)
     }
@@ -107,7 +107,7 @@ impl fmt::Display for Failure {
 /// The kinds of failure a retry rule can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Category {
+pub enum FailureCategory {
     InvalidInput,
     Unauthorized,
     NotFound,
@@ -121,34 +121,42 @@ pub enum Category {
     Internal,
 }
 
-impl Category {
-    pub const ALL: [Category; 11] = [
-        Category::InvalidInput,
-        Category::Unauthorized,
-        Category::NotFound,
-        Category::Conflict,
-        Category::RateLimited,
-        Category::Unavailable,
-        Category::Timeout,
-        Category::Cancelled,
-        Category::ToolError,
-        Category::Protocol,
-        Category::Internal,
+impl FailureCategory {
+    pub const ALL: [FailureCategory; 11] = [
+        FailureCategory::InvalidInput,
+        FailureCategory::Unauthorized,
+        FailureCategory::NotFound,
+        FailureCategory::Conflict,
+        FailureCategory::RateLimited,
+        FailureCategory::Unavailable,
+        FailureCategory::Timeout,
+        FailureCategory::Cancelled,
+        FailureCategory::ToolError,
+        FailureCategory::Protocol,
+        FailureCategory::Internal,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Category::InvalidInput => "invalid_input",
-            Category::Unauthorized => "unauthorized",
-            Category::NotFound => "not_found",
-            Category::Conflict => "conflict",
-            Category::RateLimited => "rate_limited",
-            Category::Unavailable => "unavailable",
-            Category::Timeout => "timeout",
-            Category::Cancelled => "cancelled",
-            Category::ToolError => "tool_error",
-            Category::Protocol => "protocol",
-            Category::Internal => "internal",
+            FailureCategory::InvalidInput => "invalid_input",
+            FailureCategory::Unauthorized => "unauthorized",
+            FailureCategory::NotFound => "not_found",
+            FailureCategory::Conflict => "conflict",
+            FailureCategory::RateLimited => "rate_limited",
+            FailureCategory::Unavailable => "unavailable",
+            FailureCategory::Timeout => "timeout",
+            FailureCategory::Cancelled => "cancelled",
+            FailureCategory::ToolError => "tool_error",
+            FailureCategory::Protocol => "protocol",
+            FailureCategory::Internal => "internal",
         }
     }
+}
+
+/// A question a tool asks during a call. Its text comes from the tool and is untrusted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Elicitation {
+    pub message: String,
+    /// JSON Schema of a flat object.
+    pub schema: Arc<Value>,
 }

@@ -1,23 +1,23 @@
-//! What time it is. The only place that asks the system.
+//! The clock. The only place that reads the system's time.
 //!
-//! Spans are measured on the monotonic clock: somebody setting the wall clock neither fires a timer early nor late.
-//! Times on record are the wall clock's as it was when the process started, plus what has passed since.
+//! Spans are measured on the monotonic clock: setting the wall clock fires no timer early or late. Recorded times are
+//! the wall clock's when the process started, plus the time elapsed since.
 
 use rutter_core::time::Timestamp;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How far the wall clock may run away before somebody should know.
+/// How far the wall clock may drift before it is worth a warning.
 pub const JUMP_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub struct SystemClock {
     began: Instant,
     wall: Timestamp,
 }
 
-impl Clock {
-    pub fn system() -> Clock {
-        Clock { began: Instant::now(), wall: wall() }
+impl SystemClock {
+    pub fn system() -> SystemClock {
+        SystemClock { began: Instant::now(), wall: wall() }
     }
 
     pub fn now(&self) -> Timestamp {
@@ -25,7 +25,7 @@ impl Clock {
         Timestamp(self.wall.0.saturating_add(passed))
     }
 
-    /// How far the wall clock has moved away from ours since the start, if it is worth telling.
+    /// How far the wall clock has drifted from this one since the start, if more than [`JUMP_MAX`].
     pub fn jump(&self) -> Option<i64> {
         let apart = wall().0.saturating_sub(self.now().0);
         (u128::from(apart.unsigned_abs()) > JUMP_MAX.as_millis()).then_some(apart)

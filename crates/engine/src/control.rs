@@ -1,17 +1,13 @@
-//! What people and agents say to an execution in their own words: by step, without hashes or question names.
+//! Control actions of people and agents: they name a step, and need no hashes or question ids.
 //!
-//! It is posted as it was said. Whoever drives the execution looks at what it asks, and takes it exactly.
+//! An action is stored as it is. The execution's loop resolves it to an exact input, using the open questions.
 
-use crate::engine::Engine;
-use crate::error::Error;
-use crate::signal::{Said, Signal};
-use rutter_core::actor::Actor;
-use rutter_core::execution::input::Refusal;
-use rutter_core::execution::view::Ask;
-use rutter_core::execution::{Execution, Identity};
+use rutter_core::execution::Execution;
+use rutter_core::execution::input::{ExecutionInput, Refusal};
+use rutter_core::execution::view::PendingQuestion;
 use rutter_core::hash::Hash;
 use rutter_core::id::{PartId, StepId, ToolName};
-use rutter_core::journal::event::{Answer, Question};
+use rutter_core::journal::event::{Question, QuestionAnswer};
 use rutter_core::plan::Driver;
 use rutter_core::redact::Redactor;
 use serde::{Deserialize, Serialize};
@@ -20,27 +16,27 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Control {
+pub enum ControlAction {
     Pause,
     Resume,
-    /// `undo`: undo what was done; nothing said follows the plan.
+    /// `undo`: whether to undo completed steps; `None` follows the plan.
     Cancel {
         undo: Option<bool>,
     },
     Kill,
-    /// Answers what is asked about a step, or about the one thing that is asked.
+    /// Answers the question about a step, or the only open question.
     Answer {
         about: Option<PartId>,
-        answer: Answer,
+        answer: QuestionAnswer,
     },
-    /// Done by hand: the evidence says how one knows. `happened` false means that it was certainly not done.
+    /// Settled by hand, with evidence. `happened: false` means that it was certainly not done.
     Resolve {
         part: Option<PartId>,
         happened: bool,
         result: Option<Arc<Value>>,
         evidence: Option<Arc<Value>>,
     },
-    /// The call as it was seen; nothing said means the one that is asked for now.
+    /// `call` is the call the approver saw; `None` means the one that waits now.
     Approve {
         part: Option<PartId>,
         call: Option<Hash>,
@@ -49,11 +45,11 @@ pub enum Control {
         part: Option<PartId>,
         call: Option<Hash>,
     },
-    /// Undoes everything, or some steps and what depends on them; under way or ended.
+    /// Undoes everything, or some steps and their dependents; running or ended.
     Undo {
         steps: Option<Vec<StepId>>,
     },
-    /// Answers what a tool asks in the middle of a call; nothing declines.
+    /// Answers the question of a tool during a call; `None` declines.
     Reply {
         part: Option<PartId>,
         answer: Option<Arc<Value>>,
@@ -63,164 +59,166 @@ pub enum Control {
     /// Accepts a changed tool as it is now.
     AcceptTool {
         tool: ToolName,
-        /// The tool as it was seen, so that no other one is accepted.
+        /// The definition the caller saw, so that no other one is accepted.
         #[serde(default)]
         definition: Option<Hash>,
     },
 }
 
-impl Engine {
-    pub async fn control(
-        &self,
-        identity: &Identity,
-        actor: Actor,
-        control: Control,
-        reason: String,
-        request: Option<String>,
-    ) -> Result<(), Error> {
-        self.control_as_seen(identity, actor, control, reason, request, None).await
-    }
-
-    /// The same, refused when the execution has other than so many entries by then.
-    pub async fn control_as_seen(
-        &self,
-        identity: &Identity,
-        actor: Actor,
-        control: Control,
-        reason: String,
-        request: Option<String>,
-        seen: Option<u64>,
-    ) -> Result<(), Error> {
-        let redactor = self.shared.tools.redactor();
-        let reason = redactor.text(&reason).into_owned();
-        let said = Said::Control { control: control.redacted(&redactor), reason };
-        self.say(identity, actor, said, request, seen).await
-    }
-}
-
-impl Control {
-    /// Takes secrets out of everything somebody wrote.
-    fn redacted(self, redactor: &Redactor) -> Control {
+impl ControlAction {
+    /// Takes secrets out of everything the caller wrote.
+    pub(crate) fn redacted(self, redactor: &Redactor) -> ControlAction {
         let value = |value: Option<Arc<Value>>| value.map(|value| redactor.value(&value));
         match self {
-            Control::Resolve { part, happened, result, evidence } => {
-                Control::Resolve { part, happened, result: value(result), evidence: value(evidence) }
+            ControlAction::Resolve { part, happened, result, evidence } => {
+                ControlAction::Resolve { part, happened, result: value(result), evidence: value(evidence) }
             }
-            Control::Reply { part, answer } => Control::Reply { part, answer: value(answer) },
+            ControlAction::Reply { part, answer } => ControlAction::Reply { part, answer: value(answer) },
             control => control,
         }
     }
 
-    /// The same said exactly, as things stand.
-    pub(crate) fn signal(self, execution: &Execution, reason: String) -> Result<Signal, Refusal> {
+    /// Resolves the action to an exact input in the current state.
+    pub(crate) fn input(self, execution: &Execution, reason: String) -> Result<ExecutionInput, Refusal> {
         let questions = execution.questions();
         Ok(match self {
-            Control::Pause => Signal::Pause { reason },
-            Control::Resume => Signal::Resume { reason },
-            Control::Cancel { undo } => Signal::Cancel { reason, undo },
-            Control::Kill => Signal::Kill { reason },
-            Control::Answer { about, answer } => {
+            ControlAction::Pause => ExecutionInput::Pause { reason },
+            ControlAction::Resume => ExecutionInput::Resume { reason },
+            ControlAction::Cancel { undo } => ExecutionInput::Cancel { reason, undo },
+            ControlAction::Kill => ExecutionInput::Kill { reason },
+            ControlAction::Answer { about, answer } => {
                 let about = question(&questions, about.as_ref())?;
-                Signal::Answer { about, answer, reason, result: None, evidence: None }
+                ExecutionInput::Answer { about, answer, reason, result: None, evidence: None }
             }
-            Control::Resolve { part, happened, result, evidence } => {
+            ControlAction::Resolve { part, happened, result, evidence } => {
                 resolve(&questions, part.as_ref(), happened, reason, result, evidence)?
             }
-            Control::Approve { part, call } => {
+            ControlAction::Approve { part, call } => {
                 let (part, call) = asked(&questions, part, call)?;
-                Signal::Approve { part, call, reason }
+                ExecutionInput::Approve { part, call, reason }
             }
-            Control::Reject { part, call } => {
+            ControlAction::Reject { part, call } => {
                 let (part, call) = asked(&questions, part, call)?;
-                Signal::Deny { part, call, reason }
+                ExecutionInput::Deny { part, call, reason }
             }
-            Control::Undo { steps } if execution.outcome().is_some() => Signal::Compensate { steps, reason },
-            Control::Undo { steps: Some(_) } => {
-                return Err(Refusal::new("execution.not_ended", "single steps are undone after the end")
+            ControlAction::Undo { steps } if execution.outcome().is_some() => {
+                ExecutionInput::Compensate { steps, reason }
+            }
+            // An answer if a question offers it; otherwise the execution is cancelled first.
+            ControlAction::Undo { steps } if let Some(about) = undoing(&questions, steps.as_deref()) => {
+                ExecutionInput::Answer {
+                    about,
+                    answer: QuestionAnswer::Compensate,
+                    reason,
+                    result: None,
+                    evidence: None,
+                }
+            }
+            ControlAction::Undo { steps: Some(_) } => {
+                return Err(Refusal::new("execution.not_ended", "single steps are undone only after the end")
                     .hint("cancel it with undo to undo everything"));
             }
-            Control::Undo { steps: None } => Signal::Cancel { reason, undo: Some(true) },
-            Control::Reply { part, answer } => {
+            ControlAction::Undo { steps: None } => ExecutionInput::Cancel { reason, undo: Some(true) },
+            ControlAction::Reply { part, answer } => {
                 let (part, attempt) = asking(&questions, part.as_ref())?;
-                Signal::AnswerTool { part, attempt, answer, reason }
+                ExecutionInput::AnswerTool { part, attempt, answer, reason }
             }
-            Control::TakeOver => Signal::HandOver { to: Driver::Agent, reason },
-            Control::HandBack => Signal::HandOver { to: Driver::Server, reason },
-            Control::AcceptTool { tool, definition: seen } => {
+            ControlAction::TakeOver => ExecutionInput::HandOver { to: Driver::Agent, reason },
+            ControlAction::HandBack => ExecutionInput::HandOver { to: Driver::Server, reason },
+            ControlAction::AcceptTool { tool, definition: seen } => {
                 let found = questions.iter().find_map(|ask| match ask {
-                    Ask::Drift { tool: drifted, found, .. } if *drifted == tool => Some(*found),
+                    PendingQuestion::Drift { tool: drifted, found, .. } if *drifted == tool => Some(*found),
                     _ => None,
                 });
                 let refused = |why: &str| Refusal::new("execution.no_question", format!("{tool} {why}"));
                 let definition = found.ok_or_else(|| refused("has not changed"))?;
                 if seen.is_some_and(|seen| seen != definition) {
                     return Err(refused("is not the one that was accepted: it has changed again")
-                        .hint("look at it once more; `rutter exec show` tells what it is now"));
+                        .hint("review it again: `rutter exec show` shows the current definition"));
                 }
-                Signal::AcceptTool { definition, tool, reason }
+                ExecutionInput::AcceptTool { definition, tool, reason }
             }
         })
     }
 }
 
-/// The one question that fits what was said about it.
-fn question(questions: &[Ask], about: Option<&PartId>) -> Result<Question, Refusal> {
+/// The only open question about this part, or the only one at all.
+fn question(questions: &[PendingQuestion], about: Option<&PartId>) -> Result<Question, Refusal> {
     let fits = |part: &PartId| about.is_none_or(|about| about == part);
     let fitting: Vec<Question> = questions
         .iter()
         .filter_map(|ask| match ask {
-            Ask::Failure { step, .. } if fits(&PartId::whole(step.clone())) => {
+            PendingQuestion::Failure { step, .. } if fits(&PartId::whole(step.clone())) => {
                 Some(Question::Failure(step.clone()))
             }
-            Ask::Compensation { part, .. } if fits(part) => Some(Question::Compensation(part.clone())),
-            Ask::Limit { limit, .. } if about.is_none() => Some(Question::Limit(*limit)),
+            PendingQuestion::Compensation { part, .. } if fits(part) => Some(Question::Compensation(part.clone())),
+            PendingQuestion::Limit { limit, .. } if about.is_none() => Some(Question::Limit(*limit)),
             _ => None,
         })
         .collect();
     only(fitting, about)
 }
 
+/// The one question that undoing answers: about the step that is named, or the only one.
+fn undoing(questions: &[PendingQuestion], steps: Option<&[StepId]>) -> Option<Question> {
+    let mut fitting = questions.iter().filter_map(|ask| match (ask, steps) {
+        (PendingQuestion::Failure { step, answers, .. }, None) if answers.contains(&QuestionAnswer::Compensate) => {
+            Some(Question::Failure(step.clone()))
+        }
+        (PendingQuestion::Failure { step, answers, .. }, Some([named]))
+            if step == named && answers.contains(&QuestionAnswer::Compensate) =>
+        {
+            Some(Question::Failure(step.clone()))
+        }
+        (PendingQuestion::Limit { limit, answers, .. }, None) if answers.contains(&QuestionAnswer::Compensate) => {
+            Some(Question::Limit(*limit))
+        }
+        _ => None,
+    });
+    let one = fitting.next()?;
+    fitting.next().is_none().then_some(one)
+}
+
 fn resolve(
-    questions: &[Ask],
+    questions: &[PendingQuestion],
     part: Option<&PartId>,
     happened: bool,
     reason: String,
     result: Option<Arc<Value>>,
     evidence: Option<Arc<Value>>,
-) -> Result<Signal, Refusal> {
+) -> Result<ExecutionInput, Refusal> {
     let doubts = questions.iter().filter_map(|ask| match ask {
-        Ask::Doubt { part: doubted, .. } if part.is_none_or(|part| part == doubted) => Some(doubted.clone()),
+        PendingQuestion::Doubt { part: doubted, .. } if part.is_none_or(|part| part == doubted) => {
+            Some(doubted.clone())
+        }
         _ => None,
     });
     let doubts: Vec<PartId> = doubts.collect();
     if !doubts.is_empty() {
         let part = only(doubts, part)?;
-        let missing = || {
-            Refusal::new("execution.evidence_missing", "settling a doubt needs evidence: how do you know?")
-        };
+        let missing =
+            || Refusal::new("execution.evidence_missing", "settling a doubt needs evidence: how do you know?");
         let evidence = evidence.or_else(|| result.clone()).ok_or_else(missing)?;
-        return Ok(Signal::Settle { part, happened, reason, result, evidence });
+        return Ok(ExecutionInput::Settle { part, happened, reason, result, evidence });
     }
     if !happened {
         let hint = "answer with retry or skip instead";
-        return Err(Refusal::new("execution.not_in_doubt", "nothing there is in doubt").hint(hint));
+        return Err(Refusal::new("execution.not_in_doubt", "nothing here is in doubt").hint(hint));
     }
     let about = question(questions, part)?;
-    Ok(Signal::Answer { about, answer: Answer::Resolve, reason, result, evidence })
+    Ok(ExecutionInput::Answer { about, answer: QuestionAnswer::Resolve, reason, result, evidence })
 }
 
-fn asked(questions: &[Ask], part: Option<PartId>, call: Option<Hash>) -> Result<(PartId, Hash), Refusal> {
+fn asked(questions: &[PendingQuestion], part: Option<PartId>, call: Option<Hash>) -> Result<(PartId, Hash), Refusal> {
     let asked = questions.iter().filter_map(|ask| match ask {
-        Ask::Approval { part: asked, call, .. } if part.as_ref().is_none_or(|part| part == asked) => {
+        PendingQuestion::Approval { part: asked, call, .. } if part.as_ref().is_none_or(|part| part == asked) => {
             Some((asked.clone(), *call))
         }
         _ => None,
     });
     let asked: Vec<(PartId, Hash)> = asked.collect();
     match (asked.is_empty(), &part) {
-        (true, Some(part)) => {
-            Err(Refusal::new("execution.not_asked", format!("{part} does not wait for approval")))
-        }
+        (true, Some(part)) => Err(Refusal::new("execution.not_asked", format!("{part} does not wait for approval"))),
         (true, None) => Err(Refusal::new("execution.not_asked", "nothing waits for approval")),
         (false, _) => {
             let (part, found) = only(asked, part.as_ref())?;
@@ -229,10 +227,10 @@ fn asked(questions: &[Ask], part: Option<PartId>, call: Option<Hash>) -> Result<
     }
 }
 
-/// The tool that asks something.
-fn asking(questions: &[Ask], part: Option<&PartId>) -> Result<(PartId, u32), Refusal> {
+/// The attempt whose tool asks a question.
+fn asking(questions: &[PendingQuestion], part: Option<&PartId>) -> Result<(PartId, u32), Refusal> {
     let asking = questions.iter().filter_map(|ask| match ask {
-        Ask::Tool { part: asking, attempt, .. } if part.is_none_or(|part| part == asking) => {
+        PendingQuestion::Tool { part: asking, attempt, .. } if part.is_none_or(|part| part == asking) => {
             Some((asking.clone(), *attempt))
         }
         _ => None,
@@ -243,11 +241,9 @@ fn asking(questions: &[Ask], part: Option<&PartId>) -> Result<(PartId, u32), Ref
 fn only<T>(mut found: Vec<T>, about: Option<&PartId>) -> Result<T, Refusal> {
     match (found.len(), about) {
         (1, _) => Ok(found.remove(0)),
-        (0, Some(part)) => {
-            Err(Refusal::new("execution.no_question", format!("nothing is asked about {part}")))
-        }
-        (0, None) => Err(Refusal::new("execution.no_question", "nothing is asked")),
-        (_, _) => Err(Refusal::new("execution.no_question", "more than one thing is asked: name the step")
+        (0, Some(part)) => Err(Refusal::new("execution.no_question", format!("there is no question about {part}"))),
+        (0, None) => Err(Refusal::new("execution.no_question", "there is no open question")),
+        (_, _) => Err(Refusal::new("execution.no_question", "there is more than one question: name the step")
             .hint("`rutter exec show` lists the questions")),
     }
 }

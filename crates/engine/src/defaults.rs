@@ -1,9 +1,9 @@
-//! Inputs nobody gave, where the plan says what they are then.
+//! Defaults of a plan for inputs that are missing.
 
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Fills in the defaults a plan's schema has for inputs that are missing, also within objects that are there.
+/// Fills in the schema's defaults for missing inputs, also within nested objects.
 pub(crate) fn filled(schema: &Value, inputs: &Arc<Value>) -> Arc<Value> {
     let mut whole = match &**inputs {
         Value::Object(fields) => fields.clone(),
@@ -39,8 +39,8 @@ mod tests {
         let inputs = Arc::new(json!({ "size": { "y": 2 }, "other": null }));
         let expected = json!({ "notes": "", "size": { "x": 1, "y": 2 }, "other": null });
         assert_eq!(*filled(&schema, &inputs), expected);
-        let said = Arc::new(json!({ "notes": null }));
-        assert_eq!(*filled(&schema, &said), json!({ "notes": null }), "null was said");
-        assert_eq!(*filled(&json!(true), &said), *said);
+        let json = Arc::new(json!({ "notes": null }));
+        assert_eq!(*filled(&schema, &json), json!({ "notes": null }), "null was given");
+        assert_eq!(*filled(&json!(true), &json), *json);
     }
 }

@@ -1,31 +1,35 @@
-//! What everybody asks: start, signal, look, wait, listen, close.
+//! The engine's interface: start, signal, inspect, wait, subscribe, close.
 
-use crate::answers::Answers;
-use crate::berths::Berths;
-use crate::clock::Clock;
+use crate::active_executions::{ActiveExecutions, LoopMessage};
+use crate::clock::SystemClock;
+use crate::command::{CommandBody, CommandEnvelope, ReplanCommand, redacted};
+use crate::command_replies::CommandReplies;
+use crate::control::ControlAction;
 use crate::defaults;
-use crate::drive::{Drive, Line, Pending, is_settled};
 use crate::error::Error;
-use crate::event::{Happening, Live};
-use crate::fleet::{Fleet, Mail};
-use crate::logbook::{self, Logbook};
+use crate::execution_loop::{ExecutionLoop, PendingCommit, WaiterHandle, is_settled};
+use crate::journal_writer::{self, JournalWriter};
 use crate::name;
-use crate::options::{DECISION_MAX, HAPPENINGS_MAX, Options, RETRY_AFTER};
-use crate::signal::{Said, Sheet, Signal};
+use crate::options::{DECISION_MAX, EngineOptions, RETRY_AFTER, UPDATES_MAX};
+use crate::permits::PermitSource;
+use crate::shared::EngineShared;
+use crate::update::{ExecutionUpdate, UpdateContent};
 use crate::worker;
 use rutter_core::actor::Actor;
 use rutter_core::execution::admit::opening;
-use rutter_core::execution::input::{Decision, Input};
-use rutter_core::execution::view::{Status, View};
-use rutter_core::execution::{Execution, Identity, decide};
+use rutter_core::execution::input::{Decision, ExecutionInput};
+use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus};
+use rutter_core::execution::{Execution, ExecutionIdentity, decide};
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PlanId, TenantId};
-use rutter_core::journal::chain::Chain;
+use rutter_core::journal::chain::HashChain;
 use rutter_core::plan::Driver;
 use rutter_core::port;
-use rutter_core::port::journal::{Journal, Letter, NewLetter, Opened, Opening, Posted, Request};
-use rutter_core::port::query::{ExecutionFilter, ExecutionSummary, Page, Query};
-use rutter_core::port::tools::Tools;
+use rutter_core::port::journal::{
+    EnqueueOutcome, ExecutionOpening, IdempotentRequest, Journal, NewCommand, OpenOutcome, StoredCommand,
+};
+use rutter_core::port::query::{ExecutionFilter, ExecutionSummary, Pagination, StoreQuery};
+use rutter_core::port::tools::ToolGateway;
 use rutter_core::time::{Millis, Timestamp};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -41,42 +45,13 @@ use tokio_util::task::TaskTracker;
 /// Carries executions out. Cheap to clone; [`Engine::close`] ends it.
 #[derive(Clone)]
 pub struct Engine {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<EngineShared>,
     worker: Arc<Mutex<Option<JoinHandle<()>>>>,
-}
-
-/// What the loops share.
-pub(crate) struct Shared {
-    pub(crate) journal: Arc<dyn Journal>,
-    pub(crate) query: Arc<dyn Query>,
-    pub(crate) tools: Arc<dyn Tools>,
-    pub(crate) clock: Clock,
-    pub(crate) options: Options,
-    /// Where the loops run, whoever starts them.
-    pub(crate) runtime: Handle,
-    /// The loops, so that the end can wait for theirs.
-    pub(crate) loops: TaskTracker,
-    pub(crate) fleet: Fleet,
-    pub(crate) answers: Answers,
-    /// Something may be due.
-    pub(crate) nudge: Notify,
-    /// Accepted, and not in memory yet.
-    pub(crate) backlog: AtomicUsize,
-    /// Until when this worker may believe that it holds what it holds.
-    lease_until: AtomicI64,
-    happenings: broadcast::Sender<Happening>,
-    broken: Mutex<BTreeMap<ExecutionId, String>>,
-    /// Nothing new begins.
-    pub(crate) closing: CancellationToken,
-    /// What is under way is asked to end.
-    pub(crate) hurry: CancellationToken,
-    /// Nobody waits for anything any more.
-    pub(crate) stopped: CancellationToken,
 }
 
 /// A plan to be carried out.
 #[derive(Clone, Debug)]
-pub struct Start {
+pub struct StartRequest {
     pub tenant: TenantId,
     pub plan: PlanId,
     /// The newest, if none is named.
@@ -84,27 +59,27 @@ pub struct Start {
     pub inputs: Arc<Value>,
     pub driver: Driver,
     pub actor: Actor,
-    /// Whoever asks twice with one key gets the execution of the first time.
+    /// An idempotency key: the second request with it gets the execution of the first.
     pub request: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Started {
+pub struct StartedExecution {
     pub execution: ExecutionId,
     pub is_new: bool,
 }
 
 impl Engine {
-    /// Starts driving: what earlier processes left is taken up at once.
+    /// Starts the engine; executions that earlier processes left are resumed at once.
     pub async fn run(
         journal: Arc<dyn Journal>,
-        query: Arc<dyn Query>,
-        tools: Arc<dyn Tools>,
-        clock: Clock,
-        options: Options,
+        query: Arc<dyn StoreQuery>,
+        tools: Arc<dyn ToolGateway>,
+        clock: SystemClock,
+        options: EngineOptions,
     ) -> Result<Engine, Error> {
-        let (happenings, _) = broadcast::channel(HAPPENINGS_MAX);
-        let shared = Arc::new(Shared {
+        let (updates, _) = broadcast::channel(UPDATES_MAX);
+        let shared = Arc::new(EngineShared {
             journal,
             query,
             tools,
@@ -112,15 +87,15 @@ impl Engine {
             options,
             runtime: Handle::current(),
             loops: TaskTracker::new(),
-            fleet: Fleet::default(),
-            answers: Answers::default(),
-            nudge: Notify::new(),
+            active_executions: ActiveExecutions::default(),
+            command_replies: CommandReplies::default(),
+            recheck: Notify::new(),
             backlog: AtomicUsize::new(0),
             lease_until: AtomicI64::new(i64::MIN),
-            happenings,
+            updates,
             broken: Mutex::default(),
             closing: CancellationToken::new(),
-            hurry: CancellationToken::new(),
+            cancel_calls: CancellationToken::new(),
             stopped: CancellationToken::new(),
         });
         worker::renew(&shared).await?;
@@ -128,23 +103,22 @@ impl Engine {
         Ok(Engine { shared, worker: Arc::new(Mutex::new(Some(worker))) })
     }
 
-    /// Begins an execution of a saved plan. It is on record when this returns. Whoever stops waiting for the answer
-    /// stops nothing else.
-    pub async fn start(&self, start: Start) -> Result<Started, Error> {
+    /// Starts an execution of a saved plan. It is recorded when this returns; dropping the future does not stop it.
+    pub async fn start(&self, start: StartRequest) -> Result<StartedExecution, Error> {
         let engine = self.clone();
-        self.to_its_end(async move { engine.open(start).await }).await
+        self.run_to_completion(async move { engine.open(start).await }).await
     }
 
-    /// Carries something through even if nobody waits for it any more: half of it would leave an execution that is
-    /// held and driven by nobody.
-    async fn to_its_end<T: Send + 'static>(
+    /// Runs work to its end even if the caller stops waiting: stopping halfway would leave an execution leased but not
+    /// driven.
+    async fn run_to_completion<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
         self.shared.runtime.spawn(work).await.unwrap_or(Err(Error::Closing))
     }
 
-    async fn open(&self, start: Start) -> Result<Started, Error> {
+    async fn open(&self, start: StartRequest) -> Result<StartedExecution, Error> {
         let shared = &self.shared;
         if shared.closing.is_cancelled() {
             return Err(Error::Closing);
@@ -154,7 +128,7 @@ impl Engine {
         let plan = saved.ok_or_else(missing)?.plan;
         let now = shared.clock.now();
         let id = ExecutionId::new(&name::fresh("exec", now));
-        let identity = Identity { tenant: start.tenant, execution: id.clone() };
+        let identity = ExecutionIdentity { tenant: start.tenant, execution: id.clone() };
         let inputs = match &plan.inputs {
             Some(schema) => defaults::filled(schema, &start.inputs),
             None => start.inputs,
@@ -167,29 +141,28 @@ impl Engine {
                 "rutter/start/v1",
                 &[&plan.hash.0, inputs.to_string().as_bytes(), &[start.driver as u8]],
             );
-            Request { key, digest }
+            IdempotentRequest { key, digest }
         });
         let opened = opening(&plan, start.driver, inputs, &id, start.actor.clone(), now)?;
-        let mut execution =
-            Execution::open(identity.clone(), &opened).map_err(|error| broken(&id, &error))?;
+        let mut execution = Execution::open(identity.clone(), &opened).map_err(|error| broken(&id, &error))?;
 
-        let is_full = shared.fleet.len() >= shared.options.executions_max;
+        let is_full = shared.active_executions.len() >= shared.options.executions_max;
         if is_full && shared.backlog.load(Ordering::Relaxed) >= shared.options.backlog_max {
             return Err(Error::Busy { retry_after: RETRY_AFTER });
         }
-        let line = Line::of(&execution);
+        let line = WaiterHandle::of(&execution);
         let mut records = vec![opened];
-        let mut begun = Pending::default();
+        let mut begun = PendingCommit::default();
         if !is_full {
-            let mut berths = Berths {
+            let mut permits = PermitSource {
                 tools: &*shared.tools,
-                applicant: &line.applicant,
+                waiter: &line.waiter,
                 is_closed: false,
                 granted: Vec::new(),
-                again: None,
+                retry_after: None,
             };
-            let decided = execution.decide_within(&start.actor, Input::Start, now, &mut berths);
-            begun.granted = berths.granted;
+            let decided = execution.decide_within(&start.actor, ExecutionInput::Start, now, &mut permits);
+            begun.granted = permits.granted;
             match decided {
                 Ok(Decision { records: more, calls }) => {
                     records.extend(more);
@@ -199,146 +172,150 @@ impl Engine {
                 Err(decide::Error::Broken(illegal)) => return Err(broken(&id, &illegal)),
             }
         }
-        let mut chain = Chain::new(identity.tenant.clone(), id.clone());
-        let opening = Opening {
+        let mut chain = HashChain::new(identity.tenant.clone(), id.clone());
+        let opening = ExecutionOpening {
             identity: identity.clone(),
             plan: start.plan,
             request,
             worker: (!is_full).then(|| shared.options.worker.clone()),
-            entries: logbook::seal(&mut chain, &records)?,
+            entries: journal_writer::seal(&mut chain, &records)?,
             row: execution.row(),
         };
         match shared.journal.open(opening).await.map_err(busy)? {
-            Opened::Already { execution } => Ok(Started { execution, is_new: false }),
-            Opened::New { lease } => {
-                let live = Live::Recorded { first: 1, records: records.into(), status: execution.status() };
-                shared.tell(Happening { identity: identity.clone(), live });
-                match lease.and_then(|lease| Some((lease, shared.fleet.enter(&identity)?))) {
-                    Some((lease, mail)) => {
-                        let logbook = Logbook { journal: Arc::clone(&shared.journal), lease, chain };
-                        let drive = Drive::new(Arc::clone(shared), execution, logbook, mail, line);
+            OpenOutcome::Already { execution } => Ok(StartedExecution { execution, is_new: false }),
+            OpenOutcome::New { lease } => {
+                let live = UpdateContent::Recorded { first: 1, records: records.into(), status: execution.status() };
+                shared.publish(ExecutionUpdate { identity: identity.clone(), content: live });
+                match lease.and_then(|lease| Some((lease, shared.active_executions.register(&identity)?))) {
+                    Some((lease, message)) => {
+                        let journal_writer = JournalWriter { journal: Arc::clone(&shared.journal), lease, chain };
+                        let drive = ExecutionLoop::new(Arc::clone(shared), execution, journal_writer, message, line);
                         let keeping = Arc::clone(shared);
-                        let driving = async move { worker::keep(keeping, drive.begin(begun).await).await };
+                        let driving =
+                            async move { worker::resume_while_leased(keeping, drive.begin(begun).await).await };
                         shared.loops.spawn_on(driving, &shared.runtime);
                     }
                     None => {
                         shared.backlog.fetch_add(1, Ordering::Relaxed);
-                        shared.nudge.notify_one();
+                        shared.recheck.notify_one();
                     }
                 }
-                Ok(Started { execution: id, is_new: true })
+                Ok(StartedExecution { execution: id, is_new: true })
             }
         }
     }
 
-    /// Asks something of an execution. Answers when that is decided and on record.
+    /// Sends an input to an execution. Returns when it is decided and recorded.
     pub async fn signal(
         &self,
-        identity: &Identity,
+        identity: &ExecutionIdentity,
         actor: Actor,
-        signal: Signal,
+        input: ExecutionInput,
         request: Option<String>,
     ) -> Result<(), Error> {
-        self.signal_as_seen(identity, actor, signal, request, None).await
+        let body = CommandBody::Input(redacted(input, &self.shared.tools.redactor()));
+        self.submit_command(identity, actor, body, request, None).await
     }
 
-    /// The same, refused when the execution has other than so many entries by then.
-    pub async fn signal_as_seen(
+    /// Asks an execution to follow a saved revision; refused when it has other than `seen` entries by then.
+    pub async fn follow_revision(
         &self,
-        identity: &Identity,
+        identity: &ExecutionIdentity,
         actor: Actor,
-        signal: Signal,
+        mut command: ReplanCommand,
         request: Option<String>,
         seen: Option<u64>,
     ) -> Result<(), Error> {
-        let said = Said::Signal(signal.redacted(&self.shared.tools.redactor()));
-        self.say(identity, actor, said, request, seen).await
+        command.reason = self.shared.tools.redactor().text(&command.reason).into_owned();
+        self.submit_command(identity, actor, CommandBody::Replan(command), request, seen).await
     }
 
-    /// Puts what somebody says on record, and waits until it is decided.
-    pub(crate) async fn say(
+    /// Stores a command, and waits until it is decided.
+    pub(crate) async fn submit_command(
         &self,
-        identity: &Identity,
+        identity: &ExecutionIdentity,
         actor: Actor,
-        said: Said,
+        body: CommandBody,
         request: Option<String>,
         seen: Option<u64>,
     ) -> Result<(), Error> {
         let shared = &self.shared;
         let invalid = |error: serde_json::Error| port::Error::Invalid(error.to_string());
-        let words = serde_json::to_vec(&said).map_err(invalid)?;
-        let bytes = serde_json::to_vec(&Sheet { key: request.clone(), seen, said }).map_err(invalid)?;
+        let words = serde_json::to_vec(&body).map_err(invalid)?;
+        let bytes = serde_json::to_vec(&CommandEnvelope { key: request.clone(), seen, body }).map_err(invalid)?;
         let request = request.map(|key| {
             let execution = identity.execution.as_str().as_bytes();
-            Request { key, digest: Hash::of_fields("rutter/signal/v1", &[execution, &words]) }
+            IdempotentRequest { key, digest: Hash::of_fields("rutter/signal/v1", &[execution, &words]) }
         });
         let at = shared.clock.now();
-        let new = NewLetter { identity: identity.clone(), request, actor, at, bytes };
+        let new = NewCommand { identity: identity.clone(), request, actor, at, bytes };
         let engine = self.clone();
-        let Some(number) = self.to_its_end(async move { engine.post(new).await }).await? else {
+        let Some(number) = self.run_to_completion(async move { engine.enqueue(new).await }).await? else {
             return Ok(());
         };
-        let decided = shared.answers.of(number);
+        let decided = shared.command_replies.wait_for(number);
         match tokio::time::timeout(Duration::from_millis(DECISION_MAX.0), decided).await {
             Ok(Ok(decided)) => Ok(decided?),
             Ok(Err(_)) | Err(_) => {
-                shared.answers.forget(number);
-                Err(self.why_not(identity).unwrap_or(Error::Undecided))
+                shared.command_replies.forget(number);
+                Err(self.broken_error(identity).unwrap_or(Error::Undecided))
             }
         }
     }
 
-    /// Puts a letter on record and hands it to whoever drives the execution; `None` when it came before.
-    async fn post(&self, new: NewLetter) -> Result<Option<u64>, Error> {
-        let NewLetter { identity, actor, at, bytes, .. } = new.clone();
-        let number = match self.shared.journal.post(new).await.map_err(busy)? {
-            Posted::Already => return Ok(None),
-            Posted::New { letter } => letter,
+    /// Stores a command and sends it to the execution's loop; `None` if the same request came before.
+    async fn enqueue(&self, new: NewCommand) -> Result<Option<u64>, Error> {
+        let NewCommand { identity, actor, at, bytes, .. } = new.clone();
+        let number = match self.shared.journal.enqueue(new).await.map_err(busy)? {
+            EnqueueOutcome::Already => return Ok(None),
+            EnqueueOutcome::New { command: stored_command } => stored_command,
         };
-        let letter = Letter { number, actor, at, bytes };
-        if self.shared.fleet.deliver(&identity, Mail::Letter(letter)).is_err() {
-            self.shared.nudge.notify_one();
+        let envelope = StoredCommand { number, actor, at, bytes };
+        if self.shared.active_executions.send(&identity, LoopMessage::Command(envelope)).is_err() {
+            self.shared.recheck.notify_one();
         }
         Ok(Some(number))
     }
 
-    /// Looks at an execution as it is now.
-    pub async fn look<T: Send + 'static>(
+    /// Reads the current state of an execution.
+    pub async fn inspect<T: Send + 'static>(
         &self,
-        identity: &Identity,
+        identity: &ExecutionIdentity,
         look: impl FnOnce(&Execution) -> T + Send + 'static,
     ) -> Result<T, Error> {
         let (sender, receiver) = oneshot::channel();
-        // Whoever went away does not want to know.
+        // The caller may have gone.
         let looking = Box::new(move |execution: &Execution| drop(sender.send(look(execution))));
-        match self.shared.fleet.deliver(identity, Mail::Look(looking)) {
+        match self.shared.active_executions.send(identity, LoopMessage::Inspect(looking)) {
             Ok(()) => {}
-            Err(Mail::Look(looking)) => {
+            Err(LoopMessage::Inspect(looking)) => {
                 let loaded = self.shared.journal.load(identity).await?;
                 let execution = Execution::replay(identity.clone(), &loaded.records)
                     .map_err(|error| broken(&identity.execution, &error))?;
                 looking(&execution);
             }
-            Err(Mail::Letter(_) | Mail::Wait(_) | Mail::Report(_)) => return Err(Error::Undecided),
+            Err(LoopMessage::Command(_) | LoopMessage::Wait(_) | LoopMessage::Report(_)) => {
+                return Err(Error::Undecided);
+            }
         }
         receiver.await.map_err(|_| Error::Closing)
     }
 
-    pub async fn view(&self, identity: &Identity) -> Result<View, Error> {
-        self.look(identity, Execution::view).await
+    pub async fn view(&self, identity: &ExecutionIdentity) -> Result<ExecutionSnapshot, Error> {
+        self.inspect(identity, Execution::view).await
     }
 
-    /// What somebody who takes over needs to know, in a few lines.
-    pub async fn brief(&self, identity: &Identity) -> Result<String, Error> {
-        self.look(identity, Execution::brief).await
+    /// A summary in a few lines, for an agent or person who takes over.
+    pub async fn brief(&self, identity: &ExecutionIdentity) -> Result<String, Error> {
+        self.inspect(identity, Execution::brief).await
     }
 
-    /// Waits until an execution has ended or needs somebody, at the longest for a span. `None` when that was too short.
-    pub async fn wait(&self, identity: &Identity, span: Millis) -> Result<Option<Status>, Error> {
+    /// Waits until an execution ends or waits for a person or agent; `None` if `span` passes first.
+    pub async fn wait(&self, identity: &ExecutionIdentity, span: Millis) -> Result<Option<ExecutionStatus>, Error> {
         let waiting = async {
             loop {
                 let (sender, receiver) = oneshot::channel();
-                if self.shared.fleet.deliver(identity, Mail::Wait(sender)).is_ok()
+                if self.shared.active_executions.send(identity, LoopMessage::Wait(sender)).is_ok()
                     && let Ok(status) = receiver.await
                 {
                     return Ok(status);
@@ -357,49 +334,45 @@ impl Engine {
         }
     }
 
-    /// The newest executions that fit, as many as fit on a page.
-    pub async fn executions(
-        &self,
-        tenant: &TenantId,
-        filter: ExecutionFilter,
-    ) -> Result<Vec<ExecutionSummary>, Error> {
-        let page = Page::first(rutter_core::limits::PAGE_MAX);
+    /// The newest executions that match, at most one page.
+    pub async fn executions(&self, tenant: &TenantId, filter: ExecutionFilter) -> Result<Vec<ExecutionSummary>, Error> {
+        let page = Pagination::first(rutter_core::limits::PAGE_MAX);
         Ok(self.shared.query.executions(tenant, filter, page).await?.items)
     }
 
-    async fn summary(&self, identity: &Identity) -> Result<ExecutionSummary, Error> {
+    async fn summary(&self, identity: &ExecutionIdentity) -> Result<ExecutionSummary, Error> {
         let missing = || port::Error::NotFound { what: "execution", id: identity.execution.to_string() };
         Ok(self.shared.query.execution(identity).await?.ok_or_else(missing)?)
     }
 
-    /// Hears what happens from now on. One that is too slow is told how much it missed, and finds that in the journal.
-    pub fn listen(&self) -> broadcast::Receiver<Happening> {
-        self.shared.happenings.subscribe()
+    /// Subscribes to updates from now on. A slow receiver learns how many it missed, and finds them in the journal.
+    pub fn subscribe(&self) -> broadcast::Receiver<ExecutionUpdate> {
+        self.shared.updates.subscribe()
     }
 
-    /// Why an execution will not go on by itself, if it is our fault.
-    fn why_not(&self, identity: &Identity) -> Option<Error> {
-        let broken = self.shared.broken.lock().expect("nobody panics while holding it");
+    /// Why this process cannot continue an execution, if it cannot.
+    fn broken_error(&self, identity: &ExecutionIdentity) -> Option<Error> {
+        let broken = self.shared.broken.lock().expect("no thread panics while holding it");
         let why = broken.get(&identity.execution)?.clone();
         Some(Error::Broken { execution: identity.execution.to_string(), why })
     }
 
-    /// Executions this process cannot carry on, each with the reason.
+    /// Executions that this process cannot continue, each with the reason.
     pub fn broken(&self) -> BTreeMap<ExecutionId, String> {
-        self.shared.broken.lock().expect("nobody panics while holding it").clone()
+        self.shared.broken.lock().expect("no thread panics while holding it").clone()
     }
 
     /// Executions in memory.
-    pub fn live(&self) -> usize {
-        self.shared.fleet.len()
+    pub fn active_count(&self) -> usize {
+        self.shared.active_executions.len()
     }
 
-    /// Whether this worker may drive executions now: it is not being closed, and its right has not run out.
+    /// Whether this worker may drive executions now: it is not closing, and its lease has not expired.
     pub fn may_drive(&self) -> bool {
         !self.shared.closing.is_cancelled() && !self.shared.lease_has_ended()
     }
 
-    /// Executions that were accepted and wait for a place in memory.
+    /// Accepted executions that wait for capacity in memory.
     pub fn backlog(&self) -> usize {
         self.shared.backlog.load(Ordering::Relaxed)
     }
@@ -408,19 +381,19 @@ impl Engine {
         self.shared.clock.now()
     }
 
-    /// Begins nothing new, lets what is under way end, and gives back what it holds.
+    /// Starts nothing new, lets calls in flight end, and releases the leases.
     pub async fn close(&self) {
         let shared = &self.shared;
         shared.closing.cancel();
         shared.loops.close();
         if !self.all_end_within(shared.options.drain).await {
-            shared.hurry.cancel();
-            self.all_end_within(HURRY_MAX).await;
+            shared.cancel_calls.cancel();
+            self.all_end_within(CANCEL_CALLS_MAX).await;
         }
         shared.stopped.cancel();
-        let worker = self.worker.lock().expect("nobody panics while holding it").take();
+        let worker = self.worker.lock().expect("no thread panics while holding it").take();
         if let Some(worker) = worker {
-            // One that panicked has said so.
+            // A panic has already been reported.
             let _ = worker.await;
         }
     }
@@ -430,33 +403,43 @@ impl Engine {
     }
 }
 
-/// How long to wait for an execution that is on its way into memory.
+impl Engine {
+    pub async fn control(
+        &self,
+        identity: &ExecutionIdentity,
+        actor: Actor,
+        control: ControlAction,
+        reason: String,
+        request: Option<String>,
+    ) -> Result<(), Error> {
+        self.control_as_seen(identity, actor, control, reason, request, None).await
+    }
+
+    /// The same, refused if the execution has other than `seen` entries by then.
+    pub async fn control_as_seen(
+        &self,
+        identity: &ExecutionIdentity,
+        actor: Actor,
+        control: ControlAction,
+        reason: String,
+        request: Option<String>,
+        seen: Option<u64>,
+    ) -> Result<(), Error> {
+        let redactor = self.shared.tools.redactor();
+        let reason = redactor.text(&reason).into_owned();
+        let body = CommandBody::Control { control: control.redacted(&redactor), reason };
+        self.submit_command(identity, actor, body, request, seen).await
+    }
+}
+
+/// The pause between two checks of an execution that is not in memory.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// How long a call that was asked to end may take for it: a program has ten seconds before it is killed.
-const HURRY_MAX: Millis = Millis::seconds(13);
+/// How long a cancelled call may take to end: a program has ten seconds before it is killed.
+const CANCEL_CALLS_MAX: Millis = Millis::seconds(13);
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine").field("options", &self.shared.options).finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    pub(crate) fn tell(&self, happening: Happening) {
-        // It is no mistake that nobody listens.
-        let _ = self.happenings.send(happening);
-    }
-
-    pub(crate) fn broken(&self, identity: Identity, why: String) {
-        self.broken.lock().expect("nobody panics while holding it").insert(identity.execution, why);
-    }
-
-    pub(crate) fn lease_has_ended(&self) -> bool {
-        self.clock.now().0 > self.lease_until.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn lease_renewed(&self, until: Timestamp) {
-        self.lease_until.store(until.0, Ordering::Release);
     }
 }
 

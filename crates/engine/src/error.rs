@@ -1,10 +1,10 @@
-//! Why the engine could not do what it was asked for.
+//! The errors of the engine.
 
+use rutter_core::diagnostic::Diagnostic;
 use rutter_core::execution::input::Refusal;
-use rutter_core::plan::diagnostic::Diagnostic;
 use rutter_core::port;
 use rutter_core::time::Millis;
-use rutter_core::tool::Failure;
+use rutter_core::tool::ToolFailure;
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
@@ -12,23 +12,23 @@ pub enum Error {
     Store(#[from] port::Error),
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The plan has mistakes; `absent` are servers that could not be asked for their tools.
+    /// The plan has mistakes; `absent` are servers whose tools could not be listed.
     #[error("the plan has {} mistakes", .found.len())]
-    Plan { found: Vec<Diagnostic>, absent: Vec<(String, Failure)> },
-    #[error("the inputs hold what looks like a secret; it would stand in the journal")]
+    Plan { found: Vec<Diagnostic>, absent: Vec<(String, ToolFailure)> },
+    #[error("the inputs contain what looks like a secret; it would be written to the journal")]
     Secret,
-    #[error("too much is under way; try again in {retry_after}")]
+    #[error("too many executions or requests are waiting; try again in {retry_after}")]
     Busy { retry_after: Millis },
-    #[error("the engine is being closed")]
+    #[error("the engine is shutting down")]
     Closing,
-    /// It was accepted and is on record; nobody has decided it yet.
+    /// The command is stored; the execution has not decided it yet.
     #[error("accepted, but not decided yet")]
     Undecided,
-    #[error("execution {execution} cannot go on: {why}")]
+    #[error("execution {execution} cannot continue: {why}")]
     Broken { execution: String, why: String },
 }
 
-/// Codes of the engine's own, for the documentation to be compared with.
+/// The engine's own codes, for a test that compares them with the documentation.
 pub const CODES: &[&str] = &[
     "engine.plan",
     "engine.secret",

@@ -1,29 +1,32 @@
 //! Carries executions out: decides, records, then acts, and again.
 //!
-//! Reading order: [`Engine`] is what everybody asks; [`drive`] is the loop of one execution; [`worker`] keeps the
-//! process's right to drive and takes up what others have left. The engine knows the core and its ports, nothing else.
+//! Reading order: [`Engine`] is the interface; [`execution_loop`] runs one execution; [`worker`] renews the process's
+//! lease and resumes executions that other workers have left. The engine knows the core and its ports, nothing else.
 
-mod answers;
-mod berths;
+mod active_executions;
+mod call_task;
 pub mod clock;
+pub mod command;
+mod command_replies;
 pub mod control;
 mod defaults;
-mod drive;
 mod engine;
 pub mod error;
-mod event;
-mod fleet;
-mod flight;
-mod logbook;
+mod execution_loop;
+mod journal_writer;
 pub mod name;
 pub mod options;
-pub mod signal;
+mod paging;
+mod permits;
+mod shared;
 pub mod submit;
+mod update;
 mod worker;
 
-pub use clock::Clock;
-pub use engine::{Engine, Start, Started};
+pub use clock::SystemClock;
+pub use command::ReplanCommand;
+pub use engine::{Engine, StartRequest, StartedExecution};
 pub use error::Error;
-pub use event::{Happening, Live};
-pub use options::Options;
-pub use signal::Signal;
+pub use options::EngineOptions;
+pub use paging::all_pages;
+pub use update::{ExecutionUpdate, UpdateContent};

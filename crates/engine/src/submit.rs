@@ -1,114 +1,123 @@
-//! From the text of a plan to a saved revision, checked against the tools there are.
+//! From the text of a plan to a saved revision, checked against the available tools.
 
+use crate::command::ReplanCommand;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::name;
 use crate::options::RETRY_AFTER;
-use crate::signal::Signal;
 use rutter_core::actor::Actor;
-use rutter_core::execution::Identity;
+use rutter_core::diagnostic::Diagnostic;
+use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{PlanId, TenantId};
-use rutter_core::plan::check::read_and_check;
-use rutter_core::plan::diagnostic::Diagnostic;
-use rutter_core::plan::document::{Document, Format};
-use rutter_core::plan::preview::{Preview, preview};
+use rutter_core::plan::check::check_document;
+use rutter_core::plan::document::{DocumentFormat, PlanDocument};
+use rutter_core::plan::preview::{PlanPreview, preview};
 use rutter_core::plan::{Driver, Plan};
 use rutter_core::port;
-use rutter_core::port::journal::{NewPlan, Saved};
-use rutter_core::port::tools::Servers;
-use rutter_core::tool::Failure;
+use rutter_core::port::journal::{NewRevision, SaveOutcome};
+use rutter_core::port::tools::ServerSelection;
+use rutter_core::tool::ToolFailure;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A plan as somebody wrote it.
+/// A plan as its author wrote it.
 #[derive(Clone, Debug)]
 pub struct PlanText {
     pub tenant: TenantId,
     pub source: Vec<u8>,
-    pub format: Format,
+    pub format: DocumentFormat,
     /// Who is to carry it out: Rutter must know every tool, an agent may have its own.
     pub driver: Driver,
 }
 
-/// A plan without mistakes, and what is doubtful about it.
+/// A plan without mistakes, and the warnings about it.
 #[derive(Clone, Debug)]
-pub struct Accepted {
+pub struct AcceptedPlan {
     pub plan: Arc<Plan>,
     pub found: Vec<Diagnostic>,
-    /// Servers that could not be asked for their tools.
-    pub absent: Vec<(String, Failure)>,
+    /// Servers whose tools could not be listed.
+    pub absent: Vec<(String, ToolFailure)>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Submitted {
+pub struct SubmittedPlan {
     pub id: PlanId,
-    pub saved: Saved,
-    pub accepted: Accepted,
+    pub saved: SaveOutcome,
+    pub accepted: AcceptedPlan,
 }
 
 impl Engine {
     /// Checks a plan against the tools it names, and changes nothing.
-    pub async fn check(&self, text: &PlanText) -> Result<Accepted, Error> {
-        let servers = Document::read(&text.source, text.format).map(|document| servers(&document.value));
-        let catalog = match servers {
-            Ok(servers) => self.shared.tools.catalog(Servers::Named(servers)).await,
-            // It cannot be read; the check says why.
-            Err(_) => Default::default(),
-        };
+    pub async fn check(&self, text: &PlanText) -> Result<AcceptedPlan, Error> {
+        let document = PlanDocument::read(&text.source, text.format);
+        let document = document.map_err(|found| Error::Plan { found, absent: Vec::new() })?;
+        let catalog = self.shared.tools.catalog(ServerSelection::Named(servers(&document.value))).await;
         let now = Some(self.shared.clock.now());
-        let checked = read_and_check(&text.source, text.format, &catalog.tools, text.driver, now);
+        let checked = check_document(&document, &catalog.tools, text.driver, now);
         match checked.plan {
-            Some(plan) => Ok(Accepted { plan, found: checked.diagnostics, absent: catalog.absent }),
+            Some(plan) => Ok(AcceptedPlan { plan, found: checked.diagnostics, absent: catalog.absent }),
             None => Err(Error::Plan { found: checked.diagnostics, absent: catalog.absent }),
         }
     }
 
-    pub async fn preview(&self, text: &PlanText) -> Result<Preview, Error> {
+    pub async fn preview(&self, text: &PlanText) -> Result<PlanPreview, Error> {
         Ok(preview(&self.check(text).await?.plan))
     }
 
-    /// Checks a plan and keeps it: as a new one, or as the next revision of `id`.
+    /// Checks a plan and saves it: as a new one, or as the next revision of `id`.
     pub async fn submit(
         &self,
         text: PlanText,
         id: Option<PlanId>,
         expected: Option<u32>,
         actor: Actor,
-    ) -> Result<Submitted, Error> {
+    ) -> Result<SubmittedPlan, Error> {
         let accepted = self.check(&text).await?;
+        self.save(text.tenant, accepted, id, expected, actor).await
+    }
+
+    /// Saves a checked plan: as a new one, or as the next revision of `id`.
+    pub async fn save(
+        &self,
+        tenant: TenantId,
+        accepted: AcceptedPlan,
+        id: Option<PlanId>,
+        expected: Option<u32>,
+        actor: Actor,
+    ) -> Result<SubmittedPlan, Error> {
         let at = self.shared.clock.now();
         let id = id.unwrap_or_else(|| PlanId::new(&name::fresh("plan", at)));
         let plan = Arc::clone(&accepted.plan);
-        let new = NewPlan { tenant: text.tenant, id: id.clone(), plan, expected, actor, at };
+        let new = NewRevision { tenant, id: id.clone(), plan, expected, actor, at };
         let saved = self.shared.journal.save(new).await.map_err(|error| match error {
             port::Error::Overloaded => Error::Busy { retry_after: RETRY_AFTER },
             error => Error::Store(error),
         })?;
-        Ok(Submitted { id, saved, accepted })
+        Ok(SubmittedPlan { id, saved, accepted })
     }
 
-    /// Gives an execution another plan: checked, kept as the next revision of its plan, and then asked for.
+    /// Replans an execution: checks the plan, saves it as the next revision, and asks the execution to follow it.
     pub async fn replan(
         &self,
-        identity: &Identity,
+        identity: &ExecutionIdentity,
         source: Vec<u8>,
-        format: Format,
+        format: DocumentFormat,
         reason: String,
         actor: Actor,
-    ) -> Result<Submitted, Error> {
+    ) -> Result<SubmittedPlan, Error> {
         let missing = || port::Error::NotFound { what: "execution", id: identity.execution.to_string() };
         let summary = self.shared.query.execution(identity).await?.ok_or_else(missing)?;
         let text = PlanText { tenant: identity.tenant.clone(), source, format, driver: summary.row.driver };
         let submitted = self.submit(text, Some(summary.plan.clone()), None, actor.clone()).await?;
         let revision = submitted.saved.revision();
-        let signal = Signal::Replan { plan: summary.plan, revision, reason };
-        self.signal(identity, actor, signal, None).await?;
+        let command = ReplanCommand { plan: summary.plan, revision, reason };
+        self.follow_revision(identity, actor, command, None, None).await?;
         Ok(submitted)
     }
 }
 
-/// The servers whose tools a document names, wherever it does.
+/// The servers whose tools a document names, at any depth.
 fn servers(document: &Value) -> BTreeSet<String> {
     let mut servers = BTreeSet::new();
     let mut open = vec![document];

@@ -1,18 +1,18 @@
-//! The process's side of leases: says that it lives, and takes up what is due and nobody holds.
+//! The worker: renews the leases of this process, and claims executions that are due and free.
 
-use crate::drive::{Drive, Line};
-use crate::engine::Shared;
-use crate::logbook::Logbook;
+use crate::execution_loop::{ExecutionLoop, WaiterHandle};
+use crate::journal_writer::JournalWriter;
 use crate::options::{CLAIM_MAX, TAKE_UP_AGAIN};
+use crate::shared::EngineShared;
 use rutter_core::execution::Execution;
-use rutter_core::journal::chain::Chain;
+use rutter_core::journal::chain::HashChain;
 use rutter_core::port::Error;
-use rutter_core::port::journal::{Claim, Lease};
+use rutter_core::port::journal::{ClaimRequest, Lease};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<EngineShared>) {
     let mut renewed_at = shared.clock.now();
     let mut jump = None;
     loop {
@@ -25,7 +25,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             let apart = shared.clock.jump();
             if apart.is_some() && apart != jump {
                 tracing::warn!(
-                    "the wall clock was moved by {} ms; timers keep to what has passed",
+                    "the wall clock was moved by {} ms; timers follow the monotonic clock",
                     apart.unwrap_or(0)
                 );
             }
@@ -36,7 +36,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             false => match claim(&shared).await {
                 Ok(taken) => taken == CLAIM_MAX as usize,
                 Err(error) => {
-                    tracing::warn!(error.code = error.code(), "nothing could be taken up: {error}");
+                    tracing::warn!(error.code = error.code(), "executions could not be claimed: {error}");
                     false
                 }
             },
@@ -45,48 +45,45 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             continue;
         }
         tokio::select! {
-            () = shared.nudge.notified() => {}
+            () = shared.recheck.notified() => {}
             () = tokio::time::sleep(Duration::from_millis(shared.options.look.0)) => {}
             () = shared.stopped.cancelled() => return,
         }
     }
 }
 
-pub(crate) async fn renew(shared: &Shared) -> Result<(), Error> {
+pub(crate) async fn renew(shared: &EngineShared) -> Result<(), Error> {
     let until = shared.clock.now().plus(shared.options.lease);
     shared.journal.renew(&shared.options.worker, until).await?;
     shared.lease_renewed(until);
     Ok(())
 }
 
-/// Takes up what is due, as far as there are places; how many there were.
-async fn claim(shared: &Arc<Shared>) -> Result<usize, Error> {
-    let places = shared.options.executions_max.saturating_sub(shared.fleet.len());
+/// Claims due executions, as many as fit in memory; returns how many.
+async fn claim(shared: &Arc<EngineShared>) -> Result<usize, Error> {
+    let places = shared.options.executions_max.saturating_sub(shared.active_executions.len());
     let limit = CLAIM_MAX.min(u32::try_from(places).unwrap_or(u32::MAX));
     if limit == 0 {
         return Ok(0);
     }
     let (worker, now) = (shared.options.worker.clone(), shared.clock.now());
-    let leases = shared.journal.claim(Claim { worker, now, limit }).await?;
+    let leases = shared.journal.claim(ClaimRequest { worker, now, limit }).await?;
     let taken = leases.len();
-    shared
-        .backlog
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(taken)))
-        .ok();
+    shared.backlog.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(taken))).ok();
     for lease in leases {
         shared.loops.spawn_on(take_up(Arc::clone(shared), lease), &shared.runtime);
     }
     Ok(taken)
 }
 
-/// Carries an execution on until it needs nobody here, and once more when the store failed it.
-async fn take_up(shared: Arc<Shared>, lease: Lease) {
+/// Runs a claimed execution, and resumes it after store errors.
+async fn take_up(shared: Arc<EngineShared>, lease: Lease) {
     let left = take_up_once(&shared, lease).await;
-    keep(shared, left).await;
+    resume_while_leased(shared, left).await;
 }
 
-/// Takes up again what could not be written a moment ago, and is still ours, unless everything ends.
-pub(crate) async fn keep(shared: Arc<Shared>, mut left: Option<Lease>) {
+/// Resumes an execution after a store error while its lease is still held, unless the engine closes.
+pub(crate) async fn resume_while_leased(shared: Arc<EngineShared>, mut left: Option<Lease>) {
     while let Some(lease) = left {
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(TAKE_UP_AGAIN.0)) => {}
@@ -96,11 +93,11 @@ pub(crate) async fn keep(shared: Arc<Shared>, mut left: Option<Lease>) {
     }
 }
 
-/// Reads an execution back and carries it on.
-async fn take_up_once(shared: &Arc<Shared>, lease: Lease) -> Option<Lease> {
+/// Loads an execution and runs it.
+async fn take_up_once(shared: &Arc<EngineShared>, lease: Lease) -> Option<Lease> {
     let identity = lease.identity.clone();
-    let Some(mail) = shared.fleet.enter(&identity) else {
-        tracing::error!(execution = %identity.execution, "it was given out although it is driven here");
+    let Some(message) = shared.active_executions.register(&identity) else {
+        tracing::error!(execution = %identity.execution, "the store leased it although it is driven here");
         return None;
     };
     let loaded = match shared.journal.load(&identity).await {
@@ -108,21 +105,23 @@ async fn take_up_once(shared: &Arc<Shared>, lease: Lease) -> Option<Lease> {
         Err(error) => {
             tracing::error!(execution = %identity.execution, error.code = error.code(), "{error}");
             shared.broken(identity.clone(), error.to_string());
-            shared.fleet.remove(&identity);
+            shared.active_executions.remove(&identity);
             return None;
         }
     };
     match Execution::replay(identity.clone(), &loaded.records) {
         Ok(execution) => {
-            let chain = Chain::resume(identity.tenant, identity.execution, loaded.head);
-            let logbook = Logbook { journal: Arc::clone(&shared.journal), lease, chain };
-            let line = Line::of(&execution);
-            Drive::new(Arc::clone(shared), execution, logbook, mail, line).resume(loaded.letters).await
+            let chain = HashChain::resume(identity.tenant, identity.execution, loaded.head);
+            let journal_writer = JournalWriter { journal: Arc::clone(&shared.journal), lease, chain };
+            let line = WaiterHandle::of(&execution);
+            ExecutionLoop::new(Arc::clone(shared), execution, journal_writer, message, line)
+                .resume(loaded.commands)
+                .await
         }
         Err(illegal) => {
             tracing::error!(execution = %identity.execution, "{illegal}");
             shared.broken(identity.clone(), illegal.to_string());
-            shared.fleet.remove(&identity);
+            shared.active_executions.remove(&identity);
             None
         }
     }

@@ -1,8 +1,8 @@
-//! Making entries and payloads small. What comes out is, byte for byte, what went in: hashes are over that.
+//! Compression of entries and payloads. It is lossless: hashes are computed over the uncompressed bytes.
 //!
-//! Entries are short and alike, so they are compressed against a text of typical entries; hashes in them, which
-//! nothing can compress, are written as bytes instead of hex digits first. Both are part of the format of a
-//! database: they never change, better ones would get a mark of their own.
+//! Entries are short and alike, so they are compressed with a dictionary of typical entries. Hashes do not compress,
+//! so they are first written as bytes instead of hex digits. The dictionary and the hash marker are part of the
+//! database format: they never change, and better ones would need a magic number of their own.
 
 use memchr::memchr;
 use rutter_core::hash::Hash;
@@ -13,27 +13,27 @@ use zstd::bulk::{Compressor, Decompressor};
 /// Typical entries, the most frequent last, where references to them are shortest.
 const ENTRIES: &[u8] = include_bytes!("compress/entries.v1.txt");
 
-/// Every compressed text begins so, and no JSON text does.
+/// The magic number of a zstd frame. No JSON text begins with it.
 const MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-/// Fast: what is left of an entry when its hashes are bytes is mostly found in the text of typical ones.
+/// Fast: once its hashes are bytes, most of an entry is found in the dictionary.
 const LEVEL: i32 = -1;
 const BLOB_LEVEL: i32 = 3;
 
 /// Shorter payloads gain nothing.
 const PAYLOAD_BYTES_MIN: usize = 256;
 
-/// What is stored is not what was ever compressed here.
+/// The stored bytes are not a frame that this module wrote.
 #[derive(Debug, thiserror::Error)]
 #[error("stored bytes cannot be unpacked: {0}")]
-pub struct Damaged(String);
+pub struct DamagedBytes(String);
 
-/// Stands for a hash: never in JSON, where control characters are escaped.
+/// Marks a hash. It never occurs in JSON, where control characters are escaped.
 const HASH: u8 = 1;
 const HASH_BYTES: usize = 32;
 const HEX_DIGITS: usize = 2 * HASH_BYTES;
 
 thread_local! {
-    // Making one costs as much as compressing a thousand entries.
+    // Creating one costs as much as compressing a thousand entries.
     static PACK: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
     static UNPACK: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
@@ -48,23 +48,23 @@ pub fn pack_entry(bytes: &[u8]) -> Vec<u8> {
     smaller(packed, bytes)
 }
 
-pub fn unpack_entry(bytes: &[u8], length_max: usize) -> Result<Cow<'_, [u8]>, Damaged> {
+pub fn unpack_entry(bytes: &[u8], length_max: usize) -> Result<Cow<'_, [u8]>, DamagedBytes> {
     if !bytes.starts_with(MAGIC) {
         return Ok(Cow::Borrowed(bytes));
     }
     UNPACK.with_borrow_mut(|slot| {
         if slot.is_none() {
             let typical =
-                shortened(ENTRIES).ok_or_else(|| Damaged("the typical entries are damaged".to_owned()))?;
+                shortened(ENTRIES).ok_or_else(|| DamagedBytes("the typical entries are damaged".to_owned()))?;
             *slot = Some(Decompressor::with_dictionary(&typical).map_err(damaged)?);
         }
-        let unpack = slot.as_mut().expect("it was just made");
+        let unpack = slot.as_mut().expect("the decompressor was just created");
         let short = unpack.decompress(bytes, capacity(bytes, length_max)).map_err(damaged)?;
         lengthened(&short, length_max).map(Cow::Owned)
     })
 }
 
-/// Writes hashes as bytes; `None` for a text that could not be told apart from one with hashes in it.
+/// Writes hashes as bytes; `None` for a text that contains the hash marker itself.
 fn shortened(text: &[u8]) -> Option<Vec<u8>> {
     if memchr(HASH, text).is_some() {
         return None;
@@ -91,13 +91,13 @@ fn shortened(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn hash_in_quotes(text: &[u8]) -> Option<Hash> {
-    // Most texts are not that long, or go on; that is seen first.
+    // The cheap check first: most strings are shorter or longer than a hash.
     let digits = text.get(1..=HEX_DIGITS).filter(|_| text.get(HEX_DIGITS + 1) == Some(&b'"'))?;
     Hash::parse(std::str::from_utf8(digits).ok()?)
 }
 
-fn lengthened(short: &[u8], length_max: usize) -> Result<Vec<u8>, Damaged> {
-    let cut = || Damaged("it ends within a hash".to_owned());
+fn lengthened(short: &[u8], length_max: usize) -> Result<Vec<u8>, DamagedBytes> {
+    let cut = || DamagedBytes("it ends within a hash".to_owned());
     let mut text = Vec::with_capacity(short.len() * 2);
     let mut rest = short;
     while let Some(at) = memchr(HASH, rest) {
@@ -111,12 +111,12 @@ fn lengthened(short: &[u8], length_max: usize) -> Result<Vec<u8>, Damaged> {
     }
     text.extend_from_slice(rest);
     match text.len() > length_max {
-        true => Err(Damaged("it is longer than an entry may be".to_owned())),
+        true => Err(DamagedBytes("it is longer than an entry may be".to_owned())),
         false => Ok(text),
     }
 }
 
-/// Packs a payload, a plan's source, or anything else that is not alike.
+/// Packs a payload, a plan's source, or anything else the dictionary does not fit.
 pub fn pack(bytes: &[u8]) -> Vec<u8> {
     match bytes.len() < PAYLOAD_BYTES_MIN && !bytes.starts_with(MAGIC) {
         true => bytes.to_vec(),
@@ -124,7 +124,7 @@ pub fn pack(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-pub fn unpack(bytes: &[u8], length_max: usize) -> Result<Cow<'_, [u8]>, Damaged> {
+pub fn unpack(bytes: &[u8], length_max: usize) -> Result<Cow<'_, [u8]>, DamagedBytes> {
     match bytes.starts_with(MAGIC) {
         false => Ok(Cow::Borrowed(bytes)),
         true => {
@@ -134,7 +134,7 @@ pub fn unpack(bytes: &[u8], length_max: usize) -> Result<Cow<'_, [u8]>, Damaged>
     }
 }
 
-/// How long what was packed is, as far as it says so itself.
+/// The unpacked length, as the frame states it.
 pub fn length(bytes: &[u8]) -> usize {
     match bytes.starts_with(MAGIC) {
         false => bytes.len(),
@@ -142,7 +142,8 @@ pub fn length(bytes: &[u8]) -> usize {
     }
 }
 
-/// A text that happens to begin like a packed one must be packed, or it could not be told apart.
+/// Returns the shorter form. Bytes that begin with the magic number are always packed: otherwise unpacking would take
+/// them for a frame.
 fn smaller(packed: Option<Vec<u8>>, bytes: &[u8]) -> Vec<u8> {
     match packed {
         Some(packed) if packed.len() < bytes.len() || bytes.starts_with(MAGIC) => packed,
@@ -150,14 +151,14 @@ fn smaller(packed: Option<Vec<u8>>, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The frame says how long its content is; a lie costs no more than the longest there may be.
+/// The length the frame states, capped at `length_max`: a false header must not exhaust memory.
 fn capacity(bytes: &[u8], length_max: usize) -> usize {
     let stated = zstd::zstd_safe::get_frame_content_size(bytes).ok().flatten();
     stated.and_then(|length| usize::try_from(length).ok()).map_or(length_max, |length| length.min(length_max))
 }
 
-fn damaged(error: std::io::Error) -> Damaged {
-    Damaged(error.to_string())
+fn damaged(error: std::io::Error) -> DamagedBytes {
+    DamagedBytes(error.to_string())
 }
 
 #[cfg(test)]
@@ -167,7 +168,7 @@ mod tests {
     const MAX: usize = 1 << 20;
 
     #[test]
-    fn what_comes_out_is_what_went_in() {
+    fn unpacking_returns_the_packed_bytes() {
         let long = "x".repeat(100_000);
         let hashes = format!("{{\"a\":\"{}\",\"b\":\"{}\"}}", "0f".repeat(32), "01".repeat(32));
         for text in [
@@ -180,8 +181,7 @@ mod tests {
         ] {
             assert_eq!(&*unpack_entry(&pack_entry(text.as_bytes()), MAX).unwrap(), text.as_bytes());
         }
-        let texts: [&[u8]; 6] =
-            [b"", b"{}", b"(\xb5\x2f\xfd not packed", long.as_bytes(), ENTRIES, &[0, 255, 1]];
+        let texts: [&[u8]; 6] = [b"", b"{}", b"(\xb5\x2f\xfd not packed", long.as_bytes(), ENTRIES, &[0, 255, 1]];
         for text in texts {
             assert_eq!(&*unpack_entry(&pack_entry(text), MAX).unwrap(), text);
             assert_eq!(&*unpack(&pack(text), MAX).unwrap(), text);

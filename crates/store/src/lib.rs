@@ -6,6 +6,6 @@ pub mod compress;
 pub mod sqlite;
 mod wait;
 
-pub use sqlite::archive::Archive;
-pub use sqlite::{Options, Store};
+pub use sqlite::archive::SqliteArchive;
+pub use sqlite::{SqliteOptions, SqliteStore};
 pub use wait::wait;

@@ -1,21 +1,21 @@
-//! Waiting for an answer on a thread that has nothing else to do.
+//! Blocking on a future without an async runtime.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-struct Unpark(Thread);
+struct ThreadWaker(Thread);
 
-impl Wake for Unpark {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
 }
 
-/// Returns what the future gives. For commands and tests; inside an async program, await it instead.
+/// Blocks until the future is ready. For commands and tests; async code awaits it instead.
 pub fn wait<T>(future: impl Future<Output = T>) -> T {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let waker = Waker::from(Arc::new(ThreadWaker(thread::current())));
     let mut future = pin!(future);
     loop {
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {

@@ -1,11 +1,11 @@
-// One story, told to Rutter by a client in TypeScript that others wrote.
+// One session with Rutter, by a third-party client in TypeScript.
 //
 //     story.mjs FOLDER LIBRARY MODE stdio PROGRAM ARGUMENT...
 //     story.mjs FOLDER LIBRARY MODE http URL TOKEN_FILE
 //
-// FOLDER holds the packages. LIBRARY is `sdk` (the older one) or `client`, MODE is what that one calls its way to begin:
-// `legacy` or `auto`. Every fact is one line of JSON on stdout, for a test to judge; nothing is judged here. What cannot
-// be gone on from is an exception.
+// FOLDER contains the packages. LIBRARY is `sdk` (the older one) or `client`, MODE is the library's mode of negotiation:
+// `legacy` or `auto`. Every fact is one line of JSON on stdout, which the test checks; nothing is checked here. An error
+// that ends the session is an exception.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -64,7 +64,7 @@ const packages = {
 const made = packages[library]();
 const { client } = made;
 
-// Whoever sits at the client: answers what is asked as was agreed before.
+// The client's user: answers questions as agreed before.
 let willSay = [];
 made.onQuestion(async (request) => {
     const says = willSay.shift() ?? "decline";
@@ -127,17 +127,17 @@ async function decline() {
     const left = await call("execute_plan", { plan: third });
     const { status, execution_id } = left;
     tell("declined", { status, execution_id, questions: left.questions.length });
-    const ended = await call("control", { execution_id, action: "cancel" });
+    const ended = await call("control", { execution_id, action: "cancel", reason: "it is not wanted" });
     tell("withdrawn", { status: ended.status });
 }
 
 async function page(uri) {
-    // What changes is not to come from the client's own memory.
+    // Changing resources must not come from the client's cache.
     const read = await client.readResource({ uri }, { cacheMode: "bypass" });
     return read.contents[0].text;
 }
 
-// Changes of a page until it says that it will not change any more.
+// Changes of a page until it is final.
 async function watch(uri, meanwhile) {
     const isModern = library === "client" && client.getNegotiatedProtocolVersion() >= "2026-07-28";
     const subscription = isModern ? await client.listen({ resourceSubscriptions: [uri] }) : undefined;
@@ -167,7 +167,7 @@ async function cancel() {
     const begun = await call("execute_plan", fourth);
     const { execution_id, status } = begun;
     tell("begun", { status, execution_id });
-    const stop = { execution_id, action: "cancel", wait_seconds: 0 };
+    const stop = { execution_id, action: "cancel", reason: "it is not wanted", wait_seconds: 0 };
     const seen = await watch(EXECUTION.replace("{id}", execution_id), () => call("control", stop));
     tell("watched", { execution_id, seen });
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""One story, told to Rutter by a client in Python that others wrote.
+"""One session with Rutter, by a third-party client in Python.
 
     story.py LIBRARY MODE stdio PROGRAM ARGUMENT...
     story.py LIBRARY MODE http URL TOKEN_FILE
 
-LIBRARY is `mcp` or `fastmcp`, MODE is what the library calls its way to begin: `auto` or `legacy`. Every fact is one
-line of JSON on stdout, for a test to judge; nothing is judged here. What cannot be gone on from is an exception.
+LIBRARY is `mcp` or `fastmcp`, MODE is the library's mode of negotiation: `auto` or `legacy`. Every fact is one line of
+JSON on stdout, which the test checks; nothing is checked here. An error that ends the session is an exception.
 """
 import asyncio
 import json
@@ -33,7 +33,7 @@ def plan(name, tool, **more):
 
 
 class Person:
-    """Whoever sits at the client: answers what is asked as was agreed before."""
+    """The client's user: answers questions as agreed before."""
 
     def __init__(self):
         self.will_say = []
@@ -47,7 +47,7 @@ class Person:
 
 
 class Pages:
-    """Which pages have changed, for clients that are told so one notification at a time."""
+    """The pages that have changed, for clients that get one notification at a time."""
 
     def __init__(self):
         self.changed = asyncio.Queue()
@@ -101,7 +101,7 @@ def key(way):
 
 
 class Voyage:
-    """The story itself. Where the two libraries differ, it asks which one it is."""
+    """The session itself. Where the two libraries differ, it checks which one it is."""
 
     def __init__(self, library, client, person, pages):
         self.is_fast = library == "fastmcp"
@@ -114,7 +114,7 @@ class Voyage:
             result = await self.client.call_tool(tool, arguments, progress_callback=progress)
         told = json.loads(result.content[0].text)
         if not result.is_error and result.structured_content != told:
-            raise AssertionError(f"{tool} says two things: {result}")
+            raise AssertionError(f"{tool} has two different results: {result}")
         return told
 
     async def sail(self):
@@ -152,7 +152,7 @@ class Voyage:
         self.person.will_say = ["decline"]
         left = await self.call("execute_plan", {"plan": plan("third", "dock.load", approval={"required": True})})
         tell("declined", status=left["status"], execution_id=left["execution_id"], questions=len(left["questions"]))
-        ended = await self.call("control", {"execution_id": left["execution_id"], "action": "cancel"})
+        ended = await self.call("control", {"execution_id": left["execution_id"], "action": "cancel", "reason": "it is not wanted"})
         tell("withdrawn", status=ended["status"])
 
     async def cancel(self):
@@ -162,7 +162,7 @@ class Voyage:
         uri = EXECUTION.format(id=execution)
         seen = []
         async with self.watching(uri) as changes:
-            await self.call("control", {"execution_id": execution, "action": "cancel", "wait_seconds": 0})
+            await self.call("control", {"execution_id": execution, "action": "cancel", "reason": "it is not wanted", "wait_seconds": 0})
             async with asyncio.timeout(PATIENCE_SECONDS):
                 async for changed in changes:
                     seen.append([changed, await self.state(uri)])
@@ -179,7 +179,7 @@ class Voyage:
         return json.loads(await self.page(uri))["status"]
 
     async def page(self, uri):
-        # What changes is not to come from the client's own memory.
+        # Changing resources must not come from the client's cache.
         if self.is_fast:
             contents = await self.client.read_resource(uri)
         else:
@@ -204,7 +204,7 @@ class Voyage:
 
 
 class Listening:
-    """Changes of a page, as clients of the newer era hear of them."""
+    """Changes of a page, for clients of the newer era."""
 
     def __init__(self, session, uri):
         self.subscription = listen(session, resource_subscriptions=[uri])

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Says whether promises were kept, from three accounts that know nothing of each other: what the harness was told
-(notes.jsonl), what the journal says (export.jsonl) and what the tools saw (effects.log).
+"""Checks the promises against three independent accounts: the harness's notes (notes.jsonl), the journal
+(export.jsonl) and the tools' log (effects.log).
 
 Written from docs/journal-format.md and the list of invariants, without any code of the program. Prints one JSON object per
-violation of each directory it is given, then what it counted there; the exit code is 1 if there was a violation. Only the standard library is used.
+violation of each directory given, then its counts; the exit code is 1 if there was a violation. Only the standard
+library is used.
 """
 import collections
 import hashlib
@@ -43,7 +44,7 @@ class Entry:
         return done and self.side in FORWARD
 
     def answers(self, kind):
-        """The step or part a question was about, if this answers one of that kind."""
+        """The step or part of the question, if this answers one of that kind."""
         return self.body["about"].get(kind) if self.kind == "question_answered" and isinstance(self.body["about"], dict) else None
 
     def __str__(self):
@@ -96,7 +97,7 @@ class Case:
             return [json.loads(line) for line in file if line.endswith("\n")]
 
     def entries(self, path):
-        """Reads the export and follows every chain on the way."""
+        """Reads the export and verifies every chain."""
         tenant, heads = None, {}
         for line in self.lines(path):
             if "header" in line:
@@ -113,7 +114,7 @@ class Case:
             for payload in line["payloads"]:
                 kept = payload.get("kept")
                 if kept and fields("rutter/payload/v1", bytes.fromhex(kept["salt"]), kept["bytes"].encode()).hex() != kept["commitment"]:
-                    self.chain_problems.append(f"{name} entry {line['seq']} has a payload nobody committed to")
+                    self.chain_problems.append(f"{name} entry {line['seq']} has a payload without a commitment")
             heads[name] = (line["seq"], bytes.fromhex(line["hash"]))
             yield Entry(line)
 
@@ -121,7 +122,7 @@ class Case:
         self.violations.append({"invariant": invariant, "evidence": evidence})
 
     def calls(self):
-        """What the tools saw, by who it was for."""
+        """The calls the tools saw, by part."""
         grouped = collections.defaultdict(list)
         for line in self.log:
             if "call" in line:
@@ -166,11 +167,11 @@ class Case:
                 if execution is None or execution.tag != note["tag"]:
                     self.violated("I1", f"{note['started']} was started for {note['tag']} and is not in the journal")
                 elif note["code"] == 0 and not self.has_ended_as(execution, "completed"):
-                    self.violated("I1", f"{note['started']} was said to be completed and is not")
+                    self.violated("I1", f"{note['started']} was reported as completed and is not")
             if "acknowledged" in note:
                 told = note["acknowledged"]
                 found = reasons[told["execution"], told["reason"]]
-                # Undoing what has nothing to undo, or ended meanwhile, may leave only one trace; never two of one request.
+                # An undo without effects, or of an execution that ended meanwhile, may leave one entry; never two for one request.
                 if found == 0:
                     self.violated("I1", f"{told['what']} of {told['execution']} was acknowledged ({told['reason']}) and is not in the journal")
             if "refused" in note:
@@ -185,16 +186,16 @@ class Case:
         execution = self.executions.get(note["concluded"])
         entries = execution.entries if execution else []
         if not any(entry.seq == receipt["seq"] and entry.hash == receipt["hash"] for entry in entries):
-            self.violated("I1", f"the receipt for {note['concluded']} entry {receipt['seq']} fits nothing in the journal")
+            self.violated("I1", f"the receipt for {note['concluded']} entry {receipt['seq']} matches nothing in the journal")
         elif note["status"] in ENDED and not self.has_ended_as(execution, note["status"]):
-            self.violated("I1", f"{note['concluded']} was said to be {note['status']} and is not")
+            self.violated("I1", f"{note['concluded']} was reported as {note['status']} and is not")
 
     @staticmethod
     def has_ended_as(execution, status):
         return any(entry.body["outcome"] == status for entry in execution.of("execution_ended"))
 
     def intended(self):
-        """I2: every call a tool saw was on record before."""
+        """I2: every call a tool saw was recorded before."""
         for (tag, part, side), calls in self.calls().items():
             starts = [start for execution in self.by_tag.get(tag, []) for start in execution.starts
                       if (start.part, start.side) == (part, side)]
@@ -204,16 +205,16 @@ class Case:
                           and start.body["tool"] == tool and start.payload("parameters") == call["arguments"]]
                 if len(before) <= place:
                     self.violated("I2", f"call {place + 1} of {tool} for {tag} {part} {side} at {call['at']:.3f} was seen, "
-                                        f"and {len(before)} attempts are on record before it")
+                                        f"and {len(before)} attempts were recorded before it")
 
     def repeated(self, execution):
-        """I3: a call that may happen once is sent again only with a permission on record."""
+        """I3: a call that may happen once is sent again only with a recorded permission."""
         for (part, side), starts in execution.by_call().items():
             if starts[0].body["tool"] not in self.once:
                 continue
             for first, again in zip(starts, starts[1:]):
                 if not any(self.permits(entry, first) for entry in execution.between(first, again)):
-                    self.violated("I3", f"{again} repeats a call nobody said had not happened")
+                    self.violated("I3", f"{again} repeats a call that may have happened")
             seen = len(self.seen.get((execution.tag, part, side), []))
             if seen > len(starts):
                 self.violated("I3", f"{execution.id}: {part} {side} was called {seen} times, {len(starts)} were permitted")
@@ -229,7 +230,7 @@ class Case:
         return retried and (entry.answers("failure") == first.step or entry.answers("compensation") == first.part)
 
     def keys(self, execution):
-        """I4: one key for all attempts of a call, and for no other call; only a probe asks by the key of what it looks for."""
+        """I4: one key for all attempts of a call, and for no other call; only a probe uses the key of the call it searches for."""
         owners = {}
         for (part, side), starts in execution.by_call().items():
             keys = {start.body["key"] for start in starts}
@@ -258,7 +259,7 @@ class Case:
                 if numbers[entry.part, entry.side] != entry.body["attempt"] and entry.side != "probe":
                     self.violated("I5", f"{entry} is attempt {entry.body['attempt']} after {numbers[entry.part, entry.side] - 1}")
                 if entry.side in FORWARD and entry.part in succeeded:
-                    self.violated("I5", f"{entry} begins what had succeeded")
+                    self.violated("I5", f"{entry} starts what had succeeded")
                 if over is not None:
                     self.violated("I5", f"{entry} comes after the end in entry {over.seq}")
             if entry.is_success():
@@ -275,7 +276,7 @@ class Case:
                 over = None
 
     def stopped(self, execution):
-        """I6: nothing begins after a cancel, nor during a pause."""
+        """I6: nothing starts after a cancel or during a pause."""
         cancelled = paused = None
         for entry in execution.entries:
             if entry.kind in ("cancel_requested", "killed"):
@@ -287,21 +288,21 @@ class Case:
             if entry.kind != "attempt_started":
                 continue
             if cancelled is not None and (entry.side in FORWARD or (cancelled.kind == "killed" and entry.side != "undo")):
-                self.violated("I6", f"{entry} begins after {cancelled}")
+                self.violated("I6", f"{entry} starts after {cancelled}")
             if paused is not None:
-                self.violated("I6", f"{entry} begins after {paused}")
+                self.violated("I6", f"{entry} starts after {paused}")
 
     def order(self, execution):
-        """I7: a step begins after what it depends on has come to rest."""
+        """I7: a step starts after its dependencies have settled."""
         if execution.plan is None:
-            return self.violated("I7", f"{execution.id} carries out a plan the harness never wrote ({execution.tag})")
+            return self.violated("I7", f"{execution.id} executes a plan the harness never wrote ({execution.tag})")
         for step in execution.plan["steps"]:
             begun = next((entry for entry in execution.entries if entry.step == step["id"]
                           and (entry.kind == "fan_out_opened" or (entry.kind == "attempt_started" and entry.side in FORWARD))), None)
             for need in step.get("depends_on", []) if begun else []:
                 before = [entry for entry in execution.entries if entry.seq < begun.seq]
                 if not self.is_at_rest(need, before):
-                    self.violated("I7", f"{begun} begins before {need} came to rest")
+                    self.violated("I7", f"{begun} starts before {need} has settled")
 
     @staticmethod
     def is_at_rest(step, entries):
@@ -327,7 +328,7 @@ class Case:
         return not under_way and (rested or left <= 0)
 
     def undone(self, execution):
-        """I10: undone the other way round, and each effect once."""
+        """I10: effects are undone in reverse order, each once."""
         ends = {}
         for entry in execution.entries:
             if entry.is_success():
@@ -367,7 +368,7 @@ class Case:
                 for other in left:
                     other_step = other.partition("[")[0]
                     if other != entry.part and entry.step in needs(other_step):
-                        self.violated("I10", f"{entry} undoes what {other}, not undone yet, depends on")
+                        self.violated("I10", f"{entry} undoes a dependency of {other}, which is not undone yet")
             gone = entry.answers("compensation")
             if entry.side == "undo" and (entry.kind == "attempt_succeeded" or (entry.kind == "doubt_settled" and entry.body["happened"])):
                 gone = entry.part
@@ -376,7 +377,7 @@ class Case:
                     left.remove(gone)
 
     def intact(self):
-        """I8: the chains hold, and the program's own verification with replay finds nothing."""
+        """I8: the chains are intact, and the program's own verification with replay finds no fault."""
         for problem in self.chain_problems:
             self.violated("I8", problem)
         verified = [note for note in self.notes if "verified" in note]
@@ -384,12 +385,12 @@ class Case:
             self.violated("I8", f"`rutter journal verify --projections` said {[note['said'] for note in verified]}")
 
     def crowded(self):
-        """I9: no server saw more calls at once than it may get from one process."""
+        """I9: no server saw more concurrent calls than it may get from one process."""
         cancelled = {execution.tag for execution in self.executions.values() if execution.of("cancel_requested", "killed")}
         ends = {line["end"]: line["at"] for line in self.log if "end" in line}
         moments = collections.defaultdict(list)
         for line in self.log:
-            # A call without an end was cut off, and one that was cancelled is no longer waited for.
+            # A call without an end was cut off, and a cancelled one is no longer awaited.
             if "call" in line and line["id"] in ends and line["arguments"].get("tag") not in cancelled:
                 crowd = (line["server"], line["life"] or (line["pid"] if line["server"] != "crane" else None))
                 moments[crowd] += [(line["at"], 1, line["id"]), (ends[line["id"]], -1, line["id"])]
@@ -402,7 +403,7 @@ class Case:
                     break
 
     def settled(self):
-        """I13: everything has ended, or says what it waits for."""
+        """I13: every execution has ended, or has an open question."""
         final = {note["final"]: note for note in self.notes if "final" in note}
         for name, execution in self.executions.items():
             note = final.get(name)
@@ -411,12 +412,12 @@ class Case:
                 continue
             waits = note["status"] == "paused" or (note["status"] in ("waiting", "replanning") and note["questions"] > 0)
             if note["status"] not in ENDED and not waits:
-                self.violated("I13", f"{name} is {note['status']} with {note['questions']} questions, and nobody kills any more")
+                self.violated("I13", f"{name} is {note['status']} with {note['questions']} questions, although nothing is killed any more")
             if note["status"] in ENDED and not self.has_ended_as(execution, note["status"]):
-                self.violated("I13", f"{name} was listed as {note['status']} at the end, which its journal does not say")
+                self.violated("I13", f"{name} was listed as {note['status']} at the end, which differs from its journal")
 
     def worthwhile(self):
-        """I14: half of what began succeeded, so that this proves something."""
+        """I14: half of the started steps succeeded, so that this proves something."""
         begun = {(name, start.part) for name, one in self.executions.items() for start in one.starts if start.side in FORWARD}
         done = {(name, entry.part) for name, one in self.executions.items() for entry in one.entries if entry.is_success()}
         if not begun or len(done & begun) * 2 < len(begun):

@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
 """Tools with real effects, for tests: an MCP server on stdio, an HTTP server, or a command.
 
-Every effect is one line in a log of its own, written before the answer, so that a test can count what really
-happened whatever the engine believes. Which tools there are and how they misbehave is read from a JSON file:
+Every effect is one line in a log of its own, written before the response, so that a test can count the actual effects
+whatever the engine believes. The tools and their faults are read from a JSON file:
 
     {"tools": {"charge": {"kind": "keyed", "gives": {"status": "paid"}, "fails": "503"}, ...},
      "faults": {"charge": ["commit_then_drop", null]}}
 
 Kinds: "once" (each call has an effect), "keyed" (one effect per key), "idempotent" (one effect per arguments),
 "versioned" (one record per id; refused unless the version is the current one), "find" (looks up an effect by key, no
-effect), "look" (answers "after" once there is an effect of the tool "of", "before" until then), "read" (no effect).
+effect), "look" (returns "after" once there is an effect of the tool "of", "before" until then), "read" (no effect).
 Faults are taken one per call, in order; the last one stays unless it is null. The state that tools need is the log
-itself, so it survives any restart. With "ends": true the end of every call is logged too, before its answer leaves. Only
+itself, so it survives any restart. With "ends": true the end of every call is logged too, before its response is sent. Only
 the standard library is used.
 
-What a tool answers is made up from its "output" schema if it has one, otherwise it is an id; "gives" adds to that, and
+The result of a tool is made up from its "output" schema if it has one, otherwise it is an id; "gives" adds to that, and
 "{n}" in its texts is the number of the effect. "refuses": {"id": ["7"]} is a permanent error for these arguments.
 
 The fault "commit_then_kill" kills the process whose id is in the file "victim" with SIGKILL when the effect is durable,
-and gives no answer; "kill_at_effect": 7 does so at the seventh effect of all. "hang_until_cancelled" waits to be told
-to stop, and writes down how it was told.
+and sends no response; "kill_at_effect": 7 does so at the seventh effect of all. "hang_until_cancelled" waits to be
+cancelled, and logs how it was cancelled.
 """
 import argparse
 import contextlib
@@ -35,7 +35,7 @@ import time
 
 
 class Refused(Exception):
-    """The tool says no, and nothing happened."""
+    """The tool refuses, without an effect."""
 
 
 class World:
@@ -50,13 +50,13 @@ class World:
 
     @contextlib.contextmanager
     def alone(self):
-        """Nobody else has an effect meanwhile, in this process or another."""
+        """Excludes other effects meanwhile, in this process and others."""
         with self.lock, open(self.log_path + ".lock", "a", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def effects(self):
-        """Everything that was written so far; only what is new is read."""
+        """All lines so far; only new ones are read."""
         try:
             with open(self.log_path, "rb") as file:
                 file.seek(self.read_to)
@@ -70,7 +70,7 @@ class World:
         return self.known
 
     def note(self, what):
-        """Appends one whole line; an effect is durable before anybody hears of it."""
+        """Appends one line; an effect is durable before its response."""
         line = json.dumps({**what, "server": self.server, "at": time.time(), "pid": os.getpid()}) + "\n"
         descriptor = os.open(self.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
@@ -81,7 +81,7 @@ class World:
             os.close(descriptor)
 
     def begin(self, tool, arguments, fault, life=None):
-        """Notes a call, and says by what it is known."""
+        """Logs a call, and returns its id."""
         call = f"{os.getpid()}-{time.monotonic_ns()}"
         self.note({"call": tool, "arguments": arguments, "fault": fault, "id": call, "life": life})
         return call
@@ -106,7 +106,7 @@ class World:
         return faults[min(taken, len(faults) - 1)]
 
     def perform(self, tool, arguments, key):
-        """Takes effect, and returns what came of it."""
+        """Takes effect, and returns the result."""
         settings = self.settings()
         spec = settings["tools"][f"{self.server}.{tool}"]
         kind = spec.get("kind", "once")
@@ -152,14 +152,14 @@ class World:
         return {**made_up, **given}
 
     def kill_victim(self):
-        """Ends the process under test, as if the power had failed in this moment."""
+        """Kills the process under test, as if the power had failed at this moment."""
         victim = self.settings()["victim"]
         with open(victim, encoding="utf-8") as file:
             process = int(file.read())
         try:
             os.kill(process, signal.SIGKILL)
         except PermissionError:
-            # A program in a sandbox may not: whoever watches over the test does it instead.
+            # A program in a sandbox may not: the test does it instead.
             with open(victim + ".kill", "w", encoding="utf-8"):
                 pass
             time.sleep(60)
@@ -182,7 +182,7 @@ class World:
 
 
 def changed(updates, arguments):
-    """The next version of a record, if whoever writes has seen the current one."""
+    """The next version of a record, if the writer has seen the current one."""
     mine = [update for update in updates if update["arguments"]["id"] == arguments["id"]]
     version = mine[-1]["result"]["version"] if mine else 1
     if arguments["version"] != version:
@@ -357,10 +357,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mode", choices=["stdio", "http", "command"])
     parser.add_argument("--server", required=True, help="the name before the dot")
-    parser.add_argument("--world", default=os.environ.get("EFFECTS_WORLD"), help="which tools there are, and their faults")
-    parser.add_argument("--log", default=os.environ.get("EFFECTS_LOG"), help="where effects are counted")
+    parser.add_argument("--world", default=os.environ.get("EFFECTS_WORLD"), help="the tools and their faults")
+    parser.add_argument("--log", default=os.environ.get("EFFECTS_LOG"), help="the log of effects")
     parser.add_argument("--tool", help="the tool a command is")
-    parser.add_argument("--port-file", help="where an HTTP server says its port")
+    parser.add_argument("--port-file", help="where an HTTP server writes its port")
     parser.add_argument("--port", type=int, default=0)
     args = parser.parse_args()
     world = World(args)

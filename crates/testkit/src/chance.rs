@@ -1,13 +1,13 @@
-//! Chance that can be repeated: everything random in a simulated voyage comes from one seed.
+//! Repeatable randomness: everything random in a simulated run comes from one seed.
 
 /// A small generator (splitmix64); good enough to choose faults, and the same everywhere.
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub struct SeededRandom(u64);
 
-impl Chance {
-    /// Seeds that are neighbours must not begin side by side in one stream, so the seed is mixed first.
-    pub fn new(seed: u64) -> Chance {
-        Chance(mix(seed ^ 0x5DEE_CE66_D1CE_4E5B))
+impl SeededRandom {
+    /// The seed is mixed first, so that neighbouring seeds do not share a stream.
+    pub fn new(seed: u64) -> SeededRandom {
+        SeededRandom(mix(seed ^ 0x5DEE_CE66_D1CE_4E5B))
     }
 
     pub fn draw(&mut self) -> u64 {
@@ -43,7 +43,7 @@ fn mix(bits: u64) -> u64 {
 #[test]
 fn neighbouring_seeds_share_no_stream() {
     let draws = |seed: u64| {
-        let mut chance = Chance::new(seed);
+        let mut chance = SeededRandom::new(seed);
         (0..100).map(|_| chance.draw()).collect::<Vec<_>>()
     };
     let (one, next) = (draws(1), draws(2));

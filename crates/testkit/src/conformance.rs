@@ -1,17 +1,17 @@
-//! What every store must do, case by case. Where a port's own words leave something open, these cases decide it.
+//! What every store must do, case by case. Where a port's documentation leaves something open, these cases decide it.
 //!
-//! A case gets a store with nothing in it, and panics with what is wrong.
+//! A case gets an empty store, and panics if something is wrong.
 
-mod stage;
+mod fixture;
 
 mod appending;
 mod claiming;
 mod cleaning;
+mod commands;
 mod entries;
 mod erasing;
 mod executions;
 mod feed;
-mod letters;
 mod limits;
 mod loading;
 mod opening;
@@ -21,31 +21,34 @@ mod plans;
 mod register;
 mod together;
 
-pub use stage::{Pen, Stage, plan_with, request, worker};
+pub use fixture::{ConformanceFixture, ConformanceWriter, plan_with, request, worker};
 
 use crate::panic::caught;
-use rutter_core::port::feed::Feed;
+use rutter_core::port::feed::LedgerFeed;
 use rutter_core::port::journal::Journal;
-use rutter_core::port::outbox::Outbox;
-use rutter_core::port::query::Query;
+use rutter_core::port::outbox::DeliveryOutbox;
+use rutter_core::port::query::StoreQuery;
 use rutter_core::port::register::Register;
-use rutter_core::port::upkeep::Upkeep;
+use rutter_core::port::upkeep::StoreMaintenance;
 
-/// All that a store offers.
-pub trait Store: Journal + Query + Upkeep + Feed + Register + Outbox {}
+/// All ports of a store.
+pub trait ConformingStore: Journal + StoreQuery + StoreMaintenance + LedgerFeed + Register + DeliveryOutbox {}
 
-impl<T: Journal + Query + Upkeep + Feed + Register + Outbox + ?Sized> Store for T {}
+impl<T: Journal + StoreQuery + StoreMaintenance + LedgerFeed + Register + DeliveryOutbox + ?Sized> ConformingStore
+    for T
+{
+}
 
-pub type Case = fn(&dyn Store);
+pub type ConformanceCase = fn(&dyn ConformingStore);
 
-/// Every case by name, grouped by what it is about.
-pub const CASES: &[&[(&str, Case)]] = &[
+/// Every case by name, grouped by subject.
+pub const CASES: &[&[(&str, ConformanceCase)]] = &[
     plans::CASES,
     opening::CASES,
     claiming::CASES,
     loading::CASES,
     appending::CASES,
-    letters::CASES,
+    commands::CASES,
     limits::CASES,
     executions::CASES,
     entries::CASES,
@@ -58,8 +61,8 @@ pub const CASES: &[&[(&str, Case)]] = &[
     together::CASES,
 ];
 
-/// Stages every case and returns those that failed, with what they said.
-pub fn failures(stage: &dyn Fn(Case)) -> Vec<String> {
+/// Runs every case and returns those that failed, with their messages.
+pub fn failures(stage: &dyn Fn(ConformanceCase)) -> Vec<String> {
     let all = CASES.iter().copied().flatten();
     let failed = all.filter_map(|(name, case)| Some(format!("{name}: {}", caught(|| stage(*case)).err()?)));
     failed.collect()
@@ -68,7 +71,7 @@ pub fn failures(stage: &dyn Fn(Case)) -> Vec<String> {
 /// A list of cases, each under the name of its function.
 macro_rules! cases {
     ($($case:ident),+ $(,)?) => {
-        &[$((stringify!($case), $case as $crate::conformance::Case)),+]
+        &[$((stringify!($case), $case as $crate::conformance::ConformanceCase)),+]
     };
 }
 use cases;

@@ -1,4 +1,4 @@
-//! A store in memory: what any store must do, in the plainest way. It forgets everything when it is dropped.
+//! A store in memory: the simplest implementation of every port. It forgets everything when it is dropped.
 
 mod find;
 mod follow;
@@ -10,84 +10,85 @@ mod state;
 mod words;
 mod write;
 
-use rutter_core::execution::Identity;
+use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{PlanId, TenantId, WorkerId};
-use rutter_core::port::Answer;
+use rutter_core::port::StoreFuture;
 use rutter_core::port::journal::{
-    Append, Appended, Claim, Journal, Lease, Loaded, NewLetter, NewPlan, Opened, Opening, Posted, Saved,
+    AppendOutcome, AppendRequest, ClaimRequest, EnqueueOutcome, ExecutionOpening, Journal, Lease, LoadedExecution,
+    NewCommand, NewRevision, OpenOutcome, SaveOutcome,
 };
 use rutter_core::port::query::{
-    EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, Listing, Page, PlanFilter, PlanSummary,
-    Query, SavedPlan, Totals,
+    EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, ListPage, Pagination, PlanFilter, PlanSummary,
+    SavedPlan, StoreQuery, StoreTotals,
 };
-use rutter_core::port::upkeep::{Cleaned, Cleaning, Erased, Erasure, Upkeep};
+use rutter_core::port::upkeep::{CleanedTotals, CleaningRequest, ErasedTotals, ErasureRequest, StoreMaintenance};
 use rutter_core::time::Timestamp;
-use state::{Outcome, State};
+use state::{MemoryState, StoreResult};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 #[derive(Debug, Default)]
-pub struct Memory {
-    state: Mutex<State>,
-    /// Moves when a ledger may have grown.
+pub struct MemoryStore {
+    state: Mutex<MemoryState>,
+    /// Changes when a ledger may have grown.
     grown: watch::Sender<()>,
 }
 
-impl Memory {
+impl MemoryStore {
     /// Every operation checks first and changes after, so a panic in between leaves nothing half done.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something that may add entries, and tells whoever waits for some.
-    fn adding<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+    /// Runs work that may add entries, and notifies waiting readers.
+    fn adding<T>(&self, work: impl FnOnce(&mut MemoryState) -> T) -> T {
         let worked = work(&mut self.state());
         self.grown.send_replace(());
         worked
     }
 }
 
-fn answer<'a, T: Send + 'a>(outcome: Outcome<T>) -> Answer<'a, T> {
+fn answer<'a, T: Send + 'a>(outcome: StoreResult<T>) -> StoreFuture<'a, T> {
     Box::pin(std::future::ready(outcome))
 }
 
-impl Journal for Memory {
-    fn save(&self, plan: NewPlan) -> Answer<'_, Saved> {
+impl Journal for MemoryStore {
+    fn save(&self, plan: NewRevision) -> StoreFuture<'_, SaveOutcome> {
         answer(self.adding(|state| state.save(plan)))
     }
 
-    fn open(&self, opening: Opening) -> Answer<'_, Opened> {
+    fn open(&self, opening: ExecutionOpening) -> StoreFuture<'_, OpenOutcome> {
         answer(self.adding(|state| state.open(opening)))
     }
 
-    fn claim(&self, claim: Claim) -> Answer<'_, Vec<Lease>> {
+    fn claim(&self, claim: ClaimRequest) -> StoreFuture<'_, Vec<Lease>> {
         answer(Ok(self.state().claim(&claim)))
     }
 
-    fn renew(&self, worker: &WorkerId, until: Timestamp) -> Answer<'_, ()> {
+    fn renew(&self, worker: &WorkerId, until: Timestamp) -> StoreFuture<'_, ()> {
         self.state().renew(worker, until);
         answer(Ok(()))
     }
 
-    fn load(&self, identity: &Identity) -> Answer<'_, Loaded> {
+    fn load(&self, identity: &ExecutionIdentity) -> StoreFuture<'_, LoadedExecution> {
         answer(self.state().load(identity))
     }
 
-    fn append(&self, append: Append) -> Answer<'_, Appended> {
+    fn append(&self, append: AppendRequest) -> StoreFuture<'_, AppendOutcome> {
         answer(self.adding(|state| state.append(append)))
     }
 
-    fn post(&self, letter: NewLetter) -> Answer<'_, Posted> {
-        answer(self.state().post(letter))
+    fn enqueue(&self, command: NewCommand) -> StoreFuture<'_, EnqueueOutcome> {
+        answer(self.state().post(command))
     }
 
-    fn release(&self, lease: Lease) -> Answer<'_, ()> {
+    fn release(&self, lease: Lease) -> StoreFuture<'_, ()> {
         answer(self.state().release(&lease))
     }
 }
 
-impl Query for Memory {
-    fn execution(&self, identity: &Identity) -> Answer<'_, Option<ExecutionSummary>> {
+impl StoreQuery for MemoryStore {
+    fn execution(&self, identity: &ExecutionIdentity) -> StoreFuture<'_, Option<ExecutionSummary>> {
         answer(Ok(self.state().execution(identity)))
     }
 
@@ -95,8 +96,8 @@ impl Query for Memory {
         &self,
         tenant: &TenantId,
         filter: ExecutionFilter,
-        page: Page,
-    ) -> Answer<'_, Listing<ExecutionSummary>> {
+        page: Pagination,
+    ) -> StoreFuture<'_, ListPage<ExecutionSummary>> {
         answer(self.state().executions(tenant, &filter, &page))
     }
 
@@ -104,30 +105,30 @@ impl Query for Memory {
         &self,
         tenant: &TenantId,
         filter: EntryFilter,
-        page: Page,
-    ) -> Answer<'_, Listing<EntrySummary>> {
+        page: Pagination,
+    ) -> StoreFuture<'_, ListPage<EntrySummary>> {
         answer(self.state().entries(tenant, &filter, &page))
     }
 
-    fn plan(&self, tenant: &TenantId, id: &PlanId, revision: Option<u32>) -> Answer<'_, Option<SavedPlan>> {
+    fn plan(&self, tenant: &TenantId, id: &PlanId, revision: Option<u32>) -> StoreFuture<'_, Option<SavedPlan>> {
         answer(self.state().plan(tenant, id, revision))
     }
 
-    fn plans(&self, tenant: &TenantId, filter: PlanFilter, page: Page) -> Answer<'_, Listing<PlanSummary>> {
+    fn plans(&self, tenant: &TenantId, filter: PlanFilter, page: Pagination) -> StoreFuture<'_, ListPage<PlanSummary>> {
         answer(self.state().plans(tenant, &filter, &page))
     }
 
-    fn totals(&self, tenant: &TenantId) -> Answer<'_, Totals> {
+    fn totals(&self, tenant: &TenantId) -> StoreFuture<'_, StoreTotals> {
         answer(Ok(self.state().totals(tenant)))
     }
 }
 
-impl Upkeep for Memory {
-    fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
+impl StoreMaintenance for MemoryStore {
+    fn erase(&self, erasure: ErasureRequest) -> StoreFuture<'_, ErasedTotals> {
         answer(self.adding(|state| state.erase(erasure)))
     }
 
-    fn clean(&self, cleaning: Cleaning) -> Answer<'_, Cleaned> {
+    fn clean(&self, cleaning: CleaningRequest) -> StoreFuture<'_, CleanedTotals> {
         answer(self.adding(|state| state.clean(cleaning)))
     }
 }

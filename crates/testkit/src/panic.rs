@@ -1,9 +1,9 @@
-//! What a panic said.
+//! The message of a panic.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Does something and returns what it said if it panicked.
+/// Runs work and returns the message if it panics.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(words)
 }

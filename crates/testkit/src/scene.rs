@@ -1,8 +1,8 @@
-//! One execution on stage: a plan is given, inputs come in, and what follows can be seen.
+//! One execution under test: a plan is given, inputs come in, and the consequences can be checked.
 //!
-//! After every decision the scene checks what must always hold: the journal replays to the same state,
-//! one entry at a time; whoever recovers from any prefix can go on; nothing more follows at the same
-//! moment; the next timer lies ahead. A refusal must leave everything as it was.
+//! After every decision the scenario checks what must always hold: the journal replays to the same state, one entry at
+//! a time; every prefix can be recovered from; nothing more follows at the same moment; the next timer lies ahead.
+//! A refusal must leave everything unchanged.
 
 mod catalog;
 
@@ -11,50 +11,50 @@ pub use catalog::catalog;
 use rutter_core::actor::Actor;
 use rutter_core::execution::admit::opening;
 use rutter_core::execution::decide::Error;
-use rutter_core::execution::input::{Decision, Input, Moment, Refusal, ToolCall};
-use rutter_core::execution::part::{Part, PartState};
-use rutter_core::execution::view::Ask;
-use rutter_core::execution::{Execution, Identity};
+use rutter_core::execution::input::{Decision, DecisionContext, ExecutionInput, Refusal, ToolCall};
+use rutter_core::execution::part::{PartState, StepPart};
+use rutter_core::execution::view::PendingQuestion;
+use rutter_core::execution::{Execution, ExecutionIdentity};
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PartId, StepId, TenantId, ToolName};
-use rutter_core::journal::event::{Answer, Event, Question, Record, Side};
+use rutter_core::journal::event::{CallSide, Event, EventRecord, Question, QuestionAnswer};
 use rutter_core::plan::check::read_and_check;
-use rutter_core::plan::document::Format;
+use rutter_core::plan::document::DocumentFormat;
 use rutter_core::plan::{Driver, Plan};
 use rutter_core::time::Timestamp;
-use rutter_core::tool::{Category, Failure, Outcome};
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Calls a scene has room for unless a test says otherwise.
+/// The budget of calls, unless a test sets another.
 const ROOM: u32 = 1_000;
 
 #[derive(Debug)]
-pub struct Scene {
+pub struct ExecutionScenario {
     pub execution: Execution,
     /// Everything recorded so far.
-    pub journal: Vec<Record>,
+    pub journal: Vec<EventRecord>,
     /// The last decision.
     pub last: Decision,
     pub now: Timestamp,
     pub room: u32,
-    /// The journal applied one entry at a time, to be compared with the live state.
+    /// The journal applied one entry at a time, to compare with the live state.
     shadow: Execution,
 }
 
-/// It took effect and gave this.
-pub fn done(result: Value) -> Outcome {
-    Outcome::Done { result: Arc::new(result), cost_micros: 0 }
+/// The call took effect, with this result.
+pub fn done(result: Value) -> CallOutcome {
+    CallOutcome::Done { result: Arc::new(result), cost_micros: 0 }
 }
 
-/// It certainly had no effect.
-pub fn fails(category: Category) -> Outcome {
-    Outcome::NotDone(Failure::new(category, "refused"))
+/// The call certainly had no effect.
+pub fn fails(category: FailureCategory) -> CallOutcome {
+    CallOutcome::NotDone(ToolFailure::new(category, "refused"))
 }
 
-/// It may have had its effect.
-pub fn maybe(category: Category) -> Outcome {
-    Outcome::Maybe(Failure::new(category, "no answer"))
+/// The call may have taken effect.
+pub fn maybe(category: FailureCategory) -> CallOutcome {
+    CallOutcome::Maybe(ToolFailure::new(category, "no answer"))
 }
 
 pub fn person() -> Actor {
@@ -66,7 +66,7 @@ pub fn agent() -> Actor {
 }
 
 pub fn part(text: &str) -> PartId {
-    PartId::parse(text).unwrap_or_else(|| panic!("{text:?} is no part"))
+    PartId::parse(text).unwrap_or_else(|| panic!("{text:?} is not a part"))
 }
 
 pub fn step(text: &str) -> StepId {
@@ -80,46 +80,46 @@ pub fn tool(text: &str) -> ToolName {
 /// Checks the fields of a plan below its name and goal.
 pub fn plan(fields: &str, driver: Driver) -> Arc<Plan> {
     let text = format!("name: scene\ngoal: see what follows\n{fields}");
-    let checked = read_and_check(text.as_bytes(), Format::Yaml, &catalog(), driver, None);
+    let checked = read_and_check(text.as_bytes(), DocumentFormat::Yaml, &catalog(), driver, None);
     checked.plan.unwrap_or_else(|| panic!("the plan does not check: {:#?}", checked.diagnostics))
 }
 
-impl Scene {
+impl ExecutionScenario {
     /// An execution of this plan that Rutter drives, not yet started.
-    pub fn of(fields: &str) -> Scene {
-        Scene::open(plan(fields, Driver::Server), Driver::Server, json!({}))
+    pub fn of(fields: &str) -> ExecutionScenario {
+        ExecutionScenario::open(plan(fields, Driver::Server), Driver::Server, json!({}))
     }
 
-    pub fn with(fields: &str, inputs: Value) -> Scene {
-        Scene::open(plan(fields, Driver::Server), Driver::Server, inputs)
+    pub fn with(fields: &str, inputs: Value) -> ExecutionScenario {
+        ExecutionScenario::open(plan(fields, Driver::Server), Driver::Server, inputs)
     }
 
     /// The same, driven by an agent.
-    pub fn by_agent(fields: &str) -> Scene {
-        Scene::open(plan(fields, Driver::Agent), Driver::Agent, json!({}))
+    pub fn by_agent(fields: &str) -> ExecutionScenario {
+        ExecutionScenario::open(plan(fields, Driver::Agent), Driver::Agent, json!({}))
     }
 
     /// The same, started.
-    pub fn started(fields: &str) -> Scene {
-        let mut scene = Scene::of(fields);
+    pub fn started(fields: &str) -> ExecutionScenario {
+        let mut scene = ExecutionScenario::of(fields);
         scene.start();
         scene
     }
 
-    pub fn open(plan: Arc<Plan>, driver: Driver, inputs: Value) -> Scene {
+    pub fn open(plan: Arc<Plan>, driver: Driver, inputs: Value) -> ExecutionScenario {
         let now = Timestamp(1_000_000);
         let lineage = ExecutionId::new("exec_scene");
         let opened = opening(&plan, driver, Arc::new(inputs), &lineage, person(), now)
             .unwrap_or_else(|refusal| panic!("the execution cannot be opened: {refusal}"));
         let execution = Execution::open(identity(), &opened).expect("it is the first event");
         let shadow = execution.clone();
-        Scene { execution, journal: vec![opened], last: Decision::default(), now, room: ROOM, shadow }
+        ExecutionScenario { execution, journal: vec![opened], last: Decision::default(), now, room: ROOM, shadow }
     }
 
-    /// Decides, checks what must always hold, and keeps the records.
-    pub fn input(&mut self, actor: &Actor, input: Input) -> Result<(), Refusal> {
+    /// Decides, checks the invariants, and stores the records.
+    pub fn input(&mut self, actor: &Actor, input: ExecutionInput) -> Result<(), Refusal> {
         let before = self.execution.clone();
-        let moment = Moment { now: self.now, room: self.room };
+        let moment = DecisionContext { now: self.now, room: self.room };
         match self.execution.decide(actor, input.clone(), moment) {
             Ok(decision) => self.last = decision,
             Err(Error::Refused(refusal)) => {
@@ -137,11 +137,11 @@ impl Scene {
         Ok(())
     }
 
-    /// Whoever loads this much of the journal can go on from it.
+    /// Every driver that loads this journal can continue from it.
     fn check_recovery(&self) {
         let mut recovered = self.shadow.clone();
-        let moment = Moment { now: self.now, room: self.room };
-        if let Err(error) = recovered.decide(&Actor::rutter(), Input::Recovered, moment) {
+        let moment = DecisionContext { now: self.now, room: self.room };
+        if let Err(error) = recovered.decide(&Actor::rutter(), ExecutionInput::Recovered, moment) {
             panic!("recovering after {:?} failed: {error}", self.journal.last());
         }
     }
@@ -149,7 +149,7 @@ impl Scene {
     fn check(&self) {
         assert!(self.shadow == self.execution, "replayed and live differ:\n{:#?}", self.last);
         for call in &self.last.calls {
-            let started = |record: &Record| {
+            let started = |record: &EventRecord| {
                 matches!(&record.event, Event::AttemptStarted { part, side, attempt, .. }
                     if (part, side, attempt) == (&call.part, &call.side, &call.attempt))
             };
@@ -166,20 +166,20 @@ impl Scene {
         let ahead = self.execution.wake_at().is_none_or(|when| when > self.now);
         assert!(ahead, "a timer is due and nothing follows: {:?} at {:?}", view.wake_at, self.now);
         let mut again = self.execution.clone();
-        let moment = Moment { now: self.now, room: self.room };
-        let more = again.decide(&Actor::rutter(), Input::Wake, moment).expect("waking is always possible");
+        let moment = DecisionContext { now: self.now, room: self.room };
+        let more = again.decide(&Actor::rutter(), ExecutionInput::Wake, moment).expect("waking is always possible");
         assert!(more.records.is_empty(), "more follows at the same moment: {:#?}", more.records);
     }
 
-    /// Takes an input that must be possible.
-    pub fn give(&mut self, actor: &Actor, input: Input) {
+    /// Sends an input that must be accepted.
+    pub fn give(&mut self, actor: &Actor, input: ExecutionInput) {
         if let Err(refusal) = self.input(actor, input.clone()) {
             panic!("{input:?} was refused: {refusal} ({})", refusal.code);
         }
     }
 
-    /// Takes an input that must not be possible, and says by which code it was refused.
-    pub fn refused(&mut self, actor: &Actor, input: Input) -> &'static str {
+    /// Sends an input that must be refused, and returns the code of the refusal.
+    pub fn refused(&mut self, actor: &Actor, input: ExecutionInput) -> &'static str {
         match self.input(actor, input.clone()) {
             Ok(()) => panic!("{input:?} was not refused: {:#?}", self.last.records),
             Err(refusal) => refusal.code,
@@ -187,14 +187,14 @@ impl Scene {
     }
 }
 
-/// What comes in.
-impl Scene {
+/// Inputs.
+impl ExecutionScenario {
     pub fn start(&mut self) {
-        self.give(&person(), Input::Start);
+        self.give(&person(), ExecutionInput::Start);
     }
 
     pub fn wake(&mut self) {
-        self.give(&Actor::rutter(), Input::Wake);
+        self.give(&Actor::rutter(), ExecutionInput::Wake);
     }
 
     /// Lets time pass, and wakes the execution.
@@ -203,7 +203,7 @@ impl Scene {
         self.wake();
     }
 
-    /// Lets time pass until the execution wants to be woken.
+    /// Lets time pass until the next wake-up of the execution.
     pub fn wait(&mut self) {
         let when = self.execution.wake_at().expect("the execution waits for some time to come");
         self.now = self.now.max(when);
@@ -214,28 +214,28 @@ impl Scene {
     pub fn crash(&mut self) {
         self.execution = Execution::replay(identity(), &self.journal).expect("what was recorded replays");
         assert!(self.execution == self.shadow, "replayed at once and one by one differ");
-        self.give(&Actor::rutter(), Input::Recovered);
+        self.give(&Actor::rutter(), ExecutionInput::Recovered);
     }
 
-    /// The attempt or probe that is under way gets its answer.
-    pub fn returns(&mut self, name: &str, outcome: Outcome) {
+    /// The running attempt or probe returns.
+    pub fn returns(&mut self, name: &str, outcome: CallOutcome) {
         let (side, attempt) = self.running(name);
         self.answers(name, side, attempt, outcome);
     }
 
-    /// Some attempt gets an answer, perhaps too late.
-    pub fn answers(&mut self, name: &str, side: Side, attempt: u32, outcome: Outcome) {
-        self.give(&Actor::rutter(), Input::Returned { part: part(name), side, attempt, outcome });
+    /// Some attempt returns, perhaps too late.
+    pub fn answers(&mut self, name: &str, side: CallSide, attempt: u32, outcome: CallOutcome) {
+        self.give(&Actor::rutter(), ExecutionInput::Returned { part: part(name), side, attempt, outcome });
     }
 
-    /// The tool of the attempt under way gives a ticket for it.
+    /// The tool of the running attempt returns a ticket.
     pub fn accepts(&mut self, name: &str, ticket: &str) {
         let (side, attempt) = self.running(name);
         let ticket = ticket.to_owned();
-        self.give(&Actor::rutter(), Input::Accepted { part: part(name), side, attempt, ticket });
+        self.give(&Actor::rutter(), ExecutionInput::Accepted { part: part(name), side, attempt, ticket });
     }
 
-    /// The tool of the attempt under way wants to know something.
+    /// The tool of the running attempt asks a question.
     pub fn tool_asks(&mut self, name: &str, schema: Value) {
         let (side, attempt) = self.running(name);
         self.give(&Actor::rutter(), tool_asking(name, side, attempt, schema));
@@ -248,24 +248,24 @@ impl Scene {
 
     pub fn approve(&mut self, name: &str) {
         let call = self.asked(name);
-        self.give(&person(), Input::Approve { part: part(name), call, reason: "fine".into() });
+        self.give(&person(), ExecutionInput::Approve { part: part(name), call, reason: "fine".into() });
     }
 
     pub fn deny(&mut self, name: &str) {
         let call = self.asked(name);
-        self.give(&person(), Input::Deny { part: part(name), call, reason: "no".into() });
+        self.give(&person(), ExecutionInput::Deny { part: part(name), call, reason: "no".into() });
     }
 
-    pub fn answer(&mut self, about: Question, answer: Answer) {
+    pub fn answer(&mut self, about: Question, answer: QuestionAnswer) {
         self.give(&person(), answering(about, answer, None));
     }
 
-    pub fn answer_failure(&mut self, name: &str, answer: Answer) {
+    pub fn answer_failure(&mut self, name: &str, answer: QuestionAnswer) {
         self.answer(Question::Failure(step(name)), answer);
     }
 
     pub fn resolve(&mut self, name: &str, result: Value) {
-        self.give(&person(), answering(Question::Failure(step(name)), Answer::Resolve, Some(result)));
+        self.give(&person(), answering(Question::Failure(step(name)), QuestionAnswer::Resolve, Some(result)));
     }
 
     pub fn settle(&mut self, name: &str, happened: bool, result: Value) {
@@ -273,19 +273,19 @@ impl Scene {
     }
 
     pub fn pause(&mut self) {
-        self.give(&person(), Input::Pause { reason: "wait".into() });
+        self.give(&person(), ExecutionInput::Pause { reason: "wait".into() });
     }
 
     pub fn resume(&mut self) {
-        self.give(&person(), Input::Resume { reason: "go on".into() });
+        self.give(&person(), ExecutionInput::Resume { reason: "go on".into() });
     }
 
     pub fn cancel(&mut self, undo: Option<bool>) {
-        self.give(&person(), Input::Cancel { reason: "no longer wanted".into(), undo });
+        self.give(&person(), ExecutionInput::Cancel { reason: "no longer wanted".into(), undo });
     }
 
     pub fn kill(&mut self) {
-        self.give(&person(), Input::Kill { reason: "stop now".into() });
+        self.give(&person(), ExecutionInput::Kill { reason: "stop now".into() });
     }
 
     pub fn compensate(&mut self, steps: Option<&[&str]>) {
@@ -294,65 +294,65 @@ impl Scene {
 
     pub fn replan(&mut self, fields: &str) {
         let plan = plan(fields, self.execution.driver());
-        self.give(&agent(), Input::Replan { plan, reason: "better".into() });
+        self.give(&agent(), ExecutionInput::Replan { plan, reason: "better".into() });
     }
 
     pub fn hand_over(&mut self, to: Driver) {
-        self.give(&person(), Input::HandOver { to, reason: "your turn".into() });
+        self.give(&person(), ExecutionInput::HandOver { to, reason: "your turn".into() });
     }
 
     pub fn record_started(&mut self, name: &str) {
-        self.give(&agent(), Input::RecordStarted { part: part(name), tool: None, parameters: None });
+        self.give(&agent(), ExecutionInput::RecordStarted { part: part(name), tool: None, parameters: None });
     }
 
     pub fn record_finished(&mut self, name: &str, result: Value) {
-        self.give(&agent(), Input::RecordFinished { part: part(name), result: Arc::new(result) });
+        self.give(&agent(), ExecutionInput::RecordFinished { part: part(name), result: Arc::new(result) });
     }
 
-    pub fn record_failed(&mut self, name: &str, category: Category, maybe: bool) {
-        let failure = Failure::new(category, "refused");
-        self.give(&agent(), Input::RecordFailed { part: part(name), failure, maybe });
+    pub fn record_failed(&mut self, name: &str, category: FailureCategory, maybe: bool) {
+        let failure = ToolFailure::new(category, "refused");
+        self.give(&agent(), ExecutionInput::RecordFailed { part: part(name), failure, maybe });
     }
 
     pub fn record_end(&mut self) {
-        self.give(&agent(), Input::RecordEnd { reason: "done".into() });
+        self.give(&agent(), ExecutionInput::RecordEnd { reason: "done".into() });
     }
 }
 
-pub fn answering(about: Question, answer: Answer, result: Option<Value>) -> Input {
-    Input::Answer { about, answer, reason: "so be it".into(), result: result.map(Arc::new), evidence: None }
+pub fn answering(about: Question, answer: QuestionAnswer, result: Option<Value>) -> ExecutionInput {
+    ExecutionInput::Answer { about, answer, reason: "so be it".into(), result: result.map(Arc::new), evidence: None }
 }
 
-pub fn tool_asking(name: &str, side: Side, attempt: u32, schema: Value) -> Input {
+pub fn tool_asking(name: &str, side: CallSide, attempt: u32, schema: Value) -> ExecutionInput {
     let (message, schema) = ("which one?".to_owned(), Arc::new(schema));
-    Input::ToolAsks { part: part(name), side, attempt, message, schema }
+    ExecutionInput::ToolAsks { part: part(name), side, attempt, message, schema }
 }
 
-pub fn answering_tool(name: &str, attempt: u32, answer: Option<Value>) -> Input {
+pub fn answering_tool(name: &str, attempt: u32, answer: Option<Value>) -> ExecutionInput {
     let reason = "so be it".to_owned();
-    Input::AnswerTool { part: part(name), attempt, answer: answer.map(Arc::new), reason }
+    ExecutionInput::AnswerTool { part: part(name), attempt, answer: answer.map(Arc::new), reason }
 }
 
-pub fn settling(name: &str, happened: bool, result: Value) -> Input {
+pub fn settling(name: &str, happened: bool, result: Value) -> ExecutionInput {
     let result = happened.then(|| Arc::new(result));
     let evidence = Arc::new(json!("looked"));
-    Input::Settle { part: part(name), happened, reason: "looked".into(), result, evidence }
+    ExecutionInput::Settle { part: part(name), happened, reason: "looked".into(), result, evidence }
 }
 
-pub fn compensating(steps: Option<&[&str]>) -> Input {
+pub fn compensating(steps: Option<&[&str]>) -> ExecutionInput {
     let steps = steps.map(|steps| steps.iter().map(|id| step(id)).collect());
-    Input::Compensate { steps, reason: "take it back".into() }
+    ExecutionInput::Compensate { steps, reason: "take it back".into() }
 }
 
-/// What can be seen.
-impl Scene {
+/// Observations.
+impl ExecutionScenario {
     /// The calls of the last decision: `a`, `a#2` for its second attempt, `undo a`, `probe a`, `fallback a`.
     pub fn calls(&self) -> Vec<String> {
         self.last.calls.iter().map(describe).collect()
     }
 
     /// Every call of a side that was ever started, in order.
-    pub fn started_calls(&self, wanted: Side) -> Vec<String> {
+    pub fn started_calls(&self, wanted: CallSide) -> Vec<String> {
         let started = self.journal.iter().filter_map(|record| match &record.event {
             Event::AttemptStarted { part, side, .. } if *side == wanted => Some(part.to_string()),
             _ => None,
@@ -386,20 +386,20 @@ impl Scene {
         self.execution.view().steps.iter().map(|step| step.status).collect()
     }
 
-    pub fn part(&self, name: &str) -> &Part {
+    pub fn part(&self, name: &str) -> &StepPart {
         self.execution.part(&part(name)).unwrap_or_else(|| panic!("there is no part {name}"))
     }
 
-    /// What is waited for: `approval a`, `doubt a`, `tool a`, `failure a`, `compensation a`, `limit Calls`, `drift x.y`.
+    /// Open questions: `approval a`, `doubt a`, `tool a`, `failure a`, `compensation a`, `limit Calls`, `drift x.y`.
     pub fn asks(&self) -> Vec<String> {
-        let describe = |ask: Ask| match ask {
-            Ask::Approval { part, .. } => format!("approval {part}"),
-            Ask::Doubt { part, .. } => format!("doubt {part}"),
-            Ask::Tool { part, .. } => format!("tool {part}"),
-            Ask::Failure { step, .. } => format!("failure {step}"),
-            Ask::Compensation { part, .. } => format!("compensation {part}"),
-            Ask::Limit { limit, .. } => format!("limit {limit:?}"),
-            Ask::Drift { tool, .. } => format!("drift {tool}"),
+        let describe = |ask: PendingQuestion| match ask {
+            PendingQuestion::Approval { part, .. } => format!("approval {part}"),
+            PendingQuestion::Doubt { part, .. } => format!("doubt {part}"),
+            PendingQuestion::Tool { part, .. } => format!("tool {part}"),
+            PendingQuestion::Failure { step, .. } => format!("failure {step}"),
+            PendingQuestion::Compensation { part, .. } => format!("compensation {part}"),
+            PendingQuestion::Limit { limit, .. } => format!("limit {limit:?}"),
+            PendingQuestion::Drift { tool, .. } => format!("drift {tool}"),
         };
         self.execution.questions().into_iter().map(describe).collect()
     }
@@ -426,20 +426,20 @@ impl Scene {
         }
     }
 
-    /// Milliseconds until the execution wants to be woken.
+    /// Milliseconds until the next wake-up.
     pub fn wakes_in(&self) -> Option<i64> {
         self.execution.wake_at().map(|when| when.0 - self.now.0)
     }
 
-    /// The side and number of the attempt or probe under way.
-    pub fn running(&self, name: &str) -> (Side, u32) {
-        let attempt = self.part(name).running().unwrap_or_else(|| panic!("{name} is not under way"));
+    /// The side and number of the running attempt or probe.
+    pub fn running(&self, name: &str) -> (CallSide, u32) {
+        let attempt = self.part(name).running().unwrap_or_else(|| panic!("{name} is not running"));
         (attempt.side, attempt.number)
     }
 }
 
-pub fn identity() -> Identity {
-    Identity { tenant: TenantId::new("acme"), execution: ExecutionId::new("exec_scene") }
+pub fn identity() -> ExecutionIdentity {
+    ExecutionIdentity { tenant: TenantId::new("acme"), execution: ExecutionId::new("exec_scene") }
 }
 
 /// The name of an event's variant.
@@ -450,10 +450,10 @@ pub fn event_name(event: &Event) -> String {
 
 fn describe(call: &ToolCall) -> String {
     let side = match call.side {
-        Side::Do => "",
-        Side::Fallback => "fallback ",
-        Side::Undo => "undo ",
-        Side::Probe => "probe ",
+        CallSide::Do => "",
+        CallSide::Fallback => "fallback ",
+        CallSide::Undo => "undo ",
+        CallSide::Probe => "probe ",
     };
     let again = if call.attempt > 1 { format!("#{}", call.attempt) } else { String::new() };
     format!("{side}{}{again}", call.part)

@@ -1,75 +1,67 @@
-//! The seeded simulator: it proves the core before there is a database or a network.
+//! The seeded simulator: it tests the core without a database or a network.
 //!
-//! [`plans`] writes random plans, [`world`] answers badly, [`crew`] interferes, [`voyage`] drives and crashes,
-//! [`monitor`] knows the promises. [`mutation`] makes deliberate mistakes, to show that they would be seen.
+//! [`plans`] writes random plans, [`world`] answers badly, [`operators`] interferes, [`simulated_run`] drives and
+//! crashes, [`monitor`] checks the promises. [`crate::mutants`] shows that it detects a broken one.
 
-pub mod crew;
-mod flight;
 mod inspect;
-pub mod logbook;
 pub mod monitor;
-pub mod mutation;
+pub mod operators;
+mod pending_call;
 pub mod plans;
+pub mod simulated_journal;
+pub mod simulated_run;
 pub mod tally;
-pub mod voyage;
 pub mod world;
 
-use crate::memory::Memory;
+use crate::memory::MemoryStore;
 use crate::panic::caught;
-use mutation::Mistake;
 use rutter_core::port::journal::Journal;
 use rutter_core::tool::ToolCatalog;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tally::Tally;
+use tally::SimulationTally;
 
-/// A seed whose voyage broke a promise.
+/// A seed whose run broke a promise.
 #[derive(Clone, Debug)]
-pub struct Violation {
+pub struct SimulationViolation {
     pub seed: u64,
     pub what: String,
 }
 
-/// What came of many voyages.
+/// The result of many runs.
 #[derive(Debug, Default)]
-pub struct Report {
-    pub tally: Tally,
-    pub violations: Vec<Violation>,
+pub struct SimulationReport {
+    pub tally: SimulationTally,
+    pub violations: Vec<SimulationViolation>,
 }
 
-/// Sails the seeds on all cores, each with the same mistake, until `violations_max` promises are broken.
-pub fn simulate(seeds: std::ops::Range<u64>, mistake: Option<Mistake>, violations_max: usize) -> Report {
-    simulate_on(&in_memory, seeds, mistake, violations_max)
+/// Runs the seeds on all cores, until `violations_max` promises are broken.
+pub fn simulate(seeds: std::ops::Range<u64>, violations_max: usize) -> SimulationReport {
+    simulate_on(&in_memory, seeds, violations_max)
 }
 
-/// Lends an empty journal for one voyage.
-pub type Lend = dyn Fn(&mut dyn FnMut(&dyn Journal)) + Sync;
+/// Lends an empty journal for one run.
+pub type JournalLender = dyn Fn(&mut dyn FnMut(&dyn Journal)) + Sync;
 
-pub fn in_memory(voyage: &mut dyn FnMut(&dyn Journal)) {
-    voyage(&Memory::default());
+pub fn in_memory(simulate_one: &mut dyn FnMut(&dyn Journal)) {
+    simulate_one(&MemoryStore::default());
 }
 
-/// The same on journals of any kind, a new one for each voyage.
-pub fn simulate_on(
-    lend: &Lend,
-    seeds: std::ops::Range<u64>,
-    mistake: Option<Mistake>,
-    violations_max: usize,
-) -> Report {
+/// The same on journals of any kind, a new one for each run.
+pub fn simulate_on(lend: &JournalLender, seeds: std::ops::Range<u64>, violations_max: usize) -> SimulationReport {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicU64::new(seeds.start);
     let catalog = plans::catalog();
     let work = || {
-        mutation::activate(mistake);
-        let mut report = Report::default();
+        let mut report = SimulationReport::default();
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= seeds.end {
                 return report;
             }
-            match sail(lend, seed, &catalog) {
+            match run_seed(lend, seed, &catalog) {
                 Ok(tally) => report.tally.add(&tally),
                 Err(what) => {
-                    report.violations.push(Violation { seed, what });
+                    report.violations.push(SimulationViolation { seed, what });
                     if report.violations.len() >= violations_max {
                         next.store(seeds.end, Ordering::Relaxed);
                     }
@@ -77,11 +69,11 @@ pub fn simulate_on(
             }
         }
     };
-    let reports: Vec<Report> = std::thread::scope(|scope| {
+    let reports: Vec<SimulationReport> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         workers.into_iter().map(|worker| worker.join().expect("panics are caught per seed")).collect()
     });
-    let mut all = Report::default();
+    let mut all = SimulationReport::default();
     for report in reports {
         all.tally.add(&report.tally);
         all.violations.extend(report.violations);
@@ -90,9 +82,9 @@ pub fn simulate_on(
     all
 }
 
-/// One voyage; a panic is a broken promise like any other.
-pub fn sail(lend: &Lend, seed: u64, catalog: &ToolCatalog) -> Result<Tally, String> {
+/// One run; a panic is a broken promise like any other.
+pub fn run_seed(lend: &JournalLender, seed: u64, catalog: &ToolCatalog) -> Result<SimulationTally, String> {
     let mut outcome = Err("no journal was lent".to_owned());
-    let sailed = caught(|| lend(&mut |journal| outcome = voyage::sail(seed, catalog, journal)));
-    sailed.map_err(|said| format!("panicked: {said}")).and(outcome)
+    let ended = caught(|| lend(&mut |journal| outcome = simulated_run::run(seed, catalog, journal)));
+    ended.map_err(|message| format!("panicked: {message}")).and(outcome)
 }

@@ -1,58 +1,58 @@
-//! Kills the real program at random moments while it works with tools that have real effects, and lets somebody else
-//! say whether a promise was broken.
+//! Kills the real program at random moments while it works with tools that have real effects, and has another program
+//! check the promises.
 //!
-//! Several lanes go on side by side, each with a directory, plans and tools of its own. At the end of each, a checker in
-//! Python compares what the program acknowledged, what its journal says and what the tools saw.
+//! Several lanes run in parallel, each with its own directory, plans and tools. At the end of each, a checker in Python
+//! compares what the program acknowledged, what its journal contains and what the tools saw.
 
-mod hand;
 mod interpreter;
 mod lane;
-mod life;
 mod notes;
+mod operator_actions;
 mod plans;
-mod stage;
+mod process_life;
 mod window;
+mod workspace;
 
-use crate::chance::Chance;
+use crate::chance::SeededRandom;
 use interpreter::Interpreter;
-use lane::Lane;
-use notes::Notes;
+use lane::TortureLane;
+use notes::TortureLog;
 use serde_json::Value;
-use stage::Stage;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
+use workspace::TortureWorkspace;
 
 const LANES: u64 = 6;
 const CHECKER: &str = include_str!("../servers/check.py");
 const PACE: Duration = Duration::from_millis(400);
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct TortureOptions {
     pub kills: u64,
-    /// Fixes the plans, faults and aims, not what the machine makes of them.
+    /// Determines the plans, faults and aims, but not the timing of the machine.
     pub seed: u64,
     pub rutter: PathBuf,
-    /// Keep the directory also when nothing is wrong.
+    /// Keep the directory even without violations.
     pub keep: bool,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// By what the kill was aimed at.
+pub struct TortureReport {
+    /// By the aim of the kill.
     pub kills: BTreeMap<&'static str, u64>,
-    /// What the checker counted, over all lanes.
+    /// The checker's counts, over all lanes.
     pub counted: BTreeMap<String, u64>,
-    pub violations: Vec<Violation>,
-    /// Where everything is, if it was kept.
+    pub violations: Vec<TortureViolation>,
+    /// The directory, if it was kept.
     pub directory: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
+pub struct TortureViolation {
     pub lane: String,
     /// `I1` to `I14`.
     pub invariant: String,
@@ -60,10 +60,10 @@ pub struct Violation {
 }
 
 /// Tortures the program; an error is one of the harness, not of the program.
-pub fn torture(options: &Options) -> Result<Report, String> {
+pub fn torture(options: &TortureOptions) -> Result<TortureReport, String> {
     let interpreter = Interpreter::find()?;
     let memory = tempfile::Builder::new().prefix("rutter-torture-").tempdir_in("/dev/shm");
-    // A kill loses nothing that was handed to the system, so a directory in memory shows as much and syncs faster.
+    // A kill loses nothing that was passed to the system, so a directory in memory is as good and syncs faster.
     let mut home = memory.or_else(|_| tempfile::tempdir()).map_err(|error| error.to_string())?;
     home.disable_cleanup(true);
     let checker = home.path().join("check.py");
@@ -77,13 +77,13 @@ pub fn torture(options: &Options) -> Result<Report, String> {
         let joined = lanes.into_iter().map(|lane| lane.join().map_err(|_| "a lane panicked".to_owned()));
         joined.collect::<Vec<_>>()
     });
-    let mut report = Report::default();
+    let mut report = TortureReport::default();
     for (number, went) in went.into_iter().enumerate() {
         for (aim, count) in went.and_then(|went| went)? {
             *report.kills.entry(aim).or_default() += count;
         }
         let lane = format!("l{number}");
-        judge(&interpreter, &checker, &home.path().join(&lane), &lane, &mut report)?;
+        check_invariants(&interpreter, &checker, &home.path().join(&lane), &lane, &mut report)?;
     }
     let is_kept = options.keep || !report.violations.is_empty();
     report.directory = is_kept.then(|| home.path().to_owned());
@@ -91,24 +91,24 @@ pub fn torture(options: &Options) -> Result<Report, String> {
     Ok(report)
 }
 
-impl Report {
+impl TortureReport {
     pub fn kills_total(&self) -> u64 {
         self.kills.values().sum()
     }
 }
 
 fn go(
-    options: &Options,
+    options: &TortureOptions,
     number: u64,
     directory: &Path,
     interpreter: &Interpreter,
 ) -> Result<BTreeMap<&'static str, u64>, String> {
-    let mut chance = Chance::new(options.seed.wrapping_mul(LANES).wrapping_add(number));
-    let stage = Stage::set(directory, interpreter, &mut chance)?;
-    let mut notes = Notes::open(&directory.join("notes.jsonl"))?;
-    notes.write(&stage::heading());
+    let mut chance = SeededRandom::new(options.seed.wrapping_mul(LANES).wrapping_add(number));
+    let stage = TortureWorkspace::set(directory, interpreter, &mut chance)?;
+    let mut notes = TortureLog::open(&directory.join("notes.jsonl"))?;
+    notes.write(&workspace::heading());
     let share = options.kills / LANES + u64::from(number < options.kills % LANES);
-    let mut lane = Lane {
+    let mut lane = TortureLane {
         name: format!("l{number}"),
         rutter: options.rutter.clone(),
         stage,
@@ -123,13 +123,13 @@ fn go(
     Ok(lane.kills)
 }
 
-/// Has the checker look at one lane.
-fn judge(
+/// Runs the checker on one lane.
+fn check_invariants(
     interpreter: &Interpreter,
     checker: &Path,
     directory: &Path,
     lane: &str,
-    report: &mut Report,
+    report: &mut TortureReport,
 ) -> Result<(), String> {
     let mut command = Command::new(&interpreter.program);
     let output = command.arg(checker).arg(directory).output().map_err(|error| error.to_string())?;
@@ -138,7 +138,7 @@ fn judge(
     for line in text.lines() {
         let line: Value = serde_json::from_str(line).map_err(|error| format!("{line:?}: {error}"))?;
         match line["invariant"].as_str() {
-            Some(invariant) => report.violations.push(Violation {
+            Some(invariant) => report.violations.push(TortureViolation {
                 lane: lane.to_owned(),
                 invariant: invariant.to_owned(),
                 evidence: line["evidence"].as_str().unwrap_or_default().to_owned(),
@@ -146,9 +146,7 @@ fn judge(
             None => counted = line["counted"].as_object().cloned(),
         }
     }
-    let counted = counted.ok_or_else(|| {
-        format!("the checker did not come to an end: {}", String::from_utf8_lossy(&output.stderr))
-    })?;
+    let counted = counted.ok_or_else(|| format!("the checker failed: {}", String::from_utf8_lossy(&output.stderr)))?;
     for (name, count) in counted {
         *report.counted.entry(name).or_default() += count.as_u64().unwrap_or_default();
     }

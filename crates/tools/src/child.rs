@@ -1,21 +1,22 @@
-//! Programs we start: confined, in a group of their own, written down before they do anything, and gone when we are.
+//! Child programs: sandboxed, in a process group of their own, registered before they run, and killed with us.
 //!
-//! Every child is our own binary first. [`launch`] tightens the limits of its process and then becomes the program, so
-//! that there is no moment in which the program runs without them. It waits for a word on its standard input before it
-//! does: by then the child is on the [`roster`], and whatever becomes of us, the next start finds and ends it.
+//! Every child is our own binary first. [`launch`] sets the limits of its process and then executes the program, so
+//! that the program never runs without them. Before that it waits for a byte on its standard input: by then the child
+//! is in the [`child_registry`], so that after a crash of this process the next start finds and kills it.
 
+pub mod child_registry;
 pub mod confine;
 pub mod launch;
 mod process;
-pub mod roster;
 mod spawn;
 
-pub use confine::{Reach, Sandbox};
-pub use launch::Limits;
-pub use roster::Roster;
+pub use child_registry::ChildRegistry;
+pub use confine::{SandboxPermissions, SandboxSupport};
+pub use launch::ResourceLimits;
 
 use rustix::process::Signal;
-use spawn::Leash;
+use rutter_core::encoding::hex;
+use spawn::KillOnDrop;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -29,62 +30,62 @@ use tokio::sync::watch;
 /// In the environment of every child, so that those of its descendants that left its group are found too.
 const MARK: &str = "RUTTER_CHILD";
 
-/// The word on which a launcher becomes the program.
+/// The byte on which a launcher executes the program.
 const GO: u8 = b'\n';
 
-/// Starts programs through one launcher and keeps them on one roster.
+/// Starts programs through one launcher and registers them in one registry.
 #[derive(Debug)]
-pub struct Children {
-    launcher: Launcher,
-    roster: Arc<Roster>,
+pub struct ChildSpawner {
+    launcher: LauncherProgram,
+    registry: Arc<ChildRegistry>,
 }
 
-/// How to get to [`launch::main`]: a program, and what comes before the arguments that function takes.
+/// How to reach [`launch::main`]: a program, and the arguments before those of that function.
 #[derive(Clone, Debug)]
-pub struct Launcher {
+pub struct LauncherProgram {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
 }
 
-/// A program to start. Its environment is what is given here and nothing else.
+/// A program to start. Its environment has only the variables given here.
 #[derive(Clone, Debug)]
-pub struct Start {
+pub struct ProgramStart {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
     pub environment: BTreeMap<String, String>,
     pub cwd: PathBuf,
-    /// For whoever looks at the roster.
+    /// A label in the registry.
     pub about: String,
-    pub limits: Limits,
-    /// `None` leaves it all the files and networks we have ourselves.
-    pub reach: Option<Reach>,
+    pub limits: ResourceLimits,
+    /// `None` restricts neither files nor networks.
+    pub reach: Option<SandboxPermissions>,
 }
 
 /// A program that was started. Dropping it kills it, and everything it started.
 #[derive(Debug)]
-pub struct Child {
+pub struct ChildProcess {
     pub stdin: Option<ChildStdin>,
     pub stdout: Option<ChildStdout>,
     pub stderr: Option<ChildStderr>,
-    leash: Leash,
-    ended: watch::Receiver<Option<Ended>>,
+    leash: KillOnDrop,
+    ended: watch::Receiver<Option<ProgramExit>>,
     receipt: String,
 }
 
-/// How a program ended; `None` inside when even the system could not say.
+/// How a program ended; `None` if the system does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended(pub Option<ExitStatus>);
+pub struct ProgramExit(pub Option<ExitStatus>);
 
-impl Children {
-    pub fn new(launcher: Launcher, roster: Arc<Roster>) -> Children {
-        Children { launcher, roster }
+impl ChildSpawner {
+    pub fn new(launcher: LauncherProgram, registry: Arc<ChildRegistry>) -> ChildSpawner {
+        ChildSpawner { launcher, registry }
     }
 
     /// Starts a program. An error means that it never ran.
-    pub async fn start(&self, start: Start) -> io::Result<Child> {
+    pub async fn start(&self, start: ProgramStart) -> io::Result<ChildProcess> {
         let mark = unguessable()?;
         let receipt = unguessable()?;
-        let spec = launch::Spec {
+        let spec = launch::LaunchSpec {
             parent: std::process::id(),
             receipt: receipt.clone(),
             limits: start.limits,
@@ -103,8 +104,8 @@ impl Children {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let spawned = spawn::spawn(command, Arc::clone(&self.roster), start.about, mark).await?;
-        let mut child = Child {
+        let spawned = spawn::spawn(command, Arc::clone(&self.registry), start.about, mark).await?;
+        let mut child = ChildProcess {
             stdin: spawned.stdin.map(ChildStdin::from_std).transpose()?,
             stdout: spawned.stdout.map(ChildStdout::from_std).transpose()?,
             stderr: spawned.stderr.map(ChildStderr::from_std).transpose()?,
@@ -113,7 +114,7 @@ impl Children {
             receipt,
         };
         if let Some(stdin) = &mut child.stdin {
-            // A launcher that has given up already has said why on its standard error.
+            // A launcher that has already given up wrote the reason to its standard error.
             match stdin.write_all(&[GO]).await {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
                 _ => {}
@@ -123,7 +124,7 @@ impl Children {
     }
 }
 
-impl Child {
+impl ChildProcess {
     pub fn id(&self) -> u32 {
         self.leash.group.id()
     }
@@ -138,12 +139,12 @@ impl Child {
     }
 
     /// Waits until the program has ended and everything it started is gone too.
-    pub fn ended(&self) -> impl Future<Output = Ended> + Send + use<> {
+    pub fn ended(&self) -> impl Future<Output = ProgramExit> + Send + use<> {
         let mut ended = self.ended.clone();
         async move {
             match ended.wait_for(Option::is_some).await {
-                Ok(ended) => ended.unwrap_or(Ended(None)),
-                Err(_) => Ended(None),
+                Ok(ended) => ended.unwrap_or(ProgramExit(None)),
+                Err(_) => ProgramExit(None),
             }
         }
     }
@@ -154,8 +155,8 @@ impl Child {
         tokio::task::spawn_blocking(move || group.processes()).await.unwrap_or(0)
     }
 
-    /// Why the program never ran, if that is what this end means; `stderr` is what the child wrote there.
-    pub fn never_ran(&self, ended: Ended, stderr: &[u8]) -> Option<String> {
+    /// Why the program never ran, if it did not; `stderr` is what the child wrote there.
+    pub fn never_ran(&self, ended: ProgramExit, stderr: &[u8]) -> Option<String> {
         let code = ended.0.and_then(|status| status.code());
         launch::refusal(code, &self.receipt, stderr)
     }
@@ -164,5 +165,5 @@ impl Child {
 fn unguessable() -> io::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&bytes))
 }

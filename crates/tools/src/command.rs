@@ -1,4 +1,4 @@
-//! Commands as a server: every tool is a program the operator named, with its arguments, down to the bytes of its file.
+//! Commands as a server: every tool is a program that the operator configured, pinned by the hash of its file.
 //!
 //! There is no shell anywhere. A parameter becomes one argument, or part of one, exactly as it is.
 
@@ -9,62 +9,62 @@ mod template;
 
 pub(crate) use outcome::last_words;
 
-use crate::child::{Children, Reach, Sandbox, Start, confine};
+use crate::child::{ChildSpawner, ProgramStart, SandboxPermissions, SandboxSupport, confine};
 use crate::config::command as config;
-use crate::connector::{Connector, Request, Served, State};
-use program::Files;
-use run::{Bounds, run};
-use rutter_core::port::tools::Reply;
-use rutter_core::tool::{Category, Failure, Outcome, Safety};
+use crate::connector::{Connector, ConnectorRequest, ConnectorState, ServedTool};
+use program::ProgramFiles;
+use run::{ProgramBounds, run};
+use rutter_core::port::tools::PortFuture;
+use rutter_core::tool::{CallOutcome, FailureCategory, Safety, ToolFailure};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
 use std::time::Duration;
-use template::Template;
+use template::CommandTemplate;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// What programs get whatever they are.
+/// The `PATH` of every program.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A server whose tools are programs.
 #[derive(Debug)]
 pub struct CommandServer {
     name: String,
-    tools: BTreeMap<String, Tool>,
-    children: Arc<Children>,
+    tools: BTreeMap<String, CommandTool>,
+    children: Arc<ChildSpawner>,
     cwd: PathBuf,
     environment: BTreeMap<String, String>,
     grace: Duration,
-    sandbox: Sandbox,
+    sandbox: SandboxSupport,
     changes: watch::Sender<u64>,
-    /// Ends every call under way.
+    /// Cancels every call in flight.
     closing: CancellationToken,
     calls: TaskTracker,
 }
 
 #[derive(Debug)]
-struct Tool {
-    config: config::Tool,
-    template: Template,
-    exits: BTreeMap<i32, config::Exit>,
-    files: Files,
+struct CommandTool {
+    config: config::CommandToolConfig,
+    template: CommandTemplate,
+    exits: BTreeMap<i32, config::ExitMeaning>,
+    files: ProgramFiles,
 }
 
-/// What a server of commands needs of the world.
+/// What a command server needs.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
-    pub children: Arc<Children>,
+pub struct CommandEnvironment {
+    pub children: Arc<ChildSpawner>,
     /// Each server without a `cwd` has its own directory in here.
     pub folder: PathBuf,
     /// Where `env_pass` takes variables from.
     pub environment: BTreeMap<String, String>,
 }
 
-/// What the configuration of a command says and cannot mean.
+/// An invalid configuration of commands.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("commands.{server}.tools.{tool}: {problem}")]
@@ -81,8 +81,8 @@ pub enum Error {
 impl CommandServer {
     pub fn new(
         name: &str,
-        server: &config::Server,
-        surroundings: Surroundings,
+        server: &config::CommandServerConfig,
+        surroundings: CommandEnvironment,
     ) -> Result<CommandServer, Error> {
         let cwd = server.cwd.clone().unwrap_or_else(|| surroundings.folder.join(name));
         let made = if server.cwd.is_none() { std::fs::create_dir_all(&cwd) } else { Ok(()) };
@@ -91,7 +91,7 @@ impl CommandServer {
             cwd: cwd.clone(),
             source,
         })?;
-        let tool = |(tool, config): (&String, &config::Tool)| match Tool::new(config) {
+        let tool = |(tool, config): (&String, &config::CommandToolConfig)| match CommandTool::new(config) {
             Ok(made) => Ok((tool.clone(), made)),
             Err(problem) => Err(Error::Tool { server: name.to_owned(), tool: tool.clone(), problem }),
         };
@@ -116,18 +116,19 @@ impl CommandServer {
         })
     }
 
-    /// What keeps its programs from files and networks they have no business with.
-    pub fn sandbox(&self) -> &Sandbox {
+    /// What the sandbox of its programs restricts.
+    pub fn sandbox(&self) -> &SandboxSupport {
         &self.sandbox
     }
 
-    async fn definitions(&self) -> Result<Vec<Served>, Failure> {
+    async fn definitions(&self) -> Result<Vec<ServedTool>, ToolFailure> {
         let mut served = Vec::new();
         let mut missing = Vec::new();
         for (name, tool) in &self.tools {
             match tool.files.read().await {
-                Ok(hashes) => served
-                    .push(Served { name: name.clone(), definition: tool.definition(&hashes, &self.sandbox) }),
+                Ok(hashes) => {
+                    served.push(ServedTool { name: name.clone(), definition: tool.definition(&hashes, &self.sandbox) })
+                }
                 Err(problem) => {
                     tracing::warn!(tool = %format!("{}.{name}", self.name), problem, "is not offered");
                     missing.push(problem);
@@ -135,42 +136,42 @@ impl CommandServer {
             }
         }
         match missing.first() {
-            Some(problem) if served.is_empty() => Err(Failure::new(Category::Unavailable, problem.clone())),
+            Some(problem) if served.is_empty() => Err(ToolFailure::new(FailureCategory::Unavailable, problem.clone())),
             _ => Ok(served),
         }
     }
 
-    async fn make_call(&self, request: Request) -> Outcome {
-        let not_done = |category, message: String| Outcome::NotDone(Failure::new(category, message));
+    async fn make_call(&self, request: ConnectorRequest) -> CallOutcome {
+        let not_done = |category, message: String| CallOutcome::NotDone(ToolFailure::new(category, message));
         if request.ticket.is_some() {
-            let message = "a program cannot be asked again about a call it was given earlier";
-            return Outcome::Maybe(Failure::new(Category::Internal, message));
+            let message = "a program cannot be asked about an earlier call";
+            return CallOutcome::Maybe(ToolFailure::new(FailureCategory::Internal, message));
         }
         if self.closing.is_cancelled() || request.cancel.is_cancelled() {
             return not_done(
-                Category::Cancelled,
+                FailureCategory::Cancelled,
                 "the call was cancelled before the program started".to_owned(),
             );
         }
         let Some(tool) = self.tools.get(&request.tool) else {
-            return not_done(Category::NotFound, format!("{} has no tool {:?}", self.name, request.tool));
+            return not_done(FailureCategory::NotFound, format!("{} has no tool {:?}", self.name, request.tool));
         };
         let arguments = match tool.template.fill(&request.parameters, tool.config.options) {
             Ok(arguments) => arguments,
-            Err(problem) => return not_done(Category::InvalidInput, problem),
+            Err(problem) => return not_done(FailureCategory::InvalidInput, problem),
         };
         match tool.files.changed().await {
             Ok(false) => {}
             Ok(true) => {
                 self.changes.send_modify(|changes| *changes += 1);
-                let message = format!("{} is not the program it was", tool.template.program());
-                return not_done(Category::Conflict, message);
+                let message = format!("{} has changed since it was listed", tool.template.program());
+                return not_done(FailureCategory::Conflict, message);
             }
-            Err(problem) => return not_done(Category::Unavailable, problem),
+            Err(problem) => return not_done(FailureCategory::Unavailable, problem),
         }
         let input = match tool.config.stdin {
-            config::Stdin::None => Vec::new(),
-            config::Stdin::Json => format!("{}\n", request.parameters).into_bytes(),
+            config::StdinFormat::None => Vec::new(),
+            config::StdinFormat::Json => format!("{}\n", request.parameters).into_bytes(),
         };
         let start = self.start(tool, arguments, &request.key, &request.tool);
         let bounds = tool.bounds(request.timeout, self.grace);
@@ -184,32 +185,32 @@ impl CommandServer {
         outcome::of(ran, &bounds, tool.config.result, &tool.exits)
     }
 
-    fn start(&self, tool: &Tool, arguments: Vec<String>, key: &str, name: &str) -> Start {
+    fn start(&self, tool: &CommandTool, arguments: Vec<String>, key: &str, name: &str) -> ProgramStart {
         let mut environment = self.environment.clone();
         environment.insert("RUTTER_KEY".to_owned(), key.to_owned());
-        let reach = Reach {
+        let reach = SandboxPermissions {
             read: tool.template.fixed_paths().into_iter().chain(tool.config.read.iter().cloned()).collect(),
             write: std::iter::once(&self.cwd).chain(&tool.config.write).cloned().collect(),
             network: tool.config.network,
         };
-        Start {
+        ProgramStart {
             program: tool.template.program().into(),
             arguments: arguments.into_iter().map(Into::into).collect(),
             environment,
             cwd: self.cwd.clone(),
             about: format!("{}.{name}", self.name),
             limits: tool.limits(),
-            reach: (!matches!(self.sandbox, Sandbox::None { .. })).then_some(reach),
+            reach: (!matches!(self.sandbox, SandboxSupport::None { .. })).then_some(reach),
         }
     }
 }
 
 impl Connector for CommandServer {
-    fn list(&self) -> Reply<'_, Result<Vec<Served>, Failure>> {
+    fn list(&self) -> PortFuture<'_, Result<Vec<ServedTool>, ToolFailure>> {
         Box::pin(self.definitions())
     }
 
-    fn call(&self, request: Request) -> Reply<'_, Outcome> {
+    fn call(&self, request: ConnectorRequest) -> PortFuture<'_, CallOutcome> {
         let counted = self.calls.token();
         Box::pin(async move {
             let outcome = self.make_call(request).await;
@@ -218,10 +219,10 @@ impl Connector for CommandServer {
         })
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> ConnectorState {
         match self.tools.values().find_map(|tool| tool.files.missing()) {
-            Some(reason) => State::Down { reason, stderr: Vec::new() },
-            None => State::Ready,
+            Some(reason) => ConnectorState::Down { reason, stderr: Vec::new() },
+            None => ConnectorState::Ready,
         }
     }
 
@@ -229,7 +230,7 @@ impl Connector for CommandServer {
         self.changes.subscribe()
     }
 
-    fn close(&self) -> Reply<'_, ()> {
+    fn close(&self) -> PortFuture<'_, ()> {
         Box::pin(async {
             self.closing.cancel();
             self.calls.close();
@@ -238,26 +239,26 @@ impl Connector for CommandServer {
     }
 }
 
-impl Tool {
-    fn new(tool: &config::Tool) -> Result<Tool, String> {
+impl CommandTool {
+    fn new(tool: &config::CommandToolConfig) -> Result<CommandTool, String> {
         let input = input_schema(tool);
         let properties = input.get("properties").and_then(Value::as_object);
         let declared = properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default();
-        let template = Template::parse(&tool.argv, &declared)?;
-        let exit = |(code, exit): (&String, &config::Exit)| match code.parse::<u8>() {
+        let template = CommandTemplate::parse(&tool.argv, &declared)?;
+        let exit = |(code, exit): (&String, &config::ExitMeaning)| match code.parse::<u8>() {
             Ok(code) if code > 0 => Ok((i32::from(code), *exit)),
             _ => Err(format!("`exit` has {code:?}, a number from 1 to 255 was expected")),
         };
         let exits = tool.exit.iter().map(exit).collect::<Result<_, _>>()?;
         if tool.description.trim().is_empty() {
-            return Err("`description` must say what it does, for whoever is to use it".to_owned());
+            return Err("`description` must say what the tool does".to_owned());
         }
-        let files = Files::new(template.program_files());
-        Ok(Tool { config: tool.clone(), template, exits, files })
+        let files = ProgramFiles::new(template.program_files());
+        Ok(CommandTool { config: tool.clone(), template, exits, files })
     }
 
-    fn limits(&self) -> crate::child::Limits {
-        crate::child::Limits {
+    fn limits(&self) -> crate::child::ResourceLimits {
+        crate::child::ResourceLimits {
             memory_mib: Some(self.config.memory_mib),
             cpu_seconds: Some(self.config.cpu_seconds),
             processes: Some(self.config.processes),
@@ -265,8 +266,8 @@ impl Tool {
         }
     }
 
-    fn bounds(&self, timeout: Duration, grace: Duration) -> Bounds {
-        Bounds {
+    fn bounds(&self, timeout: Duration, grace: Duration) -> ProgramBounds {
+        ProgramBounds {
             timeout: timeout.min(Duration::from_millis(self.config.timeout.0)),
             grace,
             output_kib: self.config.output_kib,
@@ -275,7 +276,7 @@ impl Tool {
     }
 
     /// The files are part of the definition: another program is another tool.
-    fn definition(&self, hashes: &BTreeMap<String, String>, sandbox: &Sandbox) -> Map<String, Value> {
+    fn definition(&self, hashes: &BTreeMap<String, String>, sandbox: &SandboxSupport) -> Map<String, Value> {
         let mut annotations = json!({
             "argv": self.config.argv,
             "sha256": hashes,
@@ -301,24 +302,24 @@ impl Tool {
     }
 }
 
-fn input_schema(tool: &config::Tool) -> Value {
+fn input_schema(tool: &config::CommandToolConfig) -> Value {
     let none = || json!({ "type": "object", "properties": {}, "additionalProperties": false });
     tool.input.clone().unwrap_or_else(none)
 }
 
-/// The directory is its home and the place for what it needs for a while only.
+/// The directory is both the home and the place for temporary files.
 pub(crate) fn basic_environment(cwd: &std::path::Path) -> BTreeMap<String, String> {
     let cwd = cwd.display().to_string();
     let variables = [("PATH", PATH), ("LANG", "C.UTF-8"), ("HOME", &cwd), ("TMPDIR", &cwd)];
     variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// What the system can do; where that is little, it is said once, loudly.
-pub(crate) fn sandbox() -> Sandbox {
-    static SAID: Once = Once::new();
+/// Detects the sandbox; warns once if it is incomplete.
+pub(crate) fn sandbox() -> SandboxSupport {
+    static WARNED: Once = Once::new();
     let sandbox = confine::sandbox();
-    if sandbox != Sandbox::FilesAndNetwork {
-        SAID.call_once(|| tracing::warn!(%sandbox, "programs are not confined as they should be"));
+    if sandbox != SandboxSupport::FilesAndNetwork {
+        WARNED.call_once(|| tracing::warn!(%sandbox, "programs are not fully sandboxed"));
     }
     sandbox
 }

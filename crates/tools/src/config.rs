@@ -1,4 +1,4 @@
-//! What the operator says about tools, as `rutter.toml` has it. Unknown keys are refused.
+//! The settings of tools in `rutter.toml`. Unknown keys are refused.
 //!
 //! Each kind of server has its own table and its own file here; names are shared: `git.commit` is the tool `commit` of
 //! the server `git`, of whatever kind.
@@ -18,28 +18,28 @@ use std::path::PathBuf;
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// MCP servers.
-    pub servers: BTreeMap<String, mcp::Server>,
-    pub http: BTreeMap<String, http::Server>,
-    pub commands: BTreeMap<String, command::Server>,
-    pub secrets: BTreeMap<String, secret::Source>,
-    pub limits: Limits,
-    pub notify: BTreeMap<String, Channel>,
-    pub alerts: Alerts,
+    pub servers: BTreeMap<String, mcp::McpServerConfig>,
+    pub http: BTreeMap<String, http::HttpServerConfig>,
+    pub commands: BTreeMap<String, command::CommandServerConfig>,
+    pub secrets: BTreeMap<String, secret::SecretSource>,
+    pub limits: CallLimits,
+    pub notify: BTreeMap<String, NotificationChannel>,
+    pub alerts: AlertSettings,
 }
 
-/// What holds for a server as a whole, beside what its kind needs.
+/// The settings of a server of any kind.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Common {
-    /// Believe the server's annotations about safety.
+pub struct ServerSettings {
+    /// Trust the server's annotations about safety.
     pub trust: bool,
     /// Calls at once; the default is 8.
     pub concurrency: Option<u32>,
-    pub rate: Option<Rate>,
+    pub rate: Option<CallRate>,
     pub tools: BTreeMap<String, ToolSettings>,
 }
 
-/// What the operator knows of one tool better than its server says.
+/// The operator's settings of one tool, which override what its server says.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolSettings {
@@ -47,21 +47,21 @@ pub struct ToolSettings {
     /// The parameter in which the tool honours an idempotency key.
     pub key_parameter: Option<String>,
     pub concurrency: Option<u32>,
-    pub rate: Option<Rate>,
+    pub rate: Option<CallRate>,
     /// Not offered at all.
     pub hidden: bool,
 }
 
 /// So many calls per span, `"5/s"`, `"100/m"`, `"20/h"`; as many at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
+pub struct CallRate {
     pub calls: u32,
     pub per: Millis,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct CallLimits {
     /// Calls at once, of all executions.
     #[serde(deserialize_with = "at_least_one")]
     pub calls: u32,
@@ -70,16 +70,16 @@ pub struct Limits {
     /// Of servers that have no `concurrency` of their own.
     #[serde(deserialize_with = "at_least_one")]
     pub calls_per_server: u32,
-    /// Failures in a row after which a server is left alone for a while.
+    /// Failures in a row that open a server's circuit breaker.
     #[serde(deserialize_with = "at_least_one")]
     pub breaker_failures: u32,
     #[serde(deserialize_with = "span")]
     pub breaker_pause: Millis,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for CallLimits {
+    fn default() -> CallLimits {
+        CallLimits {
             calls: 64,
             calls_per_tenant: 64,
             calls_per_server: 8,
@@ -89,11 +89,11 @@ impl Default for Limits {
     }
 }
 
-/// Where `notify.send` can send to.
+/// A channel of `notify.send`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
-pub enum Channel {
-    /// A line of JSON in `notifications.log` of the data directory.
+pub enum NotificationChannel {
+    /// The notification is stored in the database, where `notify.recent` finds it.
     Log {},
     /// A POST of JSON; any 2xx means that it was delivered.
     Webhook {
@@ -109,19 +109,19 @@ pub enum Channel {
     },
 }
 
-/// What alerts may start.
+/// The programs that alerts may start.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Alerts {
+pub struct AlertSettings {
     /// By the names that rules use.
-    pub commands: BTreeMap<String, AlertCommand>,
+    pub commands: BTreeMap<String, AlertCommandConfig>,
 }
 
 /// Started with the alert as JSON on standard input.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AlertCommand {
-    /// The whole path; no shell is asked.
+pub struct AlertCommandConfig {
+    /// The absolute path; no shell is involved.
     pub program: PathBuf,
     #[serde(default)]
     pub arguments: Vec<String>,
@@ -136,9 +136,8 @@ pub struct AlertCommand {
 /// Reads `30s`, `5m`, `1h30m`.
 pub fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Millis, D::Error> {
     let text = String::deserialize(deserializer)?;
-    Millis::parse(&text).ok_or_else(|| {
-        serde::de::Error::custom(format!("expected a span such as `30s` or `5m`, got {text:?}"))
-    })
+    Millis::parse(&text)
+        .ok_or_else(|| serde::de::Error::custom(format!("expected a span such as `30s` or `5m`, got {text:?}")))
 }
 
 pub fn span_maybe<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Millis>, D::Error> {
@@ -152,8 +151,8 @@ fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Er
     (limit > 0).then_some(limit).ok_or_else(refused)
 }
 
-impl<'de> Deserialize<'de> for Rate {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Rate, D::Error> {
+impl<'de> Deserialize<'de> for CallRate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CallRate, D::Error> {
         let text = String::deserialize(deserializer)?;
         let read = || {
             let (calls, unit) = text.split_once('/')?;
@@ -164,10 +163,9 @@ impl<'de> Deserialize<'de> for Rate {
                 _ => return None,
             };
             let calls = calls.trim().parse().ok().filter(|calls| *calls > 0)?;
-            Some(Rate { calls, per })
+            Some(CallRate { calls, per })
         };
-        read().ok_or_else(|| {
-            serde::de::Error::custom(format!("expected a rate such as `5/s` or `100/m`, got {text:?}"))
-        })
+        read()
+            .ok_or_else(|| serde::de::Error::custom(format!("expected a rate such as `5/s` or `100/m`, got {text:?}")))
     }
 }

@@ -1,12 +1,12 @@
-//! What every kind of server can do: list its tools, and make a call of one.
+//! The interface of every kind of server: list its tools, and call one.
 //!
-//! A connector decides nothing about plans. By the time it is asked, the tool is the pinned one, the parameters fit its
-//! schema, secrets are filled in and there is room. It says how the call ended, honestly: [`Outcome::NotDone`] only when
-//! nothing can have happened, [`Outcome::Maybe`] whenever that is not certain.
+//! A connector decides nothing about plans. By the time it is called, the tool is the pinned one, the parameters match
+//! its schema, secrets are filled in and a permit is held. It reports the outcome honestly: [`CallOutcome::NotDone`]
+//! only when nothing can have happened, [`CallOutcome::Maybe`] whenever that is not certain.
 
-use rutter_core::port::tools::{CallId, Reply, Reporter};
+use rutter_core::port::tools::{CallReporter, PortFuture, ToolCallId};
 use rutter_core::time::Timestamp;
-use rutter_core::tool::{Failure, Outcome};
+use rutter_core::tool::{CallOutcome, ToolFailure};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,30 +15,30 @@ use tokio_util::sync::CancellationToken;
 
 pub trait Connector: Send + Sync {
     /// The tools as the server defines them now. Starts the server where that is needed.
-    fn list(&self) -> Reply<'_, Result<Vec<Served>, Failure>>;
+    fn list(&self) -> PortFuture<'_, Result<Vec<ServedTool>, ToolFailure>>;
 
-    fn call(&self, request: Request) -> Reply<'_, Outcome>;
+    fn call(&self, request: ConnectorRequest) -> PortFuture<'_, CallOutcome>;
 
-    /// How the server is, without asking it anything.
-    fn state(&self) -> State;
+    /// The state of the server, without contacting it.
+    fn state(&self) -> ConnectorState;
 
-    /// Counts up whenever the definitions may have changed, so that whoever keeps them knows when to ask again.
+    /// Counts up whenever the definitions may have changed, so that the registry knows when to list them again.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// Ends what it has running; calls under way end as they must.
-    fn close(&self) -> Reply<'_, ()>;
+    /// Ends its processes and connections; calls in flight are cut off.
+    fn close(&self) -> PortFuture<'_, ()>;
 }
 
 /// A tool as served: its name on the server, and the definition in MCP's spelling.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Served {
+pub struct ServedTool {
     pub name: String,
     /// `description`, `inputSchema`, `outputSchema`, `annotations`, `title`; anything else is left out.
     pub definition: Map<String, Value>,
 }
 
-pub struct Request {
-    pub id: CallId,
+pub struct ConnectorRequest {
+    pub id: ToolCallId,
     /// Its name on the server.
     pub tool: String,
     /// With secrets filled in: never to be logged, stored or repeated in a message.
@@ -48,21 +48,21 @@ pub struct Request {
     /// For the whole call, from now.
     pub timeout: Duration,
     pub now: Timestamp,
-    /// Ends the call early: ask downstream to stop, then say what is known.
+    /// Cancels the call: ask the server to stop, then report what is known.
     pub cancel: CancellationToken,
-    /// Under which the server works on this call already; nothing is sent anew then.
+    /// The ticket under which the server already works on this call; then nothing is sent again.
     pub ticket: Option<String>,
-    pub reporter: Arc<dyn Reporter>,
+    pub reporter: Arc<dyn CallReporter>,
 }
 
-impl std::fmt::Debug for Request {
+impl std::fmt::Debug for ConnectorRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Request").field("id", &self.id).field("tool", &self.tool).finish_non_exhaustive()
+        f.debug_struct("ConnectorRequest").field("id", &self.id).field("tool", &self.tool).finish_non_exhaustive()
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ConnectorState {
     /// Not needed so far.
     Idle,
     Starting,

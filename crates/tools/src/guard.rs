@@ -1,7 +1,7 @@
-//! Which addresses may be reached from here, so that nobody can send us to the inside of the network.
+//! Which addresses may be reached: keeps requests away from internal networks.
 //!
 //! A name is resolved once, every address it has is checked, and the connection goes to a checked one. Hosts that are
-//! written as addresses are never asked of a resolver, so the URL itself is checked too.
+//! written as addresses never reach a resolver, so the URL itself is checked too.
 
 mod address;
 mod allow;
@@ -11,30 +11,28 @@ mod resolve;
 pub use client::{client, connected, refused, while_connecting};
 pub use resolve::{Resolver, SystemResolver};
 
-use allow::Allow;
+use allow::AllowList;
 use std::net::IpAddr;
 use std::sync::Arc;
 use url::{Host, Url};
 
-/// What may be reached: everything public over https, and what `allow` names besides.
+/// Allows every public address over https, and what `allow` names.
 #[derive(Clone)]
-pub struct Guard {
-    allow: Arc<Allow>,
+pub struct AddressGuard {
+    allow: Arc<AllowList>,
     resolver: Arc<dyn Resolver>,
 }
 
 /// Why nothing was sent. The text names the host, and nothing else of the URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum AddressRefusal {
     #[error("expected a URL such as `https://api.example.com/v1`: {0}")]
     Url(String),
     #[error("a URL must not hold a user or password; put it in a header with `${{secret:name}}`")]
     UserInfo,
     #[error("{host} is reached without TLS; use https, or name the host under `allow`")]
     Plain { host: String },
-    #[error(
-        "{host} is at {address}, which is {reason}; name the host or the address under `allow` if it is meant"
-    )]
+    #[error("{host} is at {address}, which is {reason}; name the host or the address under `allow` if intended")]
     Inside { host: String, address: IpAddr, reason: &'static str },
     #[error("{host} has no address")]
     NoAddress { host: String },
@@ -44,37 +42,37 @@ pub enum Refused {
     Allow(String),
 }
 
-impl Guard {
+impl AddressGuard {
     /// `allow` lists hosts, addresses and networks.
-    pub fn new(allow: &[String], resolver: Arc<dyn Resolver>) -> Result<Guard, Refused> {
-        Ok(Guard { allow: Arc::new(Allow::read(allow)?), resolver })
+    pub fn new(allow: &[String], resolver: Arc<dyn Resolver>) -> Result<AddressGuard, AddressRefusal> {
+        Ok(AddressGuard { allow: Arc::new(AllowList::read(allow)?), resolver })
     }
 
-    /// Reads a URL that may be reached, as far as the URL alone can tell.
-    pub fn url(&self, text: &str) -> Result<Url, Refused> {
-        // The reader of URLs forgives these, others read them differently.
+    /// Parses a URL and refuses one that is forbidden by its text alone; addresses are checked on resolution.
+    pub fn url(&self, text: &str) -> Result<Url, AddressRefusal> {
+        // The URL parser tolerates these, but other parsers read them differently.
         if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
-            return Err(Refused::Url(
+            return Err(AddressRefusal::Url(
                 "it must not contain spaces, control characters or backslashes".to_owned(),
             ));
         }
         if has_user(text) {
-            return Err(Refused::UserInfo);
+            return Err(AddressRefusal::UserInfo);
         }
-        let url = Url::parse(text).map_err(|error| Refused::Url(error.to_string()))?;
+        let url = Url::parse(text).map_err(|error| AddressRefusal::Url(error.to_string()))?;
         self.check(&url)?;
         Ok(url)
     }
 
-    pub fn check(&self, url: &Url) -> Result<(), Refused> {
+    pub fn check(&self, url: &Url) -> Result<(), AddressRefusal> {
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(Refused::Url("only https and http are known here".to_owned()));
+            return Err(AddressRefusal::Url("only https and http are supported".to_owned()));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Refused::UserInfo);
+            return Err(AddressRefusal::UserInfo);
         }
         let Some(host) = url.host() else {
-            return Err(Refused::Url("it has no host".to_owned()));
+            return Err(AddressRefusal::Url("it has no host".to_owned()));
         };
         let named = match host {
             Host::Domain(name) => self.allow.has_name(name),
@@ -82,17 +80,17 @@ impl Guard {
             Host::Ipv6(address) => self.check_literal(address.into())?,
         };
         if url.scheme() == "http" && !named {
-            return Err(Refused::Plain { host: host.to_string() });
+            return Err(AddressRefusal::Plain { host: host.to_string() });
         }
         Ok(())
     }
 
-    /// The addresses of a name, all of them checked. One that is inside makes the whole answer untrustworthy.
-    pub async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, Refused> {
-        let unresolved = || Refused::Unresolved { host: host.to_owned() };
+    /// The addresses of a name, all of them checked. One internal address makes the whole answer untrustworthy.
+    pub async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, AddressRefusal> {
+        let unresolved = || AddressRefusal::Unresolved { host: host.to_owned() };
         let found = self.resolver.resolve(host).await.map_err(|_| unresolved())?;
         if found.is_empty() {
-            return Err(Refused::NoAddress { host: host.to_owned() });
+            return Err(AddressRefusal::NoAddress { host: host.to_owned() });
         }
         let mut addresses = Vec::with_capacity(found.len());
         for address in found {
@@ -105,8 +103,8 @@ impl Guard {
         Ok(addresses)
     }
 
-    /// Whether the address was named; an address inside that was not is refused.
-    fn check_literal(&self, address: IpAddr) -> Result<bool, Refused> {
+    /// Whether `allow` names the address; an internal address that it does not name is refused.
+    fn check_literal(&self, address: IpAddr) -> Result<bool, AddressRefusal> {
         let address = address.to_canonical();
         let named = self.allow.has_address(address);
         if !named {
@@ -116,20 +114,20 @@ impl Guard {
     }
 }
 
-impl std::fmt::Debug for Guard {
+impl std::fmt::Debug for AddressGuard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Guard").field("allow", &self.allow).finish_non_exhaustive()
+        f.debug_struct("AddressGuard").field("allow", &self.allow).finish_non_exhaustive()
     }
 }
 
-fn refuse_inside(host: &str, address: IpAddr) -> Result<(), Refused> {
+fn refuse_inside(host: &str, address: IpAddr) -> Result<(), AddressRefusal> {
     match address::inside(address) {
         None => Ok(()),
-        Some(reason) => Err(Refused::Inside { host: host.to_owned(), address, reason }),
+        Some(reason) => Err(AddressRefusal::Inside { host: host.to_owned(), address, reason }),
     }
 }
 
-/// Whether a URL as written has a user, even an empty one, which the parts of a URL do not show.
+/// Whether a URL as written has a user, even an empty one, which the parsed URL does not show.
 fn has_user(text: &str) -> bool {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))

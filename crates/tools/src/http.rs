@@ -1,29 +1,29 @@
-//! HTTP APIs as tools: the operator writes down each kind of request, and nothing else can be sent.
+//! HTTP APIs as tools: the operator configures each kind of request, and nothing else can be sent.
 
 mod answer;
 mod check;
 mod exchange;
 pub(crate) mod meaning;
-pub mod post;
 mod request;
 mod template;
 mod tool;
+pub mod webhook_poster;
 
 use crate::config;
-use crate::connector::{Connector, Request, Served, State};
-use crate::guard::{self, Guard, Resolver};
-use crate::secret::Vault;
-use check::Check;
-use exchange::Exchange;
-use rutter_core::port::tools::Reply;
+use crate::connector::{Connector, ConnectorRequest, ConnectorState, ServedTool};
+use crate::guard::{self, AddressGuard, Resolver};
+use crate::secret::SecretVault;
+use check::HttpConfigCheck;
+use exchange::HttpExchange;
+use rutter_core::port::tools::PortFuture;
 use rutter_core::time::Millis;
-use rutter_core::tool::{Category, Failure, Outcome};
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tool::Tool;
+use tool::HttpTool;
 use url::Url;
 
 const CONNECT_DEFAULT: Millis = Millis::seconds(5);
@@ -31,17 +31,17 @@ const CONNECT_MAX: Millis = Millis::seconds(30);
 
 pub struct HttpServer {
     base: Url,
-    tools: BTreeMap<String, Tool>,
-    guard: Guard,
+    tools: BTreeMap<String, HttpTool>,
+    guard: AddressGuard,
     client: reqwest::Client,
-    vault: Arc<Vault>,
-    state: Mutex<State>,
-    /// Kept for its receivers: configured tools never change while they are served.
+    vault: Arc<SecretVault>,
+    state: Mutex<ConnectorState>,
+    /// Never sends: configured tools do not change while they are served. Receivers need an open channel.
     changes: watch::Sender<u64>,
     closing: CancellationToken,
 }
 
-/// Everything that is wrong with a server, each thing with its place.
+/// Every problem in the configuration of a server, each with its location.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", problems.join("\n"))]
 pub struct Error {
@@ -51,31 +51,24 @@ pub struct Error {
 impl HttpServer {
     pub fn new(
         name: &str,
-        server: &config::http::Server,
+        server: &config::http::HttpServerConfig,
         resolver: Arc<dyn Resolver>,
-        vault: Arc<Vault>,
+        vault: Arc<SecretVault>,
     ) -> Result<HttpServer, Error> {
         let place = format!("http.{name}");
-        let fatal =
-            |field: &str, message: String| Error { problems: vec![format!("{place}.{field}: {message}")] };
+        let fatal = |field: &str, message: String| Error { problems: vec![format!("{place}.{field}: {message}")] };
         let guard =
-            Guard::new(&server.allow, resolver).map_err(|refused| fatal("allow", refused.to_string()))?;
+            AddressGuard::new(&server.allow, resolver).map_err(|refused| fatal("allow", refused.to_string()))?;
         let base = guard.url(&server.base).map_err(|refused| fatal("base", refused.to_string()))?;
         if base.query().is_some() || base.fragment().is_some() {
-            return Err(fatal(
-                "base",
-                "expected no `?` and no `#`; parameters belong to the tools".to_owned(),
-            ));
+            return Err(fatal("base", "expected no `?` and no `#`; parameters belong to the tools".to_owned()));
         }
         let connect = server.timeout_connect.unwrap_or(CONNECT_DEFAULT);
         if connect > CONNECT_MAX || connect == Millis(0) {
-            return Err(fatal(
-                "timeout_connect",
-                format!("expected more than 0 s and at most {CONNECT_MAX}"),
-            ));
+            return Err(fatal("timeout_connect", format!("expected more than 0 s and at most {CONNECT_MAX}")));
         }
         let client = guard::client(&guard, Duration::from_millis(connect.0))
-            .map_err(|error| fatal("base", format!("no client could be made: {error}")))?;
+            .map_err(|error| fatal("base", format!("no HTTP client: {error}")))?;
         let tools = read_tools(&place, server, &base, &vault)?;
         Ok(HttpServer {
             base,
@@ -83,56 +76,58 @@ impl HttpServer {
             guard,
             client,
             vault,
-            state: Mutex::new(State::Idle),
+            state: Mutex::new(ConnectorState::Idle),
             changes: watch::Sender::new(0),
             closing: CancellationToken::new(),
         })
     }
 
-    async fn make(&self, request: Request) -> Outcome {
+    async fn make(&self, request: ConnectorRequest) -> CallOutcome {
         let Some(tool) = self.tools.get(&request.tool) else {
             let message = format!("there is no tool {:?} here", request.tool);
-            return Outcome::NotDone(Failure::new(Category::NotFound, message));
+            return CallOutcome::NotDone(ToolFailure::new(FailureCategory::NotFound, message));
         };
         if request.ticket.is_some() {
-            let message =
-                "a request over HTTP cannot be taken up again; find out by a probe whether it was done";
-            return Outcome::Maybe(Failure::new(Category::Protocol, message));
+            let message = "an HTTP request cannot be resumed; use a probe to find out whether it was done";
+            return CallOutcome::Maybe(ToolFailure::new(FailureCategory::Protocol, message));
         }
         if request.cancel.is_cancelled() || self.closing.is_cancelled() {
-            return Outcome::NotDone(Failure::new(Category::Cancelled, "cancelled before anything was sent"));
+            return CallOutcome::NotDone(ToolFailure::new(
+                FailureCategory::Cancelled,
+                "cancelled before anything was sent",
+            ));
         }
-        let exchange = Exchange { server: self, tool, request: &request };
+        let exchange = HttpExchange { server: self, tool, request: &request };
         guard::while_connecting(async {
             tokio::select! {
                 biased;
                 ended = tokio::time::timeout(request.timeout, exchange.carry_out()) => ended.unwrap_or_else(|_| {
                     let waited = Millis(request.timeout.as_millis().try_into().unwrap_or(u64::MAX));
-                    cut_off(Category::Timeout, &format!("no answer within {waited}"))
+                    cut_off(FailureCategory::Timeout, &format!("no answer within {waited}"))
                 }),
-                () = request.cancel.cancelled() => cut_off(Category::Cancelled, "cancelled"),
-                () = self.closing.cancelled() => cut_off(Category::Cancelled, "the server was closed"),
+                () = request.cancel.cancelled() => cut_off(FailureCategory::Cancelled, "cancelled"),
+                () = self.closing.cancelled() => cut_off(FailureCategory::Cancelled, "the server was closed"),
             }
         })
         .await
     }
 
-    fn note(&self, state: State) {
+    fn note(&self, state: ConnectorState) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
 }
 
 impl Connector for HttpServer {
-    fn list(&self) -> Reply<'_, Result<Vec<Served>, Failure>> {
+    fn list(&self) -> PortFuture<'_, Result<Vec<ServedTool>, ToolFailure>> {
         let served = self.tools.values().map(|tool| tool.served.clone()).collect();
         Box::pin(std::future::ready(Ok(served)))
     }
 
-    fn call(&self, request: Request) -> Reply<'_, Outcome> {
+    fn call(&self, request: ConnectorRequest) -> PortFuture<'_, CallOutcome> {
         Box::pin(self.make(request))
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> ConnectorState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -140,7 +135,7 @@ impl Connector for HttpServer {
         self.changes.subscribe()
     }
 
-    fn close(&self) -> Reply<'_, ()> {
+    fn close(&self) -> PortFuture<'_, ()> {
         self.closing.cancel();
         Box::pin(std::future::ready(()))
     }
@@ -154,24 +149,24 @@ impl std::fmt::Debug for HttpServer {
 
 fn read_tools(
     place: &str,
-    server: &config::http::Server,
+    server: &config::http::HttpServerConfig,
     base: &Url,
-    vault: &Vault,
-) -> Result<BTreeMap<String, Tool>, Error> {
+    vault: &SecretVault,
+) -> Result<BTreeMap<String, HttpTool>, Error> {
     let mut problems = Vec::new();
     let mut tools = BTreeMap::new();
     for (name, tool) in &server.tools {
-        let mut check = Check { vault, place: format!("{place}.tools.{name}"), problems: &mut problems };
-        tools.insert(name.clone(), Tool::read(name, tool, server, base, &mut check));
+        let mut check = HttpConfigCheck { vault, place: format!("{place}.tools.{name}"), problems: &mut problems };
+        tools.insert(name.clone(), HttpTool::read(name, tool, server, base, &mut check));
     }
     if problems.is_empty() { Ok(tools) } else { Err(Error { problems }) }
 }
 
-/// How a call ends that was not waited for: until a connection was ready, nothing can have been sent.
-fn cut_off(category: Category, message: &str) -> Outcome {
+/// The outcome of a call that was cut off: before a connection was ready, nothing can have been sent.
+fn cut_off(category: FailureCategory, message: &str) -> CallOutcome {
     if guard::connected() {
-        Outcome::Maybe(Failure::new(category, format!("{message}; the request may have been carried out")))
+        CallOutcome::Maybe(ToolFailure::new(category, format!("{message}; the request may have been carried out")))
     } else {
-        Outcome::NotDone(Failure::new(category, format!("{message}; nothing was sent")))
+        CallOutcome::NotDone(ToolFailure::new(category, format!("{message}; nothing was sent")))
     }
 }

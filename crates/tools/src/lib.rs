@@ -1,10 +1,10 @@
-//! Real tools: MCP servers, HTTP APIs, commands and built-ins, behind the one port [`rutter_core::port::tools::Tools`].
+//! Tools: MCP servers, HTTP APIs, commands and built-ins, behind the port [`rutter_core::port::tools::ToolGateway`].
 //!
-//! Reading order: [`config`] says what there is, [`connector`] is what each kind of server can do, and [`registry`]
-//! is the one path every call takes.
+//! Reading order: [`config`] has the settings, [`connector`] is the interface of every kind of server, and
+//! [`registry`] is the one path every call takes.
 
+pub mod alert_commands;
 pub mod assemble;
-pub mod bell;
 pub mod builtin;
 pub mod child;
 pub mod command;
@@ -12,10 +12,11 @@ pub mod config;
 pub mod connector;
 pub mod guard;
 pub mod http;
+pub mod http_sender;
 pub mod limit;
 pub mod mcp;
-pub mod post;
 pub mod registry;
 pub mod search;
 pub mod secret;
 pub mod stats;
+pub mod tls;

@@ -1,17 +1,17 @@
-//! Room for calls: how many at once, how many per span, and whose turn it is.
+//! Limits on calls: how many at once, how many per span, and whose turn it is.
 //!
-//! A [`Quay`] has berths. Who finds none stands in line; a berth that becomes free is granted to the next in line, who
-//! is woken and has a second to come for it. Tenants take turns; within a tenant the higher priority goes first, then
-//! who came first. Time here is the monotonic clock of the runtime: a wall clock that jumps changes no rate.
+//! A [`CallLimiter`] grants permits. A waiter that finds none is queued; a permit that becomes free is granted to the
+//! next one, which is woken and has a second to claim it. Tenants take turns; within a tenant the higher priority goes
+//! first, then the earlier arrival. Time is the runtime's monotonic clock: a jump of the wall clock changes no rate.
 
-mod line;
-mod pace;
-mod room;
+mod limiter_state;
+mod permit_queue;
+mod rate_limiter;
 
-use crate::config::{Common, Limits};
-use room::Room;
+use crate::config::{CallLimits, ServerSettings};
+use limiter_state::LimiterState;
 use rutter_core::id::{TenantId, ToolName};
-use rutter_core::port::tools::{Admission, Applicant, Berth};
+use rutter_core::port::tools::{Admission, CallPermit, PermitWaiter};
 use rutter_core::time::Millis;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,75 +20,75 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-/// How long a granted berth is kept for whom it was granted to.
-const GRANT_KEPT: Duration = Duration::from_secs(1);
+/// How long a granted permit may wait to be claimed.
+const GRANT_LIFETIME: Duration = Duration::from_secs(1);
 
-/// Who comes when so many stand in line already is sent away for a while.
-const STANDING_MAX: usize = 50_000;
-const SENT_AWAY: Millis = Millis::seconds(1);
+/// The most queued waiters; further ones must ask again after a pause.
+const QUEUED_MAX: usize = 50_000;
+const QUEUE_FULL_PAUSE: Millis = Millis::seconds(1);
 
 #[derive(Debug)]
-pub struct Quay {
-    shared: Arc<Shared>,
-    /// Grants what only the passing of time makes free.
-    _tender: AbortOnDropHandle<()>,
+pub struct CallLimiter {
+    shared: Arc<LimiterShared>,
+    /// Grants the permits that only the passing of time makes free.
+    _refill_task: AbortOnDropHandle<()>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    room: Mutex<Room>,
-    /// There is something to do earlier than the tender knows.
+struct LimiterShared {
+    state: Mutex<LimiterState>,
+    /// Wakes the refill task earlier than it has planned.
     alarm: Arc<Notify>,
 }
 
-impl Quay {
-    /// Must be called within a runtime: what time makes free is granted from there.
-    pub fn new(limits: &Limits, servers: BTreeMap<String, Common>) -> Quay {
+impl CallLimiter {
+    /// Must be called within a runtime, which runs the refill task.
+    pub fn new(limits: &CallLimits, servers: BTreeMap<String, ServerSettings>) -> CallLimiter {
         let alarm = Arc::new(Notify::new());
-        let room = Mutex::new(Room::new(*limits, servers));
-        let shared = Arc::new(Shared { room, alarm: Arc::clone(&alarm) });
-        let tender = tokio::spawn(tend(Arc::downgrade(&shared), alarm));
-        Quay { shared, _tender: AbortOnDropHandle::new(tender) }
+        let room = Mutex::new(LimiterState::new(*limits, servers));
+        let shared = Arc::new(LimiterShared { state: room, alarm: Arc::clone(&alarm) });
+        let refill_task = tokio::spawn(refill(Arc::downgrade(&shared), alarm));
+        CallLimiter { shared, _refill_task: AbortOnDropHandle::new(refill_task) }
     }
 
-    /// A berth for one call, or a place in the line for it.
-    pub fn admit(&self, tool: &ToolName, applicant: &Arc<dyn Applicant>) -> Admission {
+    /// Grants a permit for one call, or queues the waiter.
+    pub fn admit(&self, tool: &ToolName, applicant: &Arc<dyn PermitWaiter>) -> Admission {
         let tenant = applicant.tenant().clone();
         let priority = applicant.priority();
         let address = Arc::as_ptr(applicant).addr();
         self.shared.with(|room, now| {
-            if room.claim(tool, address) || room.try_occupy(tool, &tenant, now) {
+            if room.claim(tool, address) || room.try_acquire(tool, &tenant, now) {
                 let shared = Arc::clone(&self.shared);
-                return Admission::Granted(Berth::new(Seat { shared, tool: tool.clone(), tenant }));
+                return Admission::Granted(CallPermit::new(HeldPermit { shared, tool: tool.clone(), tenant }));
             }
-            if !room.stands(tool, address) {
-                if room.standing() >= STANDING_MAX {
+            if !room.is_queued(tool, address) {
+                if room.queued() >= QUEUED_MAX {
                     room.forget(tool, &tenant);
-                    return Admission::After(SENT_AWAY);
+                    return Admission::After(QUEUE_FULL_PAUSE);
                 }
-                room.stand(tool, &tenant, priority, address, Arc::downgrade(applicant));
+                room.enqueue(tool, &tenant, priority, address, Arc::downgrade(applicant));
             }
             Admission::Later
         })
     }
 
-    /// How many calls are being made or about to be.
+    /// How many permits are held or granted.
     pub fn occupied(&self) -> u32 {
         self.shared.lock().occupied()
     }
 
-    /// How many stand in line.
-    pub fn standing(&self) -> usize {
-        self.shared.lock().standing()
+    /// How many waiters are queued.
+    pub fn queued(&self) -> usize {
+        self.shared.lock().queued()
     }
 }
 
-impl Shared {
-    /// Does something to the room, then grants what is free and wakes whom it was granted to.
-    fn with<T>(&self, change: impl FnOnce(&mut Room, Instant) -> T) -> T {
+impl LimiterShared {
+    /// Changes the state, then grants free permits and wakes their waiters.
+    fn with<T>(&self, change: impl FnOnce(&mut LimiterState, Instant) -> T) -> T {
         let now = Instant::now();
         let mut room = self.lock();
-        // Those in line come before whoever comes now, also where time has made the room.
+        // Queued waiters come before a new one, also where time has freed the capacity.
         let mut woken = room.settle(now);
         let answer = change(&mut room, now);
         woken.extend(room.settle(now));
@@ -97,36 +97,36 @@ impl Shared {
         if alarm {
             self.alarm.notify_one();
         }
-        // Without the lock: whoever is woken may ask at once, and dropping the last reference may free a berth.
+        // Without the lock: a woken waiter may ask at once, and dropping the last reference may free a permit.
         for applicant in woken {
             applicant.wake();
         }
         answer
     }
 
-    fn lock(&self) -> MutexGuard<'_, Room> {
-        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, LimiterState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a berth holds.
-struct Seat {
-    shared: Arc<Shared>,
+/// The content of a permit; dropping it releases the permit.
+struct HeldPermit {
+    shared: Arc<LimiterShared>,
     tool: ToolName,
     tenant: TenantId,
 }
 
-impl Drop for Seat {
+impl Drop for HeldPermit {
     fn drop(&mut self) {
-        self.shared.with(|room, _| room.vacate(&self.tool, &self.tenant));
+        self.shared.with(|room, _| room.release(&self.tool, &self.tenant));
     }
 }
 
-/// Grants what time makes free: berths nobody came for, and calls that a rate allows again.
-async fn tend(shared: Weak<Shared>, alarm: Arc<Notify>) {
-    while let Some(quay) = shared.upgrade() {
-        let due = quay.with(|room, _| room.plan());
-        drop(quay);
+/// Grants what time makes free: unclaimed permits, and calls that a rate allows again.
+async fn refill(shared: Weak<LimiterShared>, alarm: Arc<Notify>) {
+    while let Some(limiter) = shared.upgrade() {
+        let due = limiter.with(|room, _| room.plan());
+        drop(limiter);
         match due {
             Some(due) => tokio::select! {
                 () = tokio::time::sleep_until(due) => {}

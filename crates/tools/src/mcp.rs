@@ -1,15 +1,16 @@
 //! MCP servers as connectors: children that speak over pipes, and servers reached over streamable HTTP.
 //!
-//! Reading order: [`process`] starts and ends children, `wire` is the two pipes, `connection` greets a server in either
-//! era of the protocol, `life` starts it when it is needed and again after it died; `list` and `call` are what it is
-//! for, `ticket` follows a call the server works on elsewhere, `outcome` says how it ended.
+//! Reading order: [`process`] starts and ends children, `wire` is the two pipes, `connection` does the handshake in
+//! either era of the protocol, `lifecycle` starts a server on demand and again after it died; `list` and `call` use it,
+//! `ticket` follows a call that continues on the server, `outcome` interprets the answers.
 //!
-//! Each server has its own connection and nothing is shared between two of them, so a bad one costs its own calls only.
+//! Each server has its own connection and nothing is shared between two of them, so a bad server affects only its own
+//! calls.
 
 mod call;
 mod connection;
 mod http;
-mod life;
+mod lifecycle;
 mod list;
 mod listener;
 mod outcome;
@@ -17,38 +18,44 @@ pub mod process;
 mod ticket;
 mod wire;
 
-use crate::config::mcp::Server;
-use crate::connector::{Connector, Request, Served, State};
-use connection::Recipe;
-use life::Life;
-use process::Launcher;
-use rutter_core::port::tools::Reply;
-use rutter_core::tool::{Failure, Outcome};
+use crate::config::mcp::McpServerConfig;
+use crate::connector::{Connector, ConnectorRequest, ConnectorState, ServedTool};
+use connection::ConnectionSettings;
+use lifecycle::ServerLifecycle;
+use process::McpChildLauncher;
+use rutter_core::port::tools::PortFuture;
+use rutter_core::tool::{CallOutcome, ToolFailure};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// One MCP server. Nothing is started before it is asked for something.
+/// One MCP server. It is started at its first use.
 pub struct McpServer {
-    life: Arc<Life>,
+    life: Arc<ServerLifecycle>,
     changes: Arc<watch::Sender<u64>>,
     left_out: Mutex<Vec<String>>,
 }
 
 impl McpServer {
-    pub fn new(name: &str, server: &Server, launcher: Launcher) -> McpServer {
-        let mut patience = Patience::default();
+    pub fn new(name: &str, server: &McpServerConfig, launcher: McpChildLauncher) -> McpServer {
+        let mut patience = McpLimits::default();
         if let Some(start) = server.start_timeout {
             patience.start = Duration::from_millis(start.0);
         }
-        McpServer::with_patience(name, server, launcher, patience)
+        McpServer::with_limits(name, server, launcher, patience)
     }
 
     /// With other limits than the usual ones, the time to start included.
-    pub fn with_patience(name: &str, server: &Server, launcher: Launcher, patience: Patience) -> McpServer {
+    pub fn with_limits(
+        name: &str,
+        server: &McpServerConfig,
+        launcher: McpChildLauncher,
+        patience: McpLimits,
+    ) -> McpServer {
         let changes = Arc::new(watch::Sender::new(0));
-        let recipe = Recipe { reach: server.reach.clone(), launcher, patience, changes: changes.clone() };
-        McpServer { life: Arc::new(Life::new(name, recipe)), changes, left_out: Mutex::default() }
+        let recipe =
+            ConnectionSettings { reach: server.reach.clone(), launcher, limits: patience, changes: changes.clone() };
+        McpServer { life: Arc::new(ServerLifecycle::new(name, recipe)), changes, left_out: Mutex::default() }
     }
 
     /// What of the last list of tools was left out, and why.
@@ -56,7 +63,7 @@ impl McpServer {
         self.left_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many lines of a child, since it was started, were no message or answers nobody waited for.
+    /// How many lines of a child, since it was started, were not messages or answered no open request.
     pub fn noise(&self) -> u64 {
         self.life.noise()
     }
@@ -64,14 +71,14 @@ impl McpServer {
 
 /// How long to wait for a server, and how much to take from it.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct McpLimits {
     /// Until it has answered for the first time.
     pub start: Duration,
     /// For all pages of a list of its tools.
     pub list: Duration,
     /// For a late answer to a call that was cancelled or took too long.
     pub cancel: Duration,
-    /// For a child that was told to end, before it is killed.
+    /// For a child that was asked to end, before it is killed.
     pub kill: Duration,
     /// After the first failure; doubled with each that follows.
     pub pause_first: Duration,
@@ -79,9 +86,9 @@ pub struct Patience {
     pub line_bytes_max: usize,
 }
 
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience {
+impl Default for McpLimits {
+    fn default() -> McpLimits {
+        McpLimits {
             start: Duration::from_secs(60),
             list: Duration::from_secs(30),
             cancel: Duration::from_secs(2),
@@ -94,20 +101,20 @@ impl Default for Patience {
 }
 
 impl Connector for McpServer {
-    fn list(&self) -> Reply<'_, Result<Vec<Served>, Failure>> {
+    fn list(&self) -> PortFuture<'_, Result<Vec<ServedTool>, ToolFailure>> {
         Box::pin(async {
             let connection = self.life.connection().await?;
-            let listing = list::all(&connection, self.life.patience().list).await?;
+            let listing = list::all(&connection, self.life.limits().list).await?;
             *self.left_out.lock().unwrap_or_else(PoisonError::into_inner) = listing.left_out;
             Ok(listing.tools)
         })
     }
 
-    fn call(&self, request: Request) -> Reply<'_, Outcome> {
+    fn call(&self, request: ConnectorRequest) -> PortFuture<'_, CallOutcome> {
         Box::pin(call::make(&self.life, request))
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> ConnectorState {
         self.life.state()
     }
 
@@ -115,7 +122,7 @@ impl Connector for McpServer {
         self.changes.subscribe()
     }
 
-    fn close(&self) -> Reply<'_, ()> {
+    fn close(&self) -> PortFuture<'_, ()> {
         Box::pin(self.life.close())
     }
 }

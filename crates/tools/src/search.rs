@@ -1,86 +1,57 @@
 //! Finds tools by words: BM25 over server, name, title, description and the names of parameters.
 
 use rutter_core::id::ToolName;
+use rutter_core::ranking::Bm25Index;
 use rutter_core::tool::Tool;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Hit {
+pub struct SearchHit {
     pub name: ToolName,
     pub title: String,
     pub description: String,
     pub score: f64,
 }
 
-/// Ready to be asked; made anew when the tools change.
+/// The search index; built again when the tools change.
 #[derive(Debug, Default)]
-pub struct Index {
+pub struct ToolIndex {
     /// By name: the number of a tool is its rank among equally good ones.
     tools: Vec<(Arc<Tool>, String)>,
-    /// By word: in which tools it stands, and how much it adds to their score.
-    places: HashMap<String, Vec<(u32, f32)>>,
+    words: Bm25Index,
 }
 
 /// A word in the name says more of a tool than one in its description.
-const NAME_WEIGHT: f32 = 3.0;
-const SERVER_WEIGHT: f32 = 2.0;
-const TITLE_WEIGHT: f32 = 2.0;
-const TEXT_WEIGHT: f32 = 1.0;
+const NAME_WEIGHT: f64 = 3.0;
+const SERVER_WEIGHT: f64 = 2.0;
+const TITLE_WEIGHT: f64 = 2.0;
+const TEXT_WEIGHT: f64 = 1.0;
 
-/// The usual constants of BM25: how soon repetition stops to count, and how much length counts against.
-const SATURATION: f32 = 1.2;
-const LENGTH: f32 = 0.75;
-
-/// Longer questions are not better ones.
+/// Longer queries are cut.
 const QUERY_WORDS_MAX: usize = 64;
 const WORD_CHARS_MAX: usize = 64;
 
-impl Index {
-    /// Of tools with their titles.
-    pub fn new(tools: impl IntoIterator<Item = (Arc<Tool>, String)>) -> Index {
+impl ToolIndex {
+    /// Builds the index of tools with their titles.
+    pub fn new(tools: impl IntoIterator<Item = (Arc<Tool>, String)>) -> ToolIndex {
         let mut tools: Vec<(Arc<Tool>, String)> = tools.into_iter().collect();
         tools.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
-        let mut places: HashMap<String, Vec<(u32, f32)>> = HashMap::new();
-        let mut lengths = Vec::with_capacity(tools.len());
-        for (number, (tool, title)) in (0..).zip(&tools) {
-            let mut weights: BTreeMap<String, f32> = BTreeMap::new();
-            for (text, weight) in fields(tool, title) {
-                for word in words(&text) {
-                    *weights.entry(word).or_default() += weight;
-                }
-            }
-            lengths.push(weights.values().sum::<f32>());
-            for (word, weight) in weights {
-                places.entry(word).or_default().push((number, weight));
-            }
+        let mut index = Bm25Index::default();
+        for (number, (tool, title)) in tools.iter().enumerate() {
+            let fields = fields(tool, title).into_iter();
+            let weigh = |(text, weight): (String, f64)| words(&text).into_iter().map(move |word| (word, weight));
+            index.add(number, fields.flat_map(weigh));
         }
-        let average = lengths.iter().sum::<f32>() / tools.len().max(1) as f32;
-        for places in places.values_mut() {
-            let count = places.len() as f32;
-            let rarity = (1.0 + (tools.len() as f32 - count + 0.5) / (count + 0.5)).ln();
-            for (number, weight) in places {
-                let damping = SATURATION * (1.0 - LENGTH + LENGTH * lengths[*number as usize] / average);
-                *weight = rarity * *weight * (SATURATION + 1.0) / (*weight + damping);
-            }
-        }
-        Index { tools, places }
+        ToolIndex { tools, words: index }
     }
 
     /// The best first; equally good ones by name.
-    pub fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
-        let asked: BTreeSet<String> = words(query).into_iter().take(QUERY_WORDS_MAX).collect();
-        let mut scores = vec![0.0_f32; self.tools.len()];
-        for places in asked.iter().filter_map(|word| self.places.get(word)) {
-            for (number, score) in places {
-                scores[*number as usize] += score;
-            }
-        }
-        let mut found: Vec<(usize, f32)> =
-            scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect();
-        let order = |a: &(usize, f32), b: &(usize, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+    pub fn search(&self, query: &str, limit: usize) -> Vec<SearchHit> {
+        let asked = words(query).into_iter().take(QUERY_WORDS_MAX);
+        let mut found: Vec<(usize, f64)> = self.words.search(asked).into_iter().collect();
+        let order = |a: &(usize, f64), b: &(usize, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
         if limit < found.len() {
             found.select_nth_unstable_by(limit, order);
             found.truncate(limit);
@@ -89,18 +60,13 @@ impl Index {
         found.into_iter().map(|(number, score)| self.hit(number, score)).collect()
     }
 
-    fn hit(&self, number: usize, score: f32) -> Hit {
+    fn hit(&self, number: usize, score: f64) -> SearchHit {
         let (tool, title) = &self.tools[number];
-        Hit {
-            name: tool.name.clone(),
-            title: title.clone(),
-            description: tool.description.clone(),
-            score: f64::from(score),
-        }
+        SearchHit { name: tool.name.clone(), title: title.clone(), description: tool.description.clone(), score }
     }
 }
 
-fn fields(tool: &Tool, title: &str) -> Vec<(String, f32)> {
+fn fields(tool: &Tool, title: &str) -> Vec<(String, f64)> {
     let (server, name) = tool.name.as_str().split_once('.').unwrap_or(("", tool.name.as_str()));
     let mut fields = vec![
         (server.to_owned(), SERVER_WEIGHT),

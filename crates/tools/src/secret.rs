@@ -1,65 +1,65 @@
-//! Secrets: named in plans and configuration, looked up at the last moment, kept out of everything that is written.
+//! Secrets: named in plans and configuration, looked up at the last moment, redacted from everything that is written.
 //!
-//! A plan says `{"secret": "payments_token"}`, a configured text says `${secret:payments_token}`. What was looked up is
-//! kept for a minute, and known to the [`Redactor`] from then on.
+//! A plan says `{"secret": "payments_token"}`, a configured text says `${secret:payments_token}`. A value is cached
+//! for a minute, and known to the [`Redactor`] from then on.
 
-mod kept;
+mod cached;
 mod source;
 mod text;
 
-pub use kept::Secret;
+pub use cached::SecretValue;
 pub use text::names_in;
 
-use crate::config::secret::Source;
-use crate::registry::Secrets;
-use kept::{Kept, Seen};
-use rutter_core::port::tools::Reply;
+use crate::config::secret::SecretSource;
+use crate::registry::SecretResolver;
+use cached::{CachedSecret, ResolvedSecrets};
+use rutter_core::port::tools::PortFuture;
 use rutter_core::redact::{Redactor, SECRET_CHARS_MIN};
-use rutter_core::tool::{Category, Failure};
+use rutter_core::tool::{FailureCategory, ToolFailure};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a value is used before its source is asked again.
-pub const KEPT: Duration = Duration::from_secs(60);
+/// How long a value is cached before its source is read again.
+pub const CACHE_LIFETIME: Duration = Duration::from_secs(60);
 pub const BYTES_MAX: usize = 64 << 10;
 
-/// How the environment is read; only whoever reads the configuration asks the system.
-pub type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+/// How the environment is read; only the code that reads the configuration asks the system.
+pub type EnvironmentLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-pub struct Vault {
-    secrets: BTreeMap<String, (Source, Kept)>,
-    lookup: Lookup,
-    seen: Mutex<Seen>,
+pub struct SecretVault {
+    secrets: BTreeMap<String, (SecretSource, CachedSecret)>,
+    lookup: EnvironmentLookup,
+    seen: Mutex<ResolvedSecrets>,
 }
 
-impl Vault {
-    pub fn new(sources: BTreeMap<String, Source>, lookup: Lookup) -> Vault {
-        let secrets = sources.into_iter().map(|(name, source)| (name, (source, Kept::default()))).collect();
-        Vault { secrets, lookup, seen: Mutex::default() }
+impl SecretVault {
+    pub fn new(sources: BTreeMap<String, SecretSource>, lookup: EnvironmentLookup) -> SecretVault {
+        let secrets = sources.into_iter().map(|(name, source)| (name, (source, CachedSecret::default()))).collect();
+        SecretVault { secrets, lookup, seen: Mutex::default() }
     }
 
     pub fn has(&self, name: &str) -> bool {
         self.secrets.contains_key(name)
     }
 
-    /// A value that was written into the settings themselves, so that it is not repeated anywhere else.
+    /// Registers a value that is written in the settings themselves, so that it is redacted everywhere else.
     pub fn know(&self, name: &str, value: &str) {
         if value.trim().chars().count() >= SECRET_CHARS_MIN {
-            let secret = Secret::new(value.trim().to_owned());
+            let secret = SecretValue::new(value.trim().to_owned());
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).add(name, &secret);
         }
     }
 
-    /// Replaces every `${secret:name}`. What is put in is not looked into again.
-    pub async fn fill_text(&self, text: &str) -> Result<Secret, Failure> {
-        let names = names_in(text).map_err(|message| Failure::new(Category::InvalidInput, message))?;
+    /// Replaces every `${secret:name}`. Filled-in values are not expanded again.
+    pub async fn fill_text(&self, text: &str) -> Result<SecretValue, ToolFailure> {
+        let names = names_in(text).map_err(|message| ToolFailure::new(FailureCategory::InvalidInput, message))?;
         let secrets = self.all(names).await?;
         Ok(text::filled(text, &secrets))
     }
 
-    async fn all(&self, names: BTreeSet<&str>) -> Result<BTreeMap<String, Secret>, Failure> {
+    async fn all(&self, names: BTreeSet<&str>) -> Result<BTreeMap<String, SecretValue>, ToolFailure> {
         let mut secrets = BTreeMap::new();
         for name in names {
             secrets.insert(name.to_owned(), self.resolve(name).await?);
@@ -68,34 +68,32 @@ impl Vault {
     }
 
     /// The value of one secret, for sending.
-    pub async fn resolve(&self, name: &str) -> Result<Secret, Failure> {
-        let Some((source, kept)) = self.secrets.get(name) else {
+    pub async fn resolve(&self, name: &str) -> Result<SecretValue, ToolFailure> {
+        let Some((source, stored)) = self.secrets.get(name) else {
             let message = format!("there is no secret {name:?}; declare it under `secrets`");
-            return Err(Failure::new(Category::InvalidInput, message));
+            return Err(ToolFailure::new(FailureCategory::InvalidInput, message));
         };
-        let secret = kept.get_or(KEPT, self.look_up(name, source)).await?;
+        let secret = stored.get_or(CACHE_LIFETIME, self.look_up(name, source)).await?;
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).add(name, &secret);
         Ok(secret)
     }
 
-    async fn look_up(&self, name: &str, source: &Source) -> Result<Secret, Failure> {
-        let refused = |(category, why): (Category, String)| {
-            Failure::new(category, format!("secret {name:?} could not be read: {why}"))
+    async fn look_up(&self, name: &str, source: &SecretSource) -> Result<SecretValue, ToolFailure> {
+        let refused = |(category, why): (FailureCategory, String)| {
+            ToolFailure::new(category, format!("secret {name:?} could not be read: {why}"))
         };
         let secret = source::read(source, &self.lookup).await.map_err(refused)?;
         if secret.text().trim().chars().count() < SECRET_CHARS_MIN {
-            let why = format!(
-                "it is shorter than {SECRET_CHARS_MIN} characters, too short to be recognized in a text"
-            );
-            return Err(refused((Category::InvalidInput, why)));
+            let why = format!("it is shorter than {SECRET_CHARS_MIN} characters, too short to be recognized in a text");
+            return Err(refused((FailureCategory::InvalidInput, why)));
         }
         Ok(secret)
     }
 }
 
-impl Secrets for Vault {
+impl SecretResolver for SecretVault {
     /// Replaces every object that is `{"secret": "name"}` and nothing more.
-    fn fill(&self, value: &Value) -> Reply<'_, Result<Value, Failure>> {
+    fn fill(&self, value: &Value) -> PortFuture<'_, Result<Value, ToolFailure>> {
         let value = value.clone();
         Box::pin(async move {
             let mut names = BTreeSet::new();
@@ -110,9 +108,9 @@ impl Secrets for Vault {
     }
 }
 
-impl std::fmt::Debug for Vault {
+impl std::fmt::Debug for SecretVault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Vault").field("names", &self.secrets.keys()).finish_non_exhaustive()
+        f.debug_struct("SecretVault").field("names", &self.secrets.keys()).finish_non_exhaustive()
     }
 }
 
@@ -131,7 +129,7 @@ fn collect_names<'a>(value: &'a Value, names: &mut BTreeSet<&'a str>) {
     }
 }
 
-fn filled(value: &Value, secrets: &BTreeMap<String, Secret>) -> Value {
+fn filled(value: &Value, secrets: &BTreeMap<String, SecretValue>) -> Value {
     match value {
         Value::Object(fields) => match reference(fields) {
             Some(name) => Value::from(secrets[name].text()),

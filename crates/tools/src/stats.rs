@@ -1,12 +1,12 @@
-//! How the calls of each tool went: counts, kinds of failure, and how long they took.
+//! Statistics of the calls of each tool: counts, categories of failure, and latency.
 
 use rutter_core::time::Timestamp;
-use rutter_core::tool::report::{LastError, Latency, ToolSummary};
-use rutter_core::tool::{Category, Outcome};
+use rutter_core::tool::report::{LastToolError, LatencyPercentiles, ToolSummary};
+use rutter_core::tool::{CallOutcome, FailureCategory};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What happened with one tool since the start of the process.
+/// The calls of one tool since the start of the process.
 #[derive(Clone, Debug, Default)]
 pub struct ToolStats {
     calls: u64,
@@ -14,9 +14,9 @@ pub struct ToolStats {
     not_done: u64,
     maybe: u64,
     in_flight: u64,
-    errors: BTreeMap<Category, u64>,
-    last_error: Option<LastError>,
-    latency: Histogram,
+    errors: BTreeMap<FailureCategory, u64>,
+    last_error: Option<LastToolError>,
+    latency: LatencyHistogram,
 }
 
 impl ToolStats {
@@ -28,26 +28,26 @@ impl ToolStats {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// `took` is there when the server was reached. The outcome has no secrets in it any more.
-    pub fn ended(&mut self, outcome: &Outcome, took: Option<Duration>, at: Timestamp) {
+    /// `took` is `None` if the server was not reached. The outcome is already redacted.
+    pub fn ended(&mut self, outcome: &CallOutcome, took: Option<Duration>, at: Timestamp) {
         self.calls += 1;
         let failure = match outcome {
-            Outcome::Done { .. } => {
+            CallOutcome::Done { .. } => {
                 self.done += 1;
                 None
             }
-            Outcome::NotDone(failure) => {
+            CallOutcome::NotDone(failure) => {
                 self.not_done += 1;
                 Some(failure)
             }
-            Outcome::Maybe(failure) => {
+            CallOutcome::Maybe(failure) => {
                 self.maybe += 1;
                 Some(failure)
             }
         };
         if let Some(failure) = failure {
             *self.errors.entry(failure.category).or_default() += 1;
-            self.last_error = Some(LastError { at, failure: failure.clone() });
+            self.last_error = Some(LastToolError { at, failure: failure.clone() });
         }
         if let Some(took) = took {
             self.latency.add(took);
@@ -70,21 +70,21 @@ impl ToolStats {
 
 /// Counts spans in buckets, each a quarter of a power of two wide: no percentile is off by more than a quarter.
 #[derive(Clone, Debug)]
-struct Histogram {
+struct LatencyHistogram {
     counts: [u32; BUCKETS],
     total: u64,
 }
 
-/// The last one begins at nine hours; what takes longer is counted there.
+/// The last one begins at eight hours; longer spans are counted there.
 const BUCKETS: usize = 4 * 24;
 
-impl Default for Histogram {
-    fn default() -> Histogram {
-        Histogram { counts: [0; BUCKETS], total: 0 }
+impl Default for LatencyHistogram {
+    fn default() -> LatencyHistogram {
+        LatencyHistogram { counts: [0; BUCKETS], total: 0 }
     }
 }
 
-impl Histogram {
+impl LatencyHistogram {
     fn add(&mut self, span: Duration) {
         let ms = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let count = &mut self.counts[bucket(ms)];
@@ -92,9 +92,9 @@ impl Histogram {
         self.total += 1;
     }
 
-    fn summary(&self) -> Option<Latency> {
+    fn summary(&self) -> Option<LatencyPercentiles> {
         let at = |percent| self.percentile(percent);
-        Some(Latency { p50_ms: at(50)?, p95_ms: at(95)?, p99_ms: at(99)? })
+        Some(LatencyPercentiles { p50_ms: at(50)?, p95_ms: at(95)?, p99_ms: at(99)? })
     }
 
     fn percentile(&self, percent: u64) -> Option<u64> {
@@ -131,7 +131,7 @@ fn last_of(bucket: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rutter_core::tool::Failure;
+    use rutter_core::tool::ToolFailure;
 
     #[test]
     fn every_span_is_in_the_bucket_that_ends_at_or_after_it() {
@@ -147,10 +147,10 @@ mod tests {
         let mut stats = ToolStats::default();
         assert_eq!(stats.summary().latency, None);
         for ms in 1..=1_000 {
-            let outcome = Outcome::NotDone(Failure::new(Category::Conflict, "busy"));
+            let outcome = CallOutcome::NotDone(ToolFailure::new(FailureCategory::Conflict, "busy"));
             stats.ended(&outcome, Some(Duration::from_millis(ms)), Timestamp(0));
         }
-        let Latency { p50_ms, p95_ms, p99_ms } = stats.summary().latency.unwrap();
+        let LatencyPercentiles { p50_ms, p95_ms, p99_ms } = stats.summary().latency.unwrap();
         for (found, exact) in [(p50_ms, 500), (p95_ms, 950), (p99_ms, 990)] {
             assert!(found >= exact && found <= exact * 5 / 4, "{found} for {exact}");
         }
@@ -159,12 +159,12 @@ mod tests {
     #[test]
     fn calls_are_counted_by_how_they_ended() {
         let mut stats = ToolStats::default();
-        let failure = |category| Failure::new(category, "no");
+        let failure = |category| ToolFailure::new(category, "no");
         let outcomes = [
-            Outcome::Done { result: std::sync::Arc::new(serde_json::json!(1)), cost_micros: 0 },
-            Outcome::NotDone(failure(Category::Conflict)),
-            Outcome::Maybe(failure(Category::Timeout)),
-            Outcome::Maybe(failure(Category::Timeout)),
+            CallOutcome::Done { result: std::sync::Arc::new(serde_json::json!(1)), cost_micros: 0 },
+            CallOutcome::NotDone(failure(FailureCategory::Conflict)),
+            CallOutcome::Maybe(failure(FailureCategory::Timeout)),
+            CallOutcome::Maybe(failure(FailureCategory::Timeout)),
         ];
         for (at, outcome) in outcomes.iter().enumerate() {
             stats.began();
@@ -174,7 +174,7 @@ mod tests {
         stats.began();
         let summary = stats.summary();
         assert_eq!((summary.calls, summary.done, summary.not_done, summary.maybe), (4, 1, 1, 2));
-        assert_eq!(summary.errors, BTreeMap::from([(Category::Conflict, 1), (Category::Timeout, 2)]));
+        assert_eq!(summary.errors, BTreeMap::from([(FailureCategory::Conflict, 1), (FailureCategory::Timeout, 2)]));
         assert_eq!(summary.in_flight, 1);
         assert_eq!(summary.last_error.unwrap().at, Timestamp(3));
         assert_eq!(summary.latency, None);

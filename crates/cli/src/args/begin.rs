@@ -1,7 +1,7 @@
-//! What was typed after `rutter init`, `rutter doctor`, `rutter config` and `rutter man`.
+//! Arguments of `rutter init`, `rutter doctor`, `rutter config` and `rutter man`.
 
-use super::run::ToolArgs;
-use super::{EXIT_CODES, StoreArgs};
+use super::run::ToolSourceArgs;
+use super::{DatabaseArgs, EXIT_CODES};
 use clap::{Args as Options, Subcommand};
 use std::path::PathBuf;
 
@@ -10,13 +10,13 @@ pub(crate) struct InitArgs {
     /// The directory of your project
     #[arg(value_name = "DIR", default_value = ".")]
     pub(crate) dir: PathBuf,
-    /// Take MCP servers over from these files instead of looking for some; may be given several times
+    /// Import MCP servers from these files instead of searching for them; may be given several times
     #[arg(long, value_name = "FILE", conflicts_with = "no_import")]
     pub(crate) import: Vec<PathBuf>,
-    /// Take no MCP servers over
+    /// Import no MCP servers
     #[arg(long)]
     pub(crate) no_import: bool,
-    /// Overwrite what is there
+    /// Overwrite existing files
     #[arg(long)]
     pub(crate) force: bool,
     /// Print one JSON object
@@ -27,42 +27,42 @@ pub(crate) struct InitArgs {
 #[derive(Debug, Options)]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
-    pub(crate) tools: ToolArgs,
+    pub(crate) tools: ToolSourceArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Print every setting that holds; credentials only as references
+    /// Print the effective settings; credentials only as references
     #[command(after_help = EXIT_CODES)]
     Show(ConfigShowArgs),
-    /// Read all settings and look whether they fit together; nothing is started
+    /// Read all settings and check that they are consistent; nothing is started
     #[command(after_help = EXIT_CODES)]
     Check(ConfigCheckArgs),
 }
 
 #[derive(Debug, Options)]
 pub(crate) struct ConfigShowArgs {
-    /// Say where each value comes from: flag, variable, file with line, or default
+    /// Print where each value comes from: flag, variable, file with line, or default
     #[arg(long)]
     pub(crate) origin: bool,
     #[command(flatten)]
-    pub(crate) tools: ToolArgs,
+    pub(crate) tools: ToolSourceArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
 pub(crate) struct ConfigCheckArgs {
     #[command(flatten)]
-    pub(crate) tools: ToolArgs,
+    pub(crate) tools: ToolSourceArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct ManArgs {
+pub(crate) struct ManualArgs {
     /// The command to print the page of, such as `plan check` [default: rutter itself]
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Vec<String>,

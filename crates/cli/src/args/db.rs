@@ -1,111 +1,111 @@
-//! What was typed after `rutter db`.
+//! Arguments of `rutter db`.
 
-use super::{EXIT_CODES, StoreArgs, TenantArgs};
+use super::{DatabaseArgs, EXIT_CODES, TenantArgs};
 use clap::{Args as Options, Subcommand, ValueEnum};
 use rutter_core::port::upkeep::CleanedPart;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DbCommand {
-    /// Bring the database up to date with this program, or make a new one
+    /// Migrate the database to the schema of this program, or create a new one
     #[command(after_help = EXIT_CODES)]
-    Migrate(MigrateArgs),
-    /// Copy the database into a file while it is used, and verify the copy
+    Migrate(DbMigrateArgs),
+    /// Copy the database to a file while it is in use, and verify the copy
     #[command(after_help = EXIT_CODES)]
-    Backup(BackupArgs),
-    /// Begin again from a backup; executions that were open then are paused
+    Backup(DbBackupArgs),
+    /// Restore a backup; executions that were open in it are paused
     #[command(after_help = EXIT_CODES)]
-    Restore(RestoreArgs),
-    /// Say how large things are
+    Restore(DbRestoreArgs),
+    /// Print the size of the database and what it contains
     #[command(after_help = EXIT_CODES)]
-    Stats(StatsArgs),
-    /// Remove what ended long ago; hashes stay, so that the rest can still be verified
+    Stats(DbStatsArgs),
+    /// Remove old executions or their payloads; hashes stay, so that the rest can still be verified
     #[command(after_help = EXIT_CODES)]
-    Clean(CleanArgs),
+    Clean(DbCleanArgs),
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct MigrateArgs {
-    /// Change nothing; exit code 1 when there is something to do
+pub(crate) struct DbMigrateArgs {
+    /// Change nothing; exit with 1 if a migration is needed
     #[arg(long)]
     pub(crate) check: bool,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct BackupArgs {
-    /// The new file
+pub(crate) struct DbBackupArgs {
+    /// The file to create
     pub(crate) file: PathBuf,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct RestoreArgs {
+pub(crate) struct DbRestoreArgs {
     /// The backup
     pub(crate) file: PathBuf,
-    /// Put the database that is there aside
+    /// Move the existing database aside
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Why, for the ledger's own journal
+    /// The reason, for the ledger's own journal
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: String,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct StatsArgs {
+pub(crate) struct DbStatsArgs {
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct CleanArgs {
-    /// Only executions that nothing happened to for so long, such as 30d [default: what the settings say under retention]
+pub(crate) struct DbCleanArgs {
+    /// Only executions without activity for this long, such as 30d [default: the settings under retention]
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<String>,
-    /// Only executions that ended so; may be repeated [default: however they ended]
+    /// Only executions that ended with this status; may be repeated [default: any status]
     #[arg(long = "status", value_name = "STATUS")]
     pub(crate) statuses: Vec<String>,
-    /// What to take away [default: payloads with --older-than, else what the settings say under retention]
+    /// What to remove [default: payloads with --older-than, otherwise the settings under retention]
     #[arg(long, value_enum)]
-    pub(crate) what: Option<What>,
-    /// Only say what would be removed
+    pub(crate) what: Option<CleanTarget>,
+    /// Only print what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Why, for the ledger's own journal [default: the age]
+    /// The reason, for the ledger's own journal [default: the age]
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum What {
-    /// Parameters, results and evidence; what happened can still be told
+pub(crate) enum CleanTarget {
+    /// Parameters, results and evidence; the events stay readable
     Payloads,
     /// Everything but the hashes
     Executions,
 }
 
-impl From<What> for CleanedPart {
-    fn from(what: What) -> CleanedPart {
+impl From<CleanTarget> for CleanedPart {
+    fn from(what: CleanTarget) -> CleanedPart {
         match what {
-            What::Payloads => CleanedPart::Payloads,
-            What::Executions => CleanedPart::Executions,
+            CleanTarget::Payloads => CleanedPart::Payloads,
+            CleanTarget::Executions => CleanedPart::Executions,
         }
     }
 }
 
 impl DbCommand {
-    pub(crate) fn store(&self) -> &StoreArgs {
+    pub(crate) fn store(&self) -> &DatabaseArgs {
         match self {
             DbCommand::Migrate(args) => &args.store,
             DbCommand::Backup(args) => &args.store,

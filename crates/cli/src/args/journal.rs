@@ -1,99 +1,99 @@
-//! What was typed after `rutter journal`.
+//! Arguments of `rutter journal`.
 
-use super::{EXIT_CODES, StoreArgs, TenantArgs};
+use super::{DatabaseArgs, EXIT_CODES, TenantArgs};
 use clap::{Args as Options, Subcommand, ValueEnum};
 use rutter_core::journal::verify::Assurance;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JournalCommand {
-    /// Check that nothing was changed, inserted, removed or reordered, and say how sure that is
+    /// Verify that no entry was changed, inserted, removed or reordered, and print the level of assurance
     #[command(after_help = EXIT_CODES)]
-    Verify(VerifyArgs),
-    /// Write journals for somebody else, one JSON object per line, with all that is needed to verify them
+    Verify(JournalVerifyArgs),
+    /// Export journals, one JSON object per line, with everything needed to verify them
     #[command(after_help = EXIT_CODES)]
-    Export(ExportArgs),
-    /// Print the newest signed checkpoint, to be kept elsewhere and given to `verify --checkpoint` later
+    Export(JournalExportArgs),
+    /// Print the newest signed checkpoint, to store elsewhere and pass to `verify --checkpoint` later
     #[command(after_help = EXIT_CODES)]
-    Checkpoint(CheckpointArgs),
-    /// Print what shows later that an entry was there, to be given to `verify --receipt`
+    Checkpoint(JournalCheckpointArgs),
+    /// Print a receipt that proves an entry, to pass to `verify --receipt` later
     #[command(after_help = EXIT_CODES)]
-    Receipt(ReceiptArgs),
-    /// Print the public key that checkpoints are signed with, to be given to `verify --key`
+    Receipt(JournalReceiptArgs),
+    /// Print the public key that checkpoints are signed with, to pass to `verify --key`
     #[command(after_help = EXIT_CODES)]
-    Key(KeyArgs),
-    /// Tell what happened in an execution, entry by entry
+    Key(JournalKeyArgs),
+    /// Print the journal of an execution, entry by entry
     #[command(after_help = EXIT_CODES)]
-    Show(ShowArgs),
-    /// Tell what happened last, in all executions
+    Show(JournalShowArgs),
+    /// Print the latest entries of all executions
     #[command(after_help = EXIT_CODES)]
-    Tail(TailArgs),
-    /// Erase parameters, results and evidence of an execution; the proof of everything else stays whole
+    Tail(JournalTailArgs),
+    /// Erase parameters, results and evidence of an execution; everything else can still be verified
     #[command(after_help = EXIT_CODES)]
-    Erase(EraseArgs),
+    Erase(JournalEraseArgs),
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct VerifyArgs {
-    /// Check this export and no database; `-` is stdin
+pub(crate) struct JournalVerifyArgs {
+    /// Verify this export instead of a database; `-` is stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dir", "config", "projections", "tenant"])]
     pub(crate) export: Option<PathBuf>,
     /// A public key to trust, or a file with one [default: for a database, the key beside it]
     #[arg(long = "key", value_name = "KEY")]
     pub(crate) keys: Vec<String>,
-    /// A signed checkpoint that was kept elsewhere
+    /// A signed checkpoint that was stored elsewhere
     #[arg(long = "checkpoint", value_name = "FILE")]
     pub(crate) checkpoints: Vec<PathBuf>,
-    /// A receipt that was kept elsewhere
+    /// A receipt that was stored elsewhere
     #[arg(long = "receipt", value_name = "FILE")]
     pub(crate) receipts: Vec<PathBuf>,
-    /// Replay every execution too, and compare with what the database says about it
+    /// Also replay every execution, and compare with its stored state
     #[arg(long)]
     pub(crate) projections: bool,
-    /// How sure the answer must be: v0 agrees with itself, v1 is signed by a trusted key, v2 was compared with
-    /// something kept elsewhere
-    #[arg(long, value_enum, default_value_t = Level::V0, value_name = "LEVEL", hide_possible_values = true)]
-    pub(crate) require: Level,
+    /// The assurance required: v0 is consistent in itself, v1 is signed by a trusted key, v2 was compared with
+    /// a checkpoint or receipt stored elsewhere
+    #[arg(long, value_enum, default_value_t = AssuranceLevel::V0, value_name = "LEVEL", hide_possible_values = true)]
+    pub(crate) require: AssuranceLevel,
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Level {
+pub(crate) enum AssuranceLevel {
     V0,
     V1,
     V2,
 }
 
-impl From<Level> for Assurance {
-    fn from(level: Level) -> Assurance {
+impl From<AssuranceLevel> for Assurance {
+    fn from(level: AssuranceLevel) -> Assurance {
         match level {
-            Level::V0 => Assurance::ChainOnly,
-            Level::V1 => Assurance::Signed,
-            Level::V2 => Assurance::Compared,
+            AssuranceLevel::V0 => Assurance::ChainOnly,
+            AssuranceLevel::V1 => Assurance::Signed,
+            AssuranceLevel::V2 => Assurance::Compared,
         }
     }
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct ExportArgs {
+pub(crate) struct JournalExportArgs {
     /// Only this execution, with proofs that it is in the ledger; may be repeated [default: the whole ledger]
     #[arg(long = "execution", value_name = "ID")]
     pub(crate) executions: Vec<String>,
     #[command(flatten)]
-    pub(crate) out: OutArgs,
+    pub(crate) out: OutputArgs,
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
-/// Where an answer goes.
+/// Where the output goes.
 #[derive(Debug, Options)]
-pub(crate) struct OutArgs {
-    /// Write to this file, which is there whole or not at all [default: stdout]
+pub(crate) struct OutputArgs {
+    /// Write to this file, completely or not at all [default: stdout]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Overwrite the file
@@ -102,17 +102,17 @@ pub(crate) struct OutArgs {
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct CheckpointArgs {
+pub(crate) struct JournalCheckpointArgs {
     #[command(flatten)]
-    pub(crate) out: OutArgs,
+    pub(crate) out: OutputArgs,
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct ReceiptArgs {
+pub(crate) struct JournalReceiptArgs {
     /// The execution; `ledger` is the ledger's own journal
     #[arg(value_name = "EXECUTION")]
     pub(crate) execution: String,
@@ -120,78 +120,78 @@ pub(crate) struct ReceiptArgs {
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seq: Option<u64>,
     #[command(flatten)]
-    pub(crate) out: OutArgs,
+    pub(crate) out: OutputArgs,
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct KeyArgs {
+pub(crate) struct JournalKeyArgs {
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct ShowArgs {
+pub(crate) struct JournalShowArgs {
     /// The execution; `ledger` is the ledger's own journal
     #[arg(value_name = "EXECUTION")]
     pub(crate) execution: String,
-    /// Print parameters, results and evidence, not only how large they are
+    /// Print parameters, results and evidence, not only their sizes
     #[arg(long)]
     pub(crate) payloads: bool,
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct TailArgs {
-    /// How many
+pub(crate) struct JournalTailArgs {
+    /// The number of entries
     #[arg(short = 'n', long, default_value_t = 20, value_name = "COUNT",
           value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) count: u32,
     /// Only events of this type, such as attempt_failed; may be repeated
     #[arg(long = "kind", value_name = "KIND")]
     pub(crate) kinds: Vec<String>,
-    /// Only what this party did: `rutter`, `agent NAME`, or the name of a person
+    /// Only entries by this actor: `rutter`, `agent NAME`, or the name of a person
     #[arg(long, value_name = "ACTOR")]
     pub(crate) actor: Option<String>,
-    /// Go on with what is written from now on, until interrupted
+    /// Continue with new entries, until interrupted
     #[arg(long)]
     pub(crate) follow: bool,
-    /// Print parameters, results and evidence, not only how large they are
+    /// Print parameters, results and evidence, not only their sizes
     #[arg(long)]
     pub(crate) payloads: bool,
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct EraseArgs {
+pub(crate) struct JournalEraseArgs {
     #[arg(value_name = "EXECUTION")]
     pub(crate) execution: String,
-    /// Only what this entry carries; may be repeated [default: what all its entries carry]
+    /// Only the payloads of this entry; may be repeated [default: those of all its entries]
     #[arg(long = "seq", value_name = "NUMBER")]
     pub(crate) entries: Vec<u64>,
-    /// Why, for the ledger's own journal
+    /// The reason, for the ledger's own journal
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: String,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 impl JournalCommand {
-    pub(crate) fn store(&self) -> &StoreArgs {
+    pub(crate) fn store(&self) -> &DatabaseArgs {
         match self {
             JournalCommand::Verify(args) => &args.store,
             JournalCommand::Export(args) => &args.store,

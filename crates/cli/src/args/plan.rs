@@ -1,29 +1,29 @@
-//! What was typed after `rutter plan`.
+//! Arguments of `rutter plan`.
 
-use super::run::ToolArgs;
-use super::{EXIT_CODES, StoreArgs, TenantArgs};
+use super::run::ToolSourceArgs;
+use super::{DatabaseArgs, EXIT_CODES, TenantArgs};
 use clap::{Args as Options, Subcommand, ValueEnum};
 use rutter_core::plan::Driver;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
-    /// Find every mistake in plans, and what is doubtful
+    /// Report every error and warning in plans
     #[command(after_help = EXIT_CODES)]
-    Check(CheckArgs),
-    /// Say what would happen: guarantees, what can be undone, and what if a step fails
+    Check(PlanCheckArgs),
+    /// Print what a plan would do: guarantees, what can be undone, and what if a step fails
     #[command(after_help = EXIT_CODES)]
-    Preview(PreviewArgs),
-    /// Draw the steps and what they wait for
+    Preview(PlanPreviewArgs),
+    /// Draw the steps and their dependencies
     #[command(after_help = EXIT_CODES)]
-    Graph(GraphArgs),
-    /// Say what changed between two plans, by meaning and not by text
+    Graph(PlanGraphArgs),
+    /// Print what changed between two plans, by meaning and not by text
     #[command(after_help = EXIT_CODES)]
-    Diff(DiffArgs),
-    /// Check a plan against the tools there are, and keep it; a change becomes the next revision
+    Diff(PlanDiffArgs),
+    /// Check a plan against the available tools and save it; a change becomes the next revision
     #[command(after_help = EXIT_CODES)]
-    Save(SaveArgs),
-    /// List the plans that are kept, last saved first
+    Save(PlanSaveArgs),
+    /// List saved plans, last saved first
     #[command(after_help = EXIT_CODES)]
     List(PlanListArgs),
     /// Print a plan as it was written
@@ -32,91 +32,90 @@ pub(crate) enum PlanCommand {
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct CheckArgs {
+pub(crate) struct PlanCheckArgs {
     /// Plans in YAML or JSON; `-` is stdin
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Treat warnings as errors
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Repair the errors a machine can repair, with --strict also warnings. A JSON file is rewritten in place.
-    /// YAML would lose its comments and stdin has no place to go: those are printed to stdout as JSON, and the
-    /// findings go to stderr
+    /// Fix the errors that can be fixed automatically, with --strict also warnings. A JSON file is rewritten in place.
+    /// YAML (which would lose its comments) and stdin are printed to stdout as JSON, and the findings go to stderr
     #[arg(long)]
     pub(crate) fix: bool,
     #[command(flatten)]
-    pub(crate) common: CommonArgs,
+    pub(crate) common: PlanCommonArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct PreviewArgs {
+pub(crate) struct PlanPreviewArgs {
     /// Plans in YAML or JSON; `-` is stdin
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Tell everything about this step only
+    /// Print every detail of this step only
     #[arg(long, value_name = "ID")]
     pub(crate) step: Option<String>,
     #[command(flatten)]
-    pub(crate) common: CommonArgs,
+    pub(crate) common: PlanCommonArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct GraphArgs {
+pub(crate) struct PlanGraphArgs {
     /// Plans in YAML or JSON; `-` is stdin
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) common: CommonArgs,
+    pub(crate) common: PlanCommonArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct DiffArgs {
-    /// The plan as it was
+pub(crate) struct PlanDiffArgs {
+    /// The old plan
     pub(crate) old: PathBuf,
-    /// The plan as it is now
+    /// The new plan
     pub(crate) new: PathBuf,
     #[command(flatten)]
-    pub(crate) common: CommonArgs,
+    pub(crate) common: PlanCommonArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct SaveArgs {
+pub(crate) struct PlanSaveArgs {
     /// The plan, in YAML or JSON; `-` is stdin
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Make it the next revision of this plan; one that is not there gets this id [default: a new id]
+    /// Save it as the next revision of this plan, or as a new plan with this id [default: a new id]
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
-    /// Who will call the tools
+    /// Who calls the tools
     #[arg(long, value_enum, value_name = "WHO", default_value = "server")]
-    pub(crate) driver: DriverArg,
+    pub(crate) driver: DriverValue,
     #[command(flatten)]
-    pub(crate) tools: ToolArgs,
+    pub(crate) tools: ToolSourceArgs,
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
 pub(crate) struct PlanListArgs {
-    /// Only those with all these words in them
+    /// Only plans that contain all these words
     pub(crate) words: Vec<String>,
-    /// Only those with this tag
+    /// Only plans with this tag
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Option<String>,
-    /// At most so many
+    /// At most this many
     #[arg(short = 'n', long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) count: u32,
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
 pub(crate) struct PlanShowArgs {
-    /// The plan, as `rutter plan list` names it
+    /// The plan's id, from `rutter plan list`
     #[arg(value_name = "ID")]
     pub(crate) plan: String,
     /// An earlier revision [default: the newest]
@@ -125,42 +124,42 @@ pub(crate) struct PlanShowArgs {
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct CommonArgs {
+pub(crate) struct PlanCommonArgs {
     /// The catalogue of tools to check against (JSON). Without one, tools are not looked up
     #[arg(long, value_name = "CATALOG")]
     pub(crate) tools: Option<PathBuf>,
-    /// Who will call the tools [default: server with --tools, agent without]
+    /// Who calls the tools [default: server with --tools, agent without]
     #[arg(long, value_enum, value_name = "WHO")]
-    driver: Option<DriverArg>,
-    /// Print one JSON object per file and line
+    driver: Option<DriverValue>,
+    /// Print one JSON object per file, each on its own line
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum DriverArg {
-    /// Rutter calls the tools, so each must be there
+pub(crate) enum DriverValue {
+    /// Rutter calls the tools, so each must exist
     Server,
-    /// The agent calls them, also tools nobody registered
+    /// The agent calls them, also tools that Rutter does not know
     Agent,
 }
 
-impl From<DriverArg> for Driver {
-    fn from(driver: DriverArg) -> Driver {
+impl From<DriverValue> for Driver {
+    fn from(driver: DriverValue) -> Driver {
         match driver {
-            DriverArg::Server => Driver::Server,
-            DriverArg::Agent => Driver::Agent,
+            DriverValue::Server => Driver::Server,
+            DriverValue::Agent => Driver::Agent,
         }
     }
 }
 
-impl CommonArgs {
+impl PlanCommonArgs {
     pub(crate) fn driver(&self) -> Driver {
-        let default = if self.tools.is_some() { DriverArg::Server } else { DriverArg::Agent };
+        let default = if self.tools.is_some() { DriverValue::Server } else { DriverValue::Agent };
         self.driver.unwrap_or(default).into()
     }
 }

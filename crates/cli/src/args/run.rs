@@ -1,271 +1,264 @@
-//! What was typed after `rutter run` and `rutter exec`.
+//! Arguments of `rutter run` and `rutter exec`.
 
-use super::{StoreArgs, TenantArgs};
+use super::{DatabaseArgs, TenantArgs};
 use clap::{Args as Options, Subcommand, ValueEnum};
-use rutter_core::execution::view::Status;
+use rutter_core::execution::view::ExecutionStatus;
 use std::path::PathBuf;
 
-/// Which tools there are.
+/// Sources of tools.
 #[derive(Clone, Debug, Default, Options)]
-pub(crate) struct ToolArgs {
-    /// More MCP servers, as a file with `mcpServers` or `servers`; may be given several times
+pub(crate) struct ToolSourceArgs {
+    /// A file with more MCP servers, under `mcpServers` or `servers`; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct RunArgs {
+pub(crate) struct RunPlanArgs {
     /// The plan, in YAML or JSON; `-` is stdin
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// An input as `name=value`; the value is JSON if it can be read as such, otherwise a text
+    /// An input as `name=value`; the value is JSON if it can be parsed as such, otherwise text
     #[arg(long = "input", value_name = "K=V")]
     pub(crate) inputs: Vec<String>,
-    /// Inputs as a JSON file; `--input` comes before it
+    /// Inputs as a JSON file; `--input` takes precedence
     #[arg(long, value_name = "FILE")]
     pub(crate) inputs_file: Option<PathBuf>,
-    /// Whoever starts twice with one key gets the execution of the first time
+    /// Idempotency key: starting again with the same key returns the first execution
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
-    /// Stay when it waits for somebody, until it goes on or ends
+    /// When it waits for a person, stay until it continues or ends
     #[arg(long)]
     pub(crate) wait: bool,
     #[command(flatten)]
-    pub(crate) tools: ToolArgs,
+    pub(crate) tools: ToolSourceArgs,
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
+/// The subcommands that are verbs take their help and aliases from the table of verbs, see [`super::command`].
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExecCommand {
     /// List executions, newest first
-    List(ListArgs),
-    /// Tell how one stands: steps, questions and how to answer them
-    Show(ShowArgs),
-    /// Carry one on if nobody does, and follow what happens
-    Watch(WatchArgs),
-    /// Begin nothing new; what is under way comes to its end
-    Pause(ActArgs),
-    /// Go on after a pause
-    Resume(ActArgs),
-    /// Stop: what is under way is cancelled or awaited, then what the plan says
-    Cancel(CancelArgs),
-    /// Stop at once, without clean-up; what was under way stays unknown
-    Kill(ActArgs),
-    /// Try a failed step, or a failed undoing, again
-    Retry(StepArgs),
-    /// Go on without a failed step
-    Skip(StepArgs),
-    /// Say how something ended that nobody knows, or that a step was done by hand; with evidence
-    Resolve(ResolveArgs),
-    /// Answer a question with stop, continue, compensate or replan
-    Answer(AnswerArgs),
-    /// Say yes to the call a step wants to make
-    Approve(ApproveArgs),
-    /// Say no to it
-    Reject(ApproveArgs),
-    /// Answer what a tool asks in the middle of a call
-    Reply(ReplyArgs),
-    /// Undo what was done: everything, or after the end single steps and what depends on them
-    Undo(UndoArgs),
-    /// Go on with another plan, which keeps what is done
-    Replan(ReplanArgs),
-    /// Let the agent drive
-    TakeOver(ActArgs),
-    /// Let Rutter drive again
-    HandBack(ActArgs),
-    /// Accept a tool that has changed since the plan was checked
-    AcceptTool(AcceptToolArgs),
+    List(ExecListArgs),
+    /// Show an execution: steps, questions and how to answer them
+    Show(ExecShowArgs),
+    /// Continue an execution if no server does, and follow it
+    Watch(ExecWatchArgs),
+    Pause(ExecActionArgs),
+    Resume(ExecActionArgs),
+    Cancel(ExecCancelArgs),
+    Undo(ExecUndoArgs),
+    Kill(ExecActionArgs),
+    TakeOver(ExecActionArgs),
+    HandBack(ExecActionArgs),
+    Retry(ExecStepArgs),
+    Skip(ExecStepArgs),
+    Resolve(ExecResolveArgs),
+    Stop(ExecStepArgs),
+    Continue(ExecStepArgs),
+    Replan(ExecReplanArgs),
+    Answer(ExecAnswerArgs),
+    Approve(ExecApproveArgs),
+    Reject(ExecApproveArgs),
+    Reply(ExecReplyArgs),
+    AcceptTool(ExecAcceptToolArgs),
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct ListArgs {
-    /// Only those with this status; may be given several times
+pub(crate) struct ExecListArgs {
+    /// Only executions with this status; may be given several times
     #[arg(long, value_parser = status, value_name = "STATUS")]
-    pub(crate) status: Vec<Status>,
-    /// Only those that wait for somebody
+    pub(crate) status: Vec<ExecutionStatus>,
+    /// Only executions with open questions
     #[arg(long)]
     pub(crate) asking: bool,
-    /// At most so many
+    /// At most this many
     #[arg(short = 'n', long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) count: u32,
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct ShowArgs {
+pub(crate) struct ExecShowArgs {
     pub(crate) execution: String,
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct WatchArgs {
+pub(crate) struct ExecWatchArgs {
     pub(crate) execution: String,
-    /// Stay when it waits for somebody, until it goes on or ends
+    /// When it waits for a person, stay until it continues or ends
     #[arg(long)]
     pub(crate) wait: bool,
     #[command(flatten)]
-    pub(crate) tools: ToolArgs,
+    pub(crate) tools: ToolSourceArgs,
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
-/// What every request to an execution has.
+/// Arguments of every command to an execution.
 #[derive(Debug, Options)]
-pub(crate) struct ActArgs {
+pub(crate) struct ExecActionArgs {
     pub(crate) execution: String,
-    /// Why; it stands in the journal
+    /// The reason, for the journal
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub(crate) reason: String,
-    /// The same request twice with one key is one request
+    /// Idempotency key: the same command with the same key is performed once
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
-    /// Do not carry the execution on afterwards
+    /// Do not continue the execution afterwards
     #[arg(long)]
     pub(crate) no_wait: bool,
     #[command(flatten)]
-    pub(crate) tools: ToolArgs,
+    pub(crate) tools: ToolSourceArgs,
     #[command(flatten)]
     pub(crate) tenant: TenantArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct CancelArgs {
-    /// Undo what was done [default: as the plan's on_failure says]
+pub(crate) struct ExecCancelArgs {
+    /// Undo completed steps [default: as the plan's on_failure says]
     #[arg(long, conflicts_with = "no_undo")]
     pub(crate) undo: bool,
-    /// Leave what was done
+    /// Undo nothing
     #[arg(long)]
     pub(crate) no_undo: bool,
     #[command(flatten)]
-    pub(crate) act: ActArgs,
+    pub(crate) act: ExecActionArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct StepArgs {
-    /// The step, or `step[item]`; needed when more than one thing is asked
+pub(crate) struct ExecStepArgs {
+    /// The step, or `step[item]`; needed if more than one question is open
     #[arg(long, value_name = "STEP")]
     pub(crate) step: Option<String>,
     #[command(flatten)]
-    pub(crate) act: ActArgs,
+    pub(crate) act: ExecActionArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct ResolveArgs {
-    /// The step, or `step[item]`; needed when more than one thing is asked
+pub(crate) struct ExecResolveArgs {
+    /// The step, or `step[item]`; needed if more than one question is open
     #[arg(long, value_name = "STEP")]
     pub(crate) step: Option<String>,
-    /// It certainly did not happen; it is then done
+    /// The call certainly did not happen; it is then made
     #[arg(long)]
     pub(crate) not_done: bool,
-    /// What came out of it, as JSON, for the steps that need it
+    /// The result, as JSON, for the steps that need it
     #[arg(long, value_name = "JSON")]
     pub(crate) result: Option<String>,
-    /// How you know: a text, or JSON
+    /// How you know: text, or JSON
     #[arg(long, value_name = "TEXT")]
     pub(crate) evidence: Option<String>,
     #[command(flatten)]
-    pub(crate) act: ActArgs,
+    pub(crate) act: ExecActionArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct AnswerArgs {
+pub(crate) struct ExecAnswerArgs {
     /// The answer
     #[arg(long = "with", value_enum, value_name = "ANSWER")]
-    pub(crate) answer: AnswerArg,
-    /// The step, or `step[item]`; needed when more than one thing is asked
+    pub(crate) answer: AnswerValue,
+    /// The step, or `step[item]`; needed if more than one question is open
     #[arg(long, value_name = "STEP")]
     pub(crate) step: Option<String>,
     #[command(flatten)]
-    pub(crate) act: ActArgs,
+    pub(crate) act: ExecActionArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum AnswerArg {
+pub(crate) enum AnswerValue {
+    Retry,
+    Skip,
     Stop,
     Continue,
-    Compensate,
+    #[value(alias = "compensate")]
+    Undo,
     Replan,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct ApproveArgs {
-    /// The step, or `step[item]`; needed when more than one call waits
+pub(crate) struct ExecApproveArgs {
+    /// The step, or `step[item]`; needed if more than one call waits
     #[arg(long, value_name = "STEP")]
     pub(crate) step: Option<String>,
-    /// The call as you saw it; refused if it is another one by now
+    /// The hash of the call you reviewed; refused if the call has changed
     #[arg(long, value_name = "HASH")]
     pub(crate) call: Option<String>,
     #[command(flatten)]
-    pub(crate) act: ActArgs,
+    pub(crate) act: ExecActionArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct ReplyArgs {
-    /// The step, or `step[item]`; needed when more than one tool asks
+pub(crate) struct ExecReplyArgs {
+    /// The step, or `step[item]`; needed if more than one tool asks
     #[arg(long, value_name = "STEP")]
     pub(crate) step: Option<String>,
-    /// What the tool wants to know, as a JSON object
+    /// The values the tool asks for, as a JSON object
     #[arg(long, value_name = "JSON", required_unless_present = "decline")]
     pub(crate) answer: Option<String>,
-    /// Do not tell it
+    /// Decline to answer
     #[arg(long, conflicts_with = "answer")]
     pub(crate) decline: bool,
     #[command(flatten)]
-    pub(crate) act: ActArgs,
+    pub(crate) act: ExecActionArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct UndoArgs {
-    /// A step to undo, with what depends on it; may be given several times
+pub(crate) struct ExecUndoArgs {
+    /// A step to undo, with its dependents; may be given several times
     #[arg(long = "step", value_name = "STEP")]
     pub(crate) steps: Vec<String>,
     #[command(flatten)]
-    pub(crate) act: ActArgs,
+    pub(crate) act: ExecActionArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct ReplanArgs {
-    /// The new plan, in YAML or JSON; `-` is stdin
+pub(crate) struct ExecReplanArgs {
+    /// The new plan, in YAML or JSON; `-` is stdin. Without it the execution waits for one
     #[arg(long, value_name = "FILE")]
-    pub(crate) plan: PathBuf,
+    pub(crate) plan: Option<PathBuf>,
+    /// The failed step; needed if more than one question is open
+    #[arg(long, value_name = "STEP", conflicts_with = "plan")]
+    pub(crate) step: Option<String>,
     #[command(flatten)]
-    pub(crate) act: ActArgs,
+    pub(crate) act: ExecActionArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct AcceptToolArgs {
+pub(crate) struct ExecAcceptToolArgs {
     /// `server.tool`
     #[arg(long, value_name = "TOOL")]
     pub(crate) tool: String,
-    /// The tool as you saw it; refused if it is another one by now
+    /// The hash of the definition you reviewed; refused if it has changed
     #[arg(long, value_name = "HASH")]
     pub(crate) definition: Option<String>,
     #[command(flatten)]
-    pub(crate) act: ActArgs,
+    pub(crate) act: ExecActionArgs,
 }
 
-fn status(text: &str) -> Result<Status, String> {
-    Status::parse(text).ok_or_else(|| {
-        let known: Vec<&str> = Status::ALL.iter().map(|status| status.as_str()).collect();
+fn status(text: &str) -> Result<ExecutionStatus, String> {
+    ExecutionStatus::parse(text).ok_or_else(|| {
+        let known: Vec<&str> = ExecutionStatus::ALL.iter().map(|status| status.as_str()).collect();
         format!("expected one of {}", known.join(", "))
     })
 }
 
 impl ExecCommand {
-    pub(crate) fn store(&self) -> &StoreArgs {
+    pub(crate) fn store(&self) -> &DatabaseArgs {
         match self {
             ExecCommand::List(args) => &args.store,
             ExecCommand::Show(args) => &args.store,
@@ -276,7 +269,10 @@ impl ExecCommand {
             | ExecCommand::TakeOver(args)
             | ExecCommand::HandBack(args) => &args.store,
             ExecCommand::Cancel(args) => &args.act.store,
-            ExecCommand::Retry(args) | ExecCommand::Skip(args) => &args.act.store,
+            ExecCommand::Retry(args)
+            | ExecCommand::Skip(args)
+            | ExecCommand::Stop(args)
+            | ExecCommand::Continue(args) => &args.act.store,
             ExecCommand::Resolve(args) => &args.act.store,
             ExecCommand::Answer(args) => &args.act.store,
             ExecCommand::Approve(args) | ExecCommand::Reject(args) => &args.act.store,

@@ -1,33 +1,33 @@
-//! What was typed after `rutter tools`.
+//! Arguments of `rutter tools`.
 
-use super::StoreArgs;
-use super::run::ToolArgs;
+use super::DatabaseArgs;
+use super::run::ToolSourceArgs;
 use clap::{Args as Options, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
-    /// List the tools of all servers, or those that fit some words
+    /// List the tools of all servers, or those that match some words
     List(ToolsListArgs),
-    /// Tell everything about one tool: what it takes and gives, how safely it can be repeated and why
+    /// Show everything about a tool: parameters, result, and how safely it can be repeated
     Show(ToolsShowArgs),
-    /// Call a tool once, outside of any plan; nothing is recorded
+    /// Call a tool once, outside of any plan; nothing is journaled
     Call(ToolsCallArgs),
-    /// Read another program's list of MCP servers, and print it as settings for rutter.toml
+    /// Convert another program's list of MCP servers to settings for rutter.toml
     Import(ToolsImportArgs),
-    /// Start every server and say what works, what does not and what to do about it
+    /// Start every server, and report what works, what does not and how to fix it
     Doctor(ToolsDoctorArgs),
 }
 
 #[derive(Debug, Options)]
 pub(crate) struct ToolsListArgs {
-    /// Words to look for in names and descriptions
+    /// Words to search for in names and descriptions
     pub(crate) words: Vec<String>,
-    /// At most so many when words are looked for
+    /// At most this many matches
     #[arg(short = 'n', long, default_value_t = 20, value_name = "N")]
     pub(crate) count: usize,
     #[command(flatten)]
-    pub(crate) common: ToolsArgs,
+    pub(crate) common: ToolsCommonArgs,
 }
 
 #[derive(Debug, Options)]
@@ -35,7 +35,7 @@ pub(crate) struct ToolsShowArgs {
     /// `server.tool`
     pub(crate) tool: String,
     #[command(flatten)]
-    pub(crate) common: ToolsArgs,
+    pub(crate) common: ToolsCommonArgs,
 }
 
 #[derive(Debug, Options)]
@@ -45,11 +45,11 @@ pub(crate) struct ToolsCallArgs {
     /// The parameters, as a JSON object
     #[arg(default_value = "{}")]
     pub(crate) parameters: String,
-    /// Seconds to wait
+    /// The timeout in seconds
     #[arg(long, default_value_t = 60, value_name = "N")]
     pub(crate) timeout: u64,
     #[command(flatten)]
-    pub(crate) common: ToolsArgs,
+    pub(crate) common: ToolsCommonArgs,
 }
 
 #[derive(Debug, Options)]
@@ -64,15 +64,15 @@ pub(crate) struct ToolsImportArgs {
 #[derive(Debug, Options)]
 pub(crate) struct ToolsDoctorArgs {
     #[command(flatten)]
-    pub(crate) common: ToolsArgs,
+    pub(crate) common: ToolsCommonArgs,
 }
 
 #[derive(Debug, Options)]
-pub(crate) struct ToolsArgs {
+pub(crate) struct ToolsCommonArgs {
     #[command(flatten)]
-    pub(crate) tools: ToolArgs,
+    pub(crate) tools: ToolSourceArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: DatabaseArgs,
 }
 
 impl ToolsCommand {

@@ -1,12 +1,12 @@
-//! One file with settings: read, checked, and refused with the line that is wrong.
+//! A settings file: read and checked; errors name the line.
 
-use super::leaf::{Leaf, leaves};
 use super::outward::{TelemetryConfig, WebhooksConfig};
 use super::server::ServerConfig;
-use crate::failure::Refusal;
-use rutter_core::plan::wording::{guess, quoted};
+use super::setting::{FileSetting, leaves};
+use crate::failure::CommandRefusal;
 use rutter_core::time::Millis;
-use rutter_tools::config::{Alerts, Channel, Limits, command, http, mcp, secret};
+use rutter_core::wording::{guess, quoted};
+use rutter_tools::config::{AlertSettings, CallLimits, NotificationChannel, command, http, mcp, secret};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -16,72 +16,72 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml_edit::{Document, Item, Key, TableLike};
 
-/// What a file says; `None` where it says nothing.
+/// The settings of a file; `None` where it has none.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Settings {
+pub(super) struct FileSettings {
     pub(super) path: PathBuf,
     pub(super) is_there: bool,
-    /// Everything it says, one by one.
-    pub(super) leaves: Vec<Leaf>,
+    /// Every single setting.
+    pub(super) leaves: Vec<FileSetting>,
     pub(super) dir: Option<PathBuf>,
     pub(super) payloads: Option<Option<Millis>>,
     pub(super) executions: Option<Option<Millis>>,
-    pub(super) tools: Tools,
+    pub(super) tools: FileToolSettings,
 }
 
-/// What a file says about tools, apart from everything else in it.
+/// The settings about tools, apart from all others.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Tools {
+pub(super) struct FileToolSettings {
     dir: IgnoredAny,
     retention: IgnoredAny,
-    pub(super) servers: BTreeMap<String, mcp::Server>,
-    pub(super) http: BTreeMap<String, http::Server>,
-    pub(super) commands: BTreeMap<String, command::Server>,
-    pub(super) secrets: BTreeMap<String, secret::Source>,
-    pub(super) limits: Option<Limits>,
-    pub(super) notify: BTreeMap<String, Channel>,
-    pub(super) alerts: Alerts,
+    pub(super) servers: BTreeMap<String, mcp::McpServerConfig>,
+    pub(super) http: BTreeMap<String, http::HttpServerConfig>,
+    pub(super) commands: BTreeMap<String, command::CommandServerConfig>,
+    pub(super) secrets: BTreeMap<String, secret::SecretSource>,
+    pub(super) limits: Option<CallLimits>,
+    pub(super) notify: BTreeMap<String, NotificationChannel>,
+    pub(super) alerts: AlertSettings,
     pub(super) server: Option<ServerConfig>,
     pub(super) webhooks: Option<WebhooksConfig>,
     pub(super) telemetry: Option<TelemetryConfig>,
 }
 
-impl Settings {
-    /// A file that somebody named must be there.
-    pub(super) fn load_named(path: &Path) -> Result<Settings, Refusal> {
+impl FileSettings {
+    /// A file that the user named must exist.
+    pub(super) fn load_named(path: &Path) -> Result<FileSettings, CommandRefusal> {
         match path.exists() {
-            true => Settings::load(path),
-            false => Err(Refusal::new("file.unreadable", format!("there is no file {}", path.display()))),
+            true => FileSettings::load(path),
+            false => Err(CommandRefusal::new("file.unreadable", format!("there is no file {}", path.display()))),
         }
     }
 
-    /// A file that is not there says nothing.
-    pub(super) fn load(path: &Path) -> Result<Settings, Refusal> {
+    /// A missing file has no settings.
+    pub(super) fn load(path: &Path) -> Result<FileSettings, CommandRefusal> {
         match fs::read_to_string(path) {
-            Ok(text) => Text { path, text: &text }.read(),
+            Ok(text) => SettingsText { path, text: &text }.read(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Ok(Settings { path: path.to_owned(), ..Settings::default() })
+                Ok(FileSettings { path: path.to_owned(), ..FileSettings::default() })
             }
             Err(error) => {
                 let message = format!("cannot read {}: {error}", path.display());
-                Err(Refusal::new("file.unreadable", message))
+                Err(CommandRefusal::new("file.unreadable", message))
             }
         }
     }
 }
 
-/// A file under way; knows where its lines are.
-struct Text<'a> {
+/// The text of a file while it is read, with its lines.
+struct SettingsText<'a> {
     path: &'a Path,
     text: &'a str,
 }
 
-impl Text<'_> {
-    fn read(&self) -> Result<Settings, Refusal> {
+impl SettingsText<'_> {
+    fn read(&self) -> Result<FileSettings, CommandRefusal> {
         let document = Document::parse(self.text)
             .map_err(|error| self.wrong(error.span(), &error.message().replace('\n', ", ")))?;
-        let mut settings = Settings { path: self.path.to_owned(), is_there: true, ..Settings::default() };
+        let mut settings = FileSettings { path: self.path.to_owned(), is_there: true, ..FileSettings::default() };
         let top = document.as_table();
         settings.leaves = leaves(top, &|place| self.line(place));
         let names = [
@@ -109,12 +109,12 @@ impl Text<'_> {
                 _ => {}
             }
         }
-        settings.tools = Tools::deserialize(toml_edit::de::Deserializer::from(document))
+        settings.tools = FileToolSettings::deserialize(toml_edit::de::Deserializer::from(document))
             .map_err(|error| self.wrong(error.span(), &error.message().replace('\n', ", ")))?;
         Ok(settings)
     }
 
-    fn read_retention(&self, table: &dyn TableLike, settings: &mut Settings) -> Result<(), Refusal> {
+    fn read_retention(&self, table: &dyn TableLike, settings: &mut FileSettings) -> Result<(), CommandRefusal> {
         for (key, item) in self.known(table, &["payloads", "executions"])? {
             let age = Some(self.age(key, item)?);
             match key {
@@ -125,12 +125,12 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// The entries of a table, all of whose keys must be known.
+    /// Returns the entries of a table, whose keys must all be known.
     fn known<'t>(
         &self,
         table: &'t dyn TableLike,
         names: &[&'static str],
-    ) -> Result<Vec<(&'static str, &'t Item)>, Refusal> {
+    ) -> Result<Vec<(&'static str, &'t Item)>, CommandRefusal> {
         let mut entries = Vec::new();
         for (key, item) in table.iter() {
             match names.iter().find(|name| **name == key) {
@@ -149,15 +149,15 @@ impl Text<'_> {
         Ok(entries)
     }
 
-    /// A relative directory starts at the file that names it.
-    fn directory(&self, item: &Item) -> Result<PathBuf, Refusal> {
+    /// A relative directory is relative to the file.
+    fn directory(&self, item: &Item) -> Result<PathBuf, CommandRefusal> {
         match item.as_str() {
             Some(text) if !text.is_empty() => Ok(self.path.parent().unwrap_or(Path::new("")).join(text)),
-            _ => Err(self.wrong(item.span(), "dir must be the path of a directory, as a text")),
+            _ => Err(self.wrong(item.span(), "dir must be the path of a directory, as a string")),
         }
     }
 
-    fn age(&self, name: &str, item: &Item) -> Result<Option<Millis>, Refusal> {
+    fn age(&self, name: &str, item: &Item) -> Result<Option<Millis>, CommandRefusal> {
         match item.as_str() {
             Some("never") => Ok(None),
             text => text.and_then(Millis::parse).map(Some).ok_or_else(|| {
@@ -166,9 +166,9 @@ impl Text<'_> {
         }
     }
 
-    fn wrong(&self, place: Option<Range<usize>>, what: &str) -> Refusal {
+    fn wrong(&self, place: Option<Range<usize>>, what: &str) -> CommandRefusal {
         let line = self.line(place);
-        Refusal::new("config.invalid", format!("{}, line {line}: {what}", self.path.display()))
+        CommandRefusal::new("config.invalid", format!("{}, line {line}: {what}", self.path.display()))
     }
 
     /// Counted from 1.
@@ -182,8 +182,8 @@ impl Text<'_> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Settings, String> {
-        Text { path: Path::new("conf/rutter.toml"), text }.read().map_err(|refusal| refusal.to_string())
+    fn read(text: &str) -> Result<FileSettings, String> {
+        SettingsText { path: Path::new("conf/rutter.toml"), text }.read().map_err(|refusal| refusal.to_string())
     }
 
     #[test]
@@ -191,12 +191,12 @@ mod tests {
         let table = "dir = \"data\" # here\n[retention]\npayloads = \"90d\"\nexecutions = \"never\"\n";
         let inline = "dir = \"data\"\nretention = { payloads = \"90d\", executions = \"never\" }";
         for text in [table, inline] {
-            let Settings { dir, payloads, executions, tools, leaves, .. } = read(text).unwrap();
+            let FileSettings { dir, payloads, executions, tools, leaves, .. } = read(text).unwrap();
             assert_eq!(dir, Some("conf/data".into()));
             assert_eq!((payloads, executions), (Some(Some(Millis::hours(24 * 90))), Some(None)));
             assert!(tools.servers.is_empty() && tools.limits.is_none());
-            let said: Vec<String> = leaves.iter().map(Leaf::key).collect();
-            assert_eq!(said, ["dir", "retention.payloads", "retention.executions"]);
+            let lines: Vec<String> = leaves.iter().map(FileSetting::key).collect();
+            assert_eq!(lines, ["dir", "retention.payloads", "retention.executions"]);
             assert_eq!(leaves[2].line, if text == table { 4 } else { 2 });
         }
         assert_eq!(read("").unwrap().dir, None);
@@ -204,8 +204,9 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_read_beside_the_rest() {
-        let text = "dir = 'x'\n[servers.git]\ncommand = 'mcp-server-git'\n[limits]\ncalls = 3\n[secrets]\nt = { env = 'T' }";
+    fn tools_are_read_along_with_the_rest() {
+        let text =
+            "dir = 'x'\n[servers.git]\ncommand = 'mcp-server-git'\n[limits]\ncalls = 3\n[secrets]\nt = { env = 'T' }";
         let tools = read(text).unwrap().tools;
         assert_eq!(tools.servers.keys().collect::<Vec<_>>(), ["git"]);
         assert_eq!(tools.limits.unwrap().calls, 3);
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_name_their_line() {
         for (text, line) in [
             ("\ndirr = 'x'", 2),
             ("dir = 7", 1),

@@ -1,26 +1,26 @@
-//! `rutter db backup`: a verified copy, made while the database is used.
+//! `rutter db backup`: a verified copy, made while the database is in use.
 
 use super::sized;
-use crate::Exit;
-use crate::args::db::BackupArgs;
-use crate::failure::Refusal;
+use crate::CommandExit;
+use crate::args::db::DbBackupArgs;
+use crate::failure::CommandRefusal;
 use crate::report::counted;
 use crate::store;
 use crate::terminal::Terminal;
-use rutter_store::sqlite::backup::{Copied, backup};
+use rutter_store::sqlite::backup::{BackupContents, backup};
 use serde_json::json;
 
-pub(crate) fn run(args: &BackupArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &DbBackupArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let config = store::config(&args.store)?;
     if args.file.exists() {
-        let message = format!("{} exists already", args.file.display());
-        return Err(Refusal::new("file.exists", message).with_hint("a backup gets a new name").into());
+        let message = format!("{} already exists", args.file.display());
+        return Err(CommandRefusal::new("file.exists", message).with_hint("choose another file name").into());
     }
     let copied = backup(&config.directory, &args.file, &mut |done, all| {
         terminal.progress(&format!("{done} of {all} pages"));
     })?;
     terminal.progress("");
-    let Copied { bytes, entries, executions } = copied;
+    let BackupContents { bytes, entries, executions } = copied;
     let file = args.file.display().to_string();
     match args.store.json {
         true => {
@@ -33,9 +33,8 @@ pub(crate) fn run(args: &BackupArgs, terminal: &Terminal) -> anyhow::Result<Exit
             let entries = counted(entries, "entry", "entries");
             let executions = counted(executions, "execution", "executions");
             terminal.answer(&format!("{file}: {}, {entries} of {executions}, verified\n", sized(bytes)))?;
-            terminal
-                .remark("note: the key that signs checkpoints, ledger.key, is not in it; keep that apart\n");
+            terminal.remark("note: ledger.key, which signs checkpoints, is not included; store it separately\n");
         }
     }
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }

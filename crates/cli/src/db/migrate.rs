@@ -1,20 +1,20 @@
-//! `rutter db migrate`: the database as this program expects it.
+//! `rutter db migrate`: brings the database to the schema of this program.
 
-use crate::Exit;
-use crate::args::db::MigrateArgs;
+use crate::CommandExit;
+use crate::args::db::DbMigrateArgs;
 use crate::store;
 use crate::terminal::Terminal;
-use rutter_store::Store;
-use rutter_store::sqlite::migration::{Migrated, pending};
+use rutter_store::SqliteStore;
+use rutter_store::sqlite::migration::{MigrationResult, pending};
 use serde_json::json;
 
-pub(crate) fn run(args: &MigrateArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &DbMigrateArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let config = store::config(&args.store)?;
-    let Migrated { from, to } = pending(&config.directory)?;
+    let MigrationResult { from, to } = pending(&config.directory)?;
     let place = config.directory.display().to_string();
     if !args.check && from < to {
-        // Opening it does what is missing.
-        Store::open(store::options(&config))?;
+        // Opening it migrates it.
+        SqliteStore::open(store::options(&config))?;
     }
     let is_pending = args.check && from < to;
     if args.store.json {
@@ -22,13 +22,13 @@ pub(crate) fn run(args: &MigrateArgs, terminal: &Terminal) -> anyhow::Result<Exi
         terminal.answer(&format!("{answer}\n"))?;
     } else {
         let words = match (from, is_pending) {
-            (from, _) if from == to => format!("is at schema {to} already"),
-            (0, true) => format!("has no database; there would be one with schema {to}"),
-            (from, true) => format!("has schema {from} and must be brought to {to}"),
+            (from, _) if from == to => format!("already has schema {to}"),
+            (0, true) => format!("has no database; one with schema {to} would be created"),
+            (from, true) => format!("has schema {from} and must be migrated to {to}"),
             (0, false) => format!("has a new database with schema {to}"),
-            (from, false) => format!("was brought from schema {from} to {to}"),
+            (from, false) => format!("was migrated from schema {from} to {to}"),
         };
         terminal.answer(&format!("{place} {words}\n"))?;
     }
-    Ok(if is_pending { Exit::Differs } else { Exit::Done })
+    Ok(if is_pending { CommandExit::Differs } else { CommandExit::Done })
 }

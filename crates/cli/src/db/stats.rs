@@ -1,43 +1,44 @@
-//! `rutter db stats`: how large things are.
+//! `rutter db stats`: the size of the database and what it contains.
 
 use super::sized;
-use crate::Exit;
-use crate::args::db::StatsArgs;
+use crate::CommandExit;
+use crate::args::db::DbStatsArgs;
+use crate::printable::printable;
 use crate::store;
-use crate::table::{Cell, Paint, columns};
-use crate::terminal::{Terminal, printable};
-use rutter_store::sqlite::archive::{Stats, TenantStats};
+use crate::table::{CellColor, TableCell, columns};
+use crate::terminal::Terminal;
+use rutter_store::sqlite::archive::{DatabaseStats, TenantStats};
 use serde_json::{Map, Value, json};
 
-pub(crate) fn run(args: &StatsArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &DbStatsArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let stats = store::archive(&args.store)?.stats()?;
     match args.store.json {
         true => terminal.answer(&format!("{}\n", answer(&stats)))?,
         false => terminal.answer(&text(&stats))?,
     }
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
-fn text(stats: &Stats) -> String {
+fn text(stats: &DatabaseStats) -> String {
     let rows = [
         ("database", sized(stats.database_bytes)),
-        ("log beside it", sized(stats.log_bytes)),
-        ("unused in it", sized(stats.free_page_bytes)),
-        ("free on the disk", sized(stats.free_disk_bytes)),
+        ("write-ahead log", sized(stats.log_bytes)),
+        ("unused pages", sized(stats.free_page_bytes)),
+        ("free disk space", sized(stats.free_disk_bytes)),
         ("schema", stats.schema.to_string()),
     ];
     let mut lines = columns(&rows.map(|(name, value)| vec![name.into(), value.into()]));
     for tenant in &stats.tenants {
         lines.push(String::new());
-        lines.push(Paint::Bold.on(&printable(&format!("tenant {}", tenant.tenant))));
+        lines.push(CellColor::Bold.on(&printable(&format!("tenant {}", tenant.tenant))));
         lines.extend(columns(&tenant_rows(tenant)));
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-fn tenant_rows(tenant: &TenantStats) -> Vec<Vec<Cell>> {
+fn tenant_rows(tenant: &TenantStats) -> Vec<Vec<TableCell>> {
     let row =
-        |name: &str, value: String| vec![Cell::from(format!("  {name}")), Cell::from(printable(&value))];
+        |name: &str, value: String| vec![TableCell::from(format!("  {name}")), TableCell::from(printable(&value))];
     let mut rows = vec![
         row("ledger", tenant.origin.clone()),
         row("entries", tenant.entries.to_string()),
@@ -47,7 +48,7 @@ fn tenant_rows(tenant: &TenantStats) -> Vec<Vec<Cell>> {
     rows
 }
 
-fn answer(stats: &Stats) -> Value {
+fn answer(stats: &DatabaseStats) -> Value {
     let tenants = stats.tenants.iter().map(|tenant| {
         let executions: Map<String, Value> =
             tenant.executions.iter().map(|(status, count)| (status.clone(), json!(count))).collect();

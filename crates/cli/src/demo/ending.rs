@@ -1,11 +1,11 @@
-//! How a scene ended: in words, in numbers, and whether that is what it promised.
+//! The ending of a scene: in words, in numbers, and whether the scene's promises hold.
 
-use super::tools::book::Lines;
+use super::tools::call_log::CallLogLines;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct SceneEnding {
     pub(crate) words: &'static str,
     checks: Vec<(String, bool)>,
     /// Calls that reached a tool.
@@ -16,20 +16,20 @@ pub(crate) struct Ending {
     pub(crate) done_twice: usize,
 }
 
-impl Ending {
-    pub(crate) fn new(words: &'static str) -> Ending {
-        Ending { words, checks: Vec::new(), calls: 0, effects: BTreeMap::new(), done_twice: 0 }
+impl SceneEnding {
+    pub(crate) fn new(words: &'static str) -> SceneEnding {
+        SceneEnding { words, checks: Vec::new(), calls: 0, effects: BTreeMap::new(), done_twice: 0 }
     }
 
-    /// Notes whether something the scene promises holds.
+    /// Records whether a promise of the scene holds.
     pub(crate) fn check(&mut self, promise: &str, holds: bool) {
         self.checks.push((promise.to_owned(), holds));
     }
 
-    /// Counts what the tools wrote into their book during the scene. These tools are told also where they did nothing.
-    pub(crate) fn count(&mut self, lines: &Lines, told: &[&str]) {
+    /// Counts the effects that the tools logged during the scene. The named tools are listed even without effects.
+    pub(crate) fn count(&mut self, lines: &CallLogLines, texts: &[&str]) {
         self.calls = lines.calls();
-        self.effects = told.iter().map(|tool| ((*tool).to_owned(), 0)).collect();
+        self.effects = texts.iter().map(|tool| ((*tool).to_owned(), 0)).collect();
         for line in lines.effects() {
             *self.effects.entry(line.tool.clone()).or_default() += 1;
         }
@@ -37,12 +37,12 @@ impl Ending {
         self.check("nothing was done twice", self.done_twice == 0);
     }
 
-    /// What was promised and does not hold.
+    /// The promises that do not hold.
     pub(crate) fn broken(&self) -> impl Iterator<Item = &str> {
         self.checks.iter().filter(|(_, holds)| !holds).map(|(promise, _)| promise.as_str())
     }
 
-    pub(crate) fn is_as_told(&self) -> bool {
+    pub(crate) fn is_as_promised(&self) -> bool {
         self.broken().next().is_none()
     }
 
@@ -52,7 +52,7 @@ impl Ending {
             "scene": number,
             "title": title,
             "ended": self.words,
-            "as_told": self.is_as_told(),
+            "as_told": self.is_as_promised(),
             "checks": checks.collect::<Vec<_>>(),
             "calls": self.calls,
             "effects": self.effects,

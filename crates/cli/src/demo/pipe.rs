@@ -1,6 +1,6 @@
-//! A client that speaks MCP with a child process: one message per line, one answer at a time.
+//! An MCP client of a child process: one message per line, one request at a time.
 
-use super::crew::Crew;
+use super::processes::DemoProcesses;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -13,21 +13,21 @@ const ANSWER_MAX: Duration = Duration::from_secs(60);
 const ERA: &str = "2025-11-25";
 
 #[derive(Debug)]
-pub(crate) struct Pipe {
-    crew: Crew,
+pub(crate) struct McpPipeClient {
+    processes: DemoProcesses,
     pid: u32,
     stdin: ChildStdin,
-    heard: Receiver<String>,
+    received: Receiver<String>,
     number: u64,
 }
 
-impl Pipe {
-    /// Starts the child and introduces itself.
-    pub(crate) fn open(mut command: Command, crew: &Crew, name: &str) -> anyhow::Result<Pipe> {
+impl McpPipeClient {
+    /// Starts the child and initializes the session.
+    pub(crate) fn open(mut command: Command, crew: &DemoProcesses, name: &str) -> anyhow::Result<McpPipeClient> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (stdin, stdout) = child.stdin.take().zip(child.stdout.take()).context("no pipes")?;
         let (sender, heard) = channel();
-        // Ends with the child, whose last line it reads.
+        // Ends with the child, after its last line.
         thread::spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
             for line in lines {
@@ -36,23 +36,24 @@ impl Pipe {
                 }
             }
         });
-        let mut pipe = Pipe { crew: crew.clone(), pid: crew.add(child), stdin, heard, number: 0 };
+        let mut pipe =
+            McpPipeClient { processes: crew.clone(), pid: crew.add(child), stdin, received: heard, number: 0 };
         let client = json!({ "name": name, "version": env!("CARGO_PKG_VERSION") });
         pipe.ask("initialize", json!({ "protocolVersion": ERA, "capabilities": {}, "clientInfo": client }))?;
         pipe.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
         Ok(pipe)
     }
 
-    /// Calls a tool. What it refuses is an answer too, with `error` in it.
+    /// Calls a tool. A refusal is a result too, with `error` in it.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
         let result = self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))?;
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
         serde_json::from_str(text).with_context(|| format!("{tool} answered {result}"))
     }
 
-    /// The other end loses us as it would lose a client that crashed.
+    /// Kills the child, as if the client had crashed.
     pub(crate) fn die(self) -> anyhow::Result<()> {
-        Ok(self.crew.kill(self.pid)?)
+        Ok(self.processes.kill(self.pid)?)
     }
 
     fn ask(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
@@ -60,7 +61,7 @@ impl Pipe {
         let number = self.number;
         self.say(&json!({ "jsonrpc": "2.0", "id": number, "method": method, "params": params }))?;
         loop {
-            let line = self.heard.recv_timeout(ANSWER_MAX);
+            let line = self.received.recv_timeout(ANSWER_MAX);
             let line = line.with_context(|| format!("{method} was not answered"))?;
             let mut message: Value = serde_json::from_str(&line)?;
             if message["id"] != number {

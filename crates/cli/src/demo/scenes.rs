@@ -1,74 +1,69 @@
-//! The six scenes. Each says what it shows, lets it happen, and checks that it ended as told.
+//! The six scenes. Each describes what it shows, runs it, and checks that its promises hold.
 
+mod agent_driver;
 mod approval;
 mod doubt;
 pub(super) mod journal;
 mod mistakes;
 mod undoing;
-mod wheel;
 
-use super::ending::Ending;
-use super::place::Place;
-use super::teller::Teller;
-use super::watch::Watch;
-use rutter_core::execution::Identity;
+use super::directory::DemoDirectory;
+use super::ending::SceneEnding;
+use super::output::DemoOutput;
+use super::watch::DemoWatch;
+use rutter_core::execution::ExecutionIdentity;
 use serde_json::{Value, json};
 
-const ORDER: &str = include_str!("order.yaml");
+const ORDER: &str = include_str!("../../../../examples/demo/order.yaml");
 
-/// Where the scenes are played.
+/// What the scenes work with.
 #[derive(Debug)]
-pub(crate) struct Theatre<'a> {
-    pub(crate) teller: &'a Teller,
-    pub(crate) place: &'a Place,
+pub(crate) struct SceneContext<'a> {
+    pub(crate) output: &'a DemoOutput,
+    pub(crate) directory: &'a DemoDirectory,
 }
 
-pub(crate) struct Scene {
+pub(crate) struct DemoScene {
     pub(crate) title: &'static str,
-    pub(crate) shown: &'static str,
-    pub(crate) play: fn(&Theatre<'_>) -> anyhow::Result<Ending>,
+    pub(crate) description: &'static str,
+    pub(crate) play: fn(&SceneContext<'_>) -> anyhow::Result<SceneEnding>,
 }
 
-pub(crate) const SCENES: [Scene; 6] = [
-    Scene {
+pub(crate) const SCENES: [DemoScene; 6] = [
+    DemoScene {
         title: "A plan with mistakes",
-        shown: "An agent sends its plan over MCP. Plans are compiled: every mistake is told before \
-                anything happens, each with a fix.",
+        description: "An agent sends its plan over MCP. Rutter checks it like a compiler: it reports every \
+                mistake before anything happens, each with a fix.",
         play: mistakes::play,
     },
-    Scene {
+    DemoScene {
         title: "A carrier that refuses",
-        shown: "What was done is undone, the last thing first, with arguments from what really happened.",
+        description: "Completed steps are undone in reverse order, with arguments from what actually happened.",
         play: undoing::play,
     },
-    Scene {
-        title: "A lost answer and a dead server",
-        shown: "This payment service charges again when it is called again. The server is killed with -9 \
-                after the card was charged and before the answer came.",
+    DemoScene {
+        title: "A lost response and a killed server",
+        description: "This payment service charges again when it is called again. The server is killed with -9 \
+                after the card was charged and before the response arrived.",
         play: doubt::play,
     },
-    Scene {
-        title: "A yes to one exact call",
-        shown: "A charge of 1290 EUR needs a person's yes, which holds for the very call they saw.",
+    DemoScene {
+        title: "Approval of one exact call",
+        description: "A charge of 1290 EUR needs a person's approval, which is valid only for the call they saw.",
         play: approval::play,
     },
-    Scene {
-        title: "An agent at the wheel",
-        shown: "An agent calls the tools itself and records what it does. Then it dies, and Rutter finishes.",
-        play: wheel::play,
+    DemoScene {
+        title: "An agent as the driver",
+        description: "An agent calls the tools itself and records each call. Then it dies, and Rutter finishes.",
+        play: agent_driver::play,
     },
-    Scene {
-        title: "The journal",
-        shown: "What is in the journal cannot be changed quietly.",
-        play: journal::play,
-    },
+    DemoScene { title: "The journal", description: "A journal cannot be changed unnoticed.", play: journal::play },
 ];
 
-impl<'a> Theatre<'a> {
-    /// Follows an execution of the order, and makes room for the names of its steps.
-    fn watch(&self, identity: Identity) -> Watch<'a> {
-        self.teller.set_names("reserve".len());
-        Watch::of(self.place, self.teller, identity)
+impl<'a> SceneContext<'a> {
+    /// Follows an execution.
+    fn watch(&self, identity: ExecutionIdentity) -> DemoWatch<'a> {
+        DemoWatch::of(self.directory, self.output, identity)
     }
 }
 

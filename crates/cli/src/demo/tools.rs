@@ -1,9 +1,9 @@
-//! The tools of the demo: this program again, as MCP servers in processes of their own. Every effect is one line in a
-//! book they share, on the disk before anybody hears of it, so that what really happened can be counted.
+//! The tools of the demo: this program again, as MCP servers in separate processes. Every effect is one line in a
+//! shared log, synced to disk before the response, so that the actual effects can be counted.
 
-pub(crate) mod book;
+pub(crate) mod call_log;
 
-use book::{Book, Line};
+use call_log::{CallLogLine, ToolCallLog};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs;
@@ -11,12 +11,12 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The word after which this program is one of the servers.
+/// The argument that makes this program one of the servers.
 pub(crate) const WORD: &str = "demo-tools";
 pub(crate) const SERVERS: [&str; 4] = ["carrier", "inventory", "mail", "payments"];
 
-/// A tool: its server and name, what it takes and gives, and whether it only looks.
-struct Offer {
+/// A tool: its server and name, its parameters and result, and whether it only reads.
+struct DemoTool {
     server: &'static str,
     name: &'static str,
     about: &'static str,
@@ -25,8 +25,8 @@ struct Offer {
     only_looks: bool,
 }
 
-const OFFERS: [Offer; 7] = [
-    Offer {
+const DEMO_TOOLS: [DemoTool; 7] = [
+    DemoTool {
         server: "inventory",
         name: "reserve",
         about: "Reserves one piece for an order",
@@ -34,15 +34,15 @@ const OFFERS: [Offer; 7] = [
         gives: &[("reservation", "string")],
         only_looks: false,
     },
-    Offer {
+    DemoTool {
         server: "inventory",
         name: "release",
-        about: "Gives a reserved piece back",
+        about: "Releases a reserved piece",
         takes: &[("reservation", "string")],
         gives: &[("freed", "boolean")],
         only_looks: false,
     },
-    Offer {
+    DemoTool {
         server: "payments",
         name: "charge",
         about: "Charges a card. A second call charges a second time",
@@ -50,15 +50,15 @@ const OFFERS: [Offer; 7] = [
         gives: &[("receipt", "string")],
         only_looks: false,
     },
-    Offer {
+    DemoTool {
         server: "payments",
         name: "refund",
-        about: "Pays a charge back",
+        about: "Refunds a charge",
         takes: &[("receipt", "string")],
         gives: &[("refund", "string")],
         only_looks: false,
     },
-    Offer {
+    DemoTool {
         server: "payments",
         name: "find",
         about: "Finds a charge by its reference",
@@ -66,7 +66,7 @@ const OFFERS: [Offer; 7] = [
         gives: &[("found", "boolean"), ("receipt", "string")],
         only_looks: true,
     },
-    Offer {
+    DemoTool {
         server: "carrier",
         name: "ship",
         about: "Has a parcel picked up",
@@ -74,7 +74,7 @@ const OFFERS: [Offer; 7] = [
         gives: &[("tracking", "string")],
         only_looks: false,
     },
-    Offer {
+    DemoTool {
         server: "mail",
         name: "confirm",
         about: "Sends the customer a mail",
@@ -84,50 +84,54 @@ const OFFERS: [Offer; 7] = [
     },
 ];
 
-/// What goes wrong with every call of a tool for as long as it is said.
+/// A fault of every call of a tool while it is set.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Fault {
-    /// It says no, and nothing happened.
+pub(crate) enum DemoFault {
+    /// It refuses, without an effect.
     Refuses(&'static str),
-    /// It takes effect, and then says nothing more for as long as it lives.
+    /// It takes effect, and then never responds.
     FallsSilent,
 }
 
 const SILENT: &str = "falls silent";
 
-impl Fault {
-    /// The text of the file that says so.
+impl DemoFault {
+    /// The text of its file.
     pub(crate) fn text(self) -> &'static str {
         match self {
-            Fault::Refuses(why) => why,
-            Fault::FallsSilent => SILENT,
+            DemoFault::Refuses(why) => why,
+            DemoFault::FallsSilent => SILENT,
         }
     }
 }
 
-/// The file that says what goes wrong with a tool.
+/// The file with a tool's fault.
 pub(crate) fn fault_file(tool: &str) -> String {
     format!("{tool}.fault")
 }
 
-/// A server that speaks MCP on its standard input and output, until that ends.
+/// An MCP server on stdin and stdout, until stdin closes.
 pub(crate) fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let (Some(server), Some(folder)) = (words.next(), words.next()) else { return ExitCode::from(2) };
     let folder = PathBuf::from(folder);
-    let shop = Shop { server: server.to_string_lossy().into_owned(), book: Book::in_folder(&folder), folder };
+    let shop = DemoToolServer {
+        server: server.to_string_lossy().into_owned(),
+        call_log: ToolCallLog::in_folder(&folder),
+        folder,
+    };
     match shop.serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::from(4),
     }
 }
 
-struct Shop {
+struct DemoToolServer {
     server: String,
     folder: PathBuf,
-    book: Book,
+    call_log: ToolCallLog,
 }
 
-impl Shop {
+impl DemoToolServer {
     fn serve(&self) -> io::Result<()> {
         let mut lines = io::stdin().lock().lines();
         let mut stdout = io::stdout().lock();
@@ -144,7 +148,7 @@ impl Shop {
                 Some("tools/list") => json!({ "result": { "tools": self.offered() } }),
                 Some("tools/call") => match self.call(&message["params"])? {
                     Some(answer) => answer,
-                    // Whoever asked may die waiting; this process ends when that has happened.
+                    // The caller may die waiting; this process ends with it.
                     None => return lines.try_for_each(|line| line.map(drop)),
                 },
                 _ => json!({ "error": { "code": -32601, "message": "no such method" } }),
@@ -159,7 +163,7 @@ impl Shop {
     }
 
     fn offered(&self) -> Vec<Value> {
-        let own = OFFERS.iter().filter(|offer| offer.server == self.server);
+        let own = DEMO_TOOLS.iter().filter(|offer| offer.server == self.server);
         own.map(|offer| {
             json!({
                 "name": offer.name,
@@ -172,15 +176,15 @@ impl Shop {
         .collect()
     }
 
-    /// Takes effect and answers; says nothing where the story wants it so.
+    /// Takes effect and responds; `None` if it falls silent.
     fn call(&self, params: &Value) -> io::Result<Option<Value>> {
-        let own = |offer: &&Offer| offer.server == self.server && params["name"] == offer.name;
-        let Some(offer) = OFFERS.iter().find(own) else {
+        let own = |offer: &&DemoTool| offer.server == self.server && params["name"] == offer.name;
+        let Some(offer) = DEMO_TOOLS.iter().find(own) else {
             return Ok(Some(json!({ "error": { "code": -32602, "message": "no such tool" } })));
         };
         let tool = format!("{}.{}", offer.server, offer.name);
         let arguments = &params["arguments"];
-        self.book.write(&Line::call(&tool, arguments))?;
+        self.call_log.write(&CallLogLine::call(&tool, arguments))?;
         if offer.only_looks {
             return Ok(Some(done(self.look(arguments)?)));
         }
@@ -189,14 +193,14 @@ impl Shop {
             let content = json!([{ "type": "text", "text": why }]);
             return Ok(Some(json!({ "result": { "content": content, "isError": true } })));
         }
-        let number = self.book.read()?.effects_of(&tool) + 1;
-        self.book.write(&Line::effect(&tool, arguments))?;
+        let number = self.call_log.read()?.effects_of(&tool) + 1;
+        self.call_log.write(&CallLogLine::effect(&tool, arguments))?;
         Ok(fault.is_none().then(|| done(given(offer, number))))
     }
 
     /// Finds a charge by its reference.
     fn look(&self, arguments: &Value) -> io::Result<Value> {
-        let lines = self.book.read()?;
+        let lines = self.call_log.read()?;
         let mut charges = lines.effects().filter(|line| line.tool == "payments.charge");
         let found = charges.position(|line| line.arguments["reference"] == arguments["reference"]);
         Ok(match found {
@@ -212,7 +216,7 @@ fn done(result: Value) -> Value {
     } })
 }
 
-fn given(offer: &Offer, number: usize) -> Value {
+fn given(offer: &DemoTool, number: usize) -> Value {
     let fields = offer.gives.iter().map(|(name, kind)| {
         let value = match *kind {
             "boolean" => json!(true),
@@ -223,7 +227,7 @@ fn given(offer: &Offer, number: usize) -> Value {
     Value::Object(fields.collect())
 }
 
-/// The first so many fields are always there, and there are no others.
+/// The first `required` fields are required, and no others are allowed.
 fn schema(fields: &[(&str, &str)], required: usize) -> Value {
     let names: Vec<&str> = fields.iter().map(|(name, _)| *name).take(required).collect();
     let properties = fields.iter().map(|(name, kind)| ((*name).to_owned(), json!({ "type": kind })));

@@ -1,33 +1,39 @@
-//! `rutter exec show`: how one execution stands, read beside whoever drives it.
+//! `rutter exec show`: the state of one execution, read beside the process that drives it.
 
-use crate::Exit;
-use crate::args::run::ShowArgs;
-use crate::outcome::Outcome;
+use crate::CommandExit;
+use crate::args::run::ExecShowArgs;
+use crate::outcome::ExecutionReport;
 use crate::store;
 use crate::terminal::Terminal;
-use rutter_core::execution::{Execution, Identity};
+use rutter_core::execution::{Execution, ExecutionIdentity};
 use rutter_core::id::ExecutionId;
-use rutter_store::Archive;
+use rutter_core::port::Error;
+use rutter_store::SqliteArchive;
 
-pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let identity = Identity { tenant: args.tenant.id(), execution: ExecutionId::new(&args.execution) };
+pub(crate) fn run(args: &ExecShowArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
+    let identity = ExecutionIdentity { tenant: args.tenant.id(), execution: ExecutionId::new(&args.execution) };
     let mut archive = store::archive(&args.store)?;
     tell(&mut archive, &identity, args.store.json, terminal)?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
-/// Tells how it stands; the exit code it would have if that were the end.
+/// Prints the state, and returns the exit code for it.
 pub(super) fn tell(
-    archive: &mut Archive,
-    identity: &Identity,
+    archive: &mut SqliteArchive,
+    identity: &ExecutionIdentity,
     is_json: bool,
     terminal: &Terminal,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<CommandExit> {
     let loaded = archive.load(identity)?;
     let execution = Execution::replay(identity.clone(), &loaded.records)?;
-    let outcome = Outcome::of(&execution);
+    let outcome = ExecutionReport::of(&execution);
     match is_json {
-        true => terminal.answer(&format!("{}\n", outcome.json(Some(&archive.receipt(identity, None)?))))?,
+        true => {
+            let missing = || Error::NotFound { what: "execution", id: identity.execution.to_string() };
+            let summary = archive.execution(identity)?.ok_or_else(missing)?;
+            let receipt = archive.receipt(identity, None)?;
+            terminal.answer(&format!("{}\n", outcome.json(&summary.plan, None, &receipt)))?;
+        }
         false => terminal.answer(&outcome.text(terminal))?,
     }
     Ok(outcome.exit())

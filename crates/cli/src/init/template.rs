@@ -1,13 +1,13 @@
-//! The files a project begins with.
+//! The initial files of a project.
 
-use crate::import::Imported;
+use crate::import::ImportedServers;
 
-pub(super) const PLAN: &str = r#"# A first plan, with tools that come with Rutter:
-#   rutter plan preview plans/first.yaml    what would happen
-#   rutter run plans/first.yaml             carry it out
-#   rutter journal tail                     what happened
+pub(super) const PLAN: &str = r#"# A first plan, with built-in tools:
+#   rutter plan preview plans/first.yaml    what it would do
+#   rutter run plans/first.yaml             execute it
+#   rutter journal tail                     its journal
 name: first
-goal: Look back at what was done here, and leave a note about it
+goal: Count the latest executions, and log a note about them
 steps:
   - id: look
     tool: journal.executions
@@ -21,35 +21,35 @@ steps:
       message: "{{ steps.look.result.executions | length }} executions are in the journal"
 "#;
 
-/// All tables, with what holds when nothing is said.
-pub(super) fn settings(imported: &Imported) -> String {
+/// All tables, with their defaults.
+pub(super) fn settings(imported: &ImportedServers) -> String {
     let mut text = SETTINGS.to_owned();
     if !imported.servers.is_empty() {
-        text += &format!("\n# Taken over from other programs' lists.\n{imported}");
+        text += &format!("\n# Imported from other programs' lists.\n{imported}");
     }
     text
 }
 
-/// Every line that begins with `#` and a letter or bracket can be used by taking the `#` away.
-const SETTINGS: &str = r#"# Settings of Rutter. What is commented out shows the default, or an example where there is none.
-# `rutter config show --origin` says what holds, `rutter doctor` whether it works.
+/// Every line that begins with `#` and a letter or bracket is valid after removing the `#`.
+const SETTINGS: &str = r#"# Settings of Rutter. Commented-out lines show the defaults, or examples.
+# `rutter config show --origin` prints the settings in effect, `rutter doctor` checks them.
 
-# Where the database is, relative to this file.
+# The directory of the database, relative to this file.
 dir = ".rutter"
 
-# MCP servers: a program that speaks MCP, or a url. `rutter tools import FILE` makes such tables.
+# MCP servers: a program that speaks MCP, or a url. `rutter tools import FILE` prints such tables.
 #[servers.files]
 #command = "npx"
 #args = ["-y", "@modelcontextprotocol/server-filesystem", "."]
 #env = { API_TOKEN = "${secret:api_token}" }
-#trust = false              # believe what the server says of its tools' safety
+#trust = false              # trust the server's hints about the safety of its tools
 #start_timeout = "60s"
 
 # HTTP APIs, described here.
 #[http.weather]
 #base = "https://api.example.org"
 #[http.weather.tools.forecast]
-#description = "The weather of the next days"
+#description = "The weather forecast of a city"
 #method = "GET"
 #path = "/forecast/{city}"
 #input = { type = "object", properties = { city = { type = "string" } }, required = ["city"] }
@@ -57,16 +57,16 @@ dir = ".rutter"
 
 # Programs. They get JSON or arguments, and run under limits.
 #[commands.clock.tools.today]
-#description = "The date of today"
+#description = "The current date"
 #argv = ["/bin/date", "+%F"]
 #result = "text"
 #safety = "read_only"
 
-# Where secrets come from: a variable, a file nobody else may read, or what a program prints.
+# Sources of secrets: a variable, a private file, or the output of a program.
 #[secrets]
 #api_token = { env = "API_TOKEN" }
 
-# Calls at once, and when a failing server is left alone.
+# Limits of concurrent calls, and the circuit breaker for failing servers.
 #[limits]
 #calls = 64
 #calls_per_tenant = 64
@@ -74,16 +74,16 @@ dir = ".rutter"
 #breaker_failures = 5
 #breaker_pause = "30s"
 
-# Where notify.send can send to, beside `log`.
+# Channels of notify.send, besides `log`.
 #[notify.team]
 #webhook = { url = "https://chat.example.org/hook" }
 
-# For `rutter db clean`: how long things are kept after their execution ended.
+# For `rutter db clean`: how long data is kept after an execution ended.
 #[retention]
 #payloads = "never"
 #executions = "never"
 
-# `rutter serve`: who may come in over HTTP. From elsewhere only with tokens.
+# `rutter serve`: HTTP access. Other machines need tokens.
 #[server]
 #listen = "127.0.0.1:7411"
 #hosts = []
@@ -96,11 +96,11 @@ dir = ".rutter"
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::sources::Sources;
+    use crate::config::sources::ConfigSources;
 
-    /// What the file says when everything in it is used.
+    /// The file with every commented-out line in use.
     #[test]
-    fn every_line_that_is_commented_out_can_be_used() {
+    fn every_commented_out_line_is_valid() {
         let uncommented: String = SETTINGS
             .lines()
             .map(|line| match line.strip_prefix('#') {
@@ -113,13 +113,12 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("rutter.toml");
         std::fs::write(&path, &uncommented).unwrap();
-        let store = crate::args::StoreArgs { config: Some(path), ..Default::default() };
-        let read = Sources::read(&store, &Default::default()).map_err(|error| error.to_string());
+        let store = crate::args::DatabaseArgs { config: Some(path), ..Default::default() };
+        let read = ConfigSources::read(&store, &Default::default()).map_err(|error| error.to_string());
         let sources = read.unwrap();
         crate::tools::check(&sources.config().map_err(|error| error.to_string()).unwrap()).unwrap();
-        let held = sources.holding().map_err(|error| error.to_string()).unwrap();
-        let tables =
-            ["servers.", "http.", "commands.", "secrets.", "limits.", "notify.", "retention.", "server."];
+        let held = sources.effective_settings().map_err(|error| error.to_string()).unwrap();
+        let tables = ["servers.", "http.", "commands.", "secrets.", "limits.", "notify.", "retention.", "server."];
         for table in tables {
             assert!(held.iter().any(|holds| holds.key.starts_with(table)), "{table}");
         }

@@ -1,25 +1,26 @@
-//! One entry of a journal, as it is told: a line for people, an object for programs.
+//! Prints one journal entry: a line for people, an object for programs.
 
-use super::words::{happened, payloads};
-use crate::table::{Paint, wrapped};
-use crate::terminal::printable;
-use rutter_core::journal::payload::Payload;
+use crate::printable::printable;
+use crate::table::{CellColor, wrapped};
+use rutter_app::view::{EntryView, PayloadDetail};
+use rutter_core::journal::describe::describe;
+use rutter_core::journal::payload::EventPayload;
 use rutter_core::port::query::EntrySummary;
 use rutter_core::time::calendar::utc;
 use serde_json::{Value, json};
 
-/// How entries are told.
+/// How entries are printed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Manner {
+pub(super) struct EntryFormat {
     pub(super) is_json: bool,
-    /// With what they carry, not only its size.
+    /// With their payloads, not only the sizes.
     pub(super) payloads: bool,
-    /// With the execution they are of.
+    /// With the id of their execution.
     pub(super) executions: bool,
 }
 
-impl Manner {
-    pub(super) fn tell(self, entry: &EntrySummary) -> String {
+impl EntryFormat {
+    pub(super) fn write(self, entry: &EntrySummary) -> String {
         if self.is_json { format!("{}\n", self.json(entry)) } else { self.text(entry) }
     }
 
@@ -29,18 +30,18 @@ impl Manner {
             true => format!("{execution} {seq}"),
             false => format!("{seq:>4}"),
         };
-        let carried = payloads(&record.event);
+        let carried = record.event.payloads();
         let sizes = carried.iter().filter(|_| !self.payloads).map(|(name, payload)| match payload {
-            Payload::Present(_) => format!("{name} of {} bytes", bytes(payload)),
-            Payload::Erased => format!("{name} erased"),
+            EventPayload::Present(_) => format!("{name} of {} bytes", bytes(payload)),
+            EventPayload::Erased => format!("{name} erased"),
         });
         let sizes: Vec<String> = sizes.collect();
         let sizes = if sizes.is_empty() { String::new() } else { format!(" [{}]", sizes.join(", ")) };
-        let words = format!("{}: {}{sizes}", record.actor, happened(&record.event));
+        let words = format!("{}: {}{sizes}", record.actor, describe(&record.event).at(record.at));
         let place = format!("{}  {}", utc(record.at), printable(&place));
         let text = wrapped(&format!("{place}  {}", printable(&words)), 6);
-        // Painted when it is laid out: what paints takes no room.
-        let mut text = text.replacen(&place, &Paint::Dim.on(&place), 1) + "\n";
+        // Coloured after the layout: escape sequences take no columns.
+        let mut text = text.replacen(&place, &CellColor::Dim.on(&place), 1) + "\n";
         for (name, payload) in carried.iter().filter(|_| self.payloads) {
             let value = payload.value().map_or("erased".to_owned(), |value| value.to_string());
             text.push_str(&format!("      {name}: {}\n", printable(&value)));
@@ -49,29 +50,11 @@ impl Manner {
     }
 
     fn json(self, entry: &EntrySummary) -> Value {
-        let EntrySummary { execution, seq, hash, record } = entry;
-        let mut each = |payload: Payload| -> Result<Value, std::convert::Infallible> {
-            Ok(match payload {
-                Payload::Erased => json!({ "erased": true }),
-                Payload::Present(value) if self.payloads => json!({ "value": value }),
-                Payload::Present(_) => json!({ "bytes": bytes(&payload) }),
-            })
-        };
-        let Ok(event) = record.event.clone().try_map(&mut each);
-        json!({
-            "execution": execution,
-            "seq": seq,
-            "at": record.at,
-            "time": utc(record.at),
-            "actor": record.actor,
-            "kind": record.event.kind(),
-            "words": happened(&record.event),
-            "event": event,
-            "hash": hash,
-        })
+        let payloads = if self.payloads { PayloadDetail::Whole } else { PayloadDetail::Sizes };
+        json!(EntryView::of(entry, payloads))
     }
 }
 
-fn bytes(payload: &Payload) -> usize {
+fn bytes(payload: &EventPayload) -> usize {
     payload.value().map_or(0, |value| value.to_string().len())
 }

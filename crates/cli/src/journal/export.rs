@@ -1,28 +1,28 @@
-//! `rutter journal export`: journals for somebody else, with all that is needed to verify them.
+//! `rutter journal export`: journals for others, with everything needed to verify them.
 
-use crate::Exit;
-use crate::args::journal::ExportArgs;
-use crate::outlet::Outlet;
+use crate::CommandExit;
+use crate::args::journal::JournalExportArgs;
+use crate::output::CommandOutput;
 use crate::report::plural;
 use crate::store;
 use crate::terminal::Terminal;
 use rutter_core::id::ExecutionId;
-use rutter_core::journal::export::Line;
+use rutter_core::journal::export::ExportLine;
 use rutter_core::port::Error;
 use serde_json::json;
 use std::io::{self, Write};
 
-pub(crate) fn run(args: &ExportArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &JournalExportArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let tenant = args.tenant.id();
     let mut archive = store::archive(&args.store)?;
     store::check_tenant(&archive, &tenant)?;
     let executions: Vec<ExecutionId> = args.executions.iter().map(|id| ExecutionId::new(id)).collect();
     let executions = (!executions.is_empty()).then_some(executions.as_slice());
-    let mut outlet = Outlet::open(&args.out)?;
+    let mut outlet = CommandOutput::open(&args.out)?;
     let (mut lines, mut text) = (0, String::new());
-    // The store knows nothing of files, so why one could not be written is kept beside its answer.
+    // The store knows nothing of files, so the write error is stored here.
     let mut unwritten: Option<io::Error> = None;
-    let exported = archive.export(&tenant, executions, &mut |line: Line| {
+    let exported = archive.export(&tenant, executions, &mut |line: ExportLine| {
         lines += 1;
         text.clear();
         line.write(&mut text).map_err(|error| Error::Io(error.to_string()))?;
@@ -43,5 +43,5 @@ pub(crate) fn run(args: &ExportArgs, terminal: &Terminal) -> anyhow::Result<Exit
             false => terminal.remark(&format!("{name}: {}\n", plural(lines, "line"))),
         }
     }
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }

@@ -1,9 +1,9 @@
-//! `rutter journal tail`: what happened last, and with `--follow` what happens next.
+//! `rutter journal tail`: the latest entries, and with `--follow` new ones.
 
-use super::entry::Manner;
-use crate::Exit;
-use crate::args::journal::TailArgs;
-use crate::failure::Refusal;
+use super::entry::EntryFormat;
+use crate::CommandExit;
+use crate::args::journal::JournalTailArgs;
+use crate::failure::CommandRefusal;
 use crate::store;
 use crate::terminal::Terminal;
 use rutter_core::actor::Actor;
@@ -11,37 +11,37 @@ use rutter_core::hash::Hash;
 use rutter_core::id::TenantId;
 use rutter_core::journal::label::KINDS;
 use rutter_core::limits::PAGE_MAX;
-use rutter_core::plan::wording::{guess, quoted};
 use rutter_core::port::Error;
-use rutter_core::port::query::{EntryFilter, EntrySummary, Page};
+use rutter_core::port::query::{EntryFilter, EntrySummary, Pagination};
 use rutter_core::time::Timestamp;
-use rutter_store::Archive;
+use rutter_core::wording::{guess, quoted};
+use rutter_store::SqliteArchive;
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
 const POLL: Duration = Duration::from_secs(1);
-/// Entries looked at once a second. One that has an older time than all of them is not noticed.
+/// Entries read per poll. A new entry with an earlier time than all of them is missed.
 const LOOKED_AT: usize = 500;
-/// If even so many are new at once, the older of them are not told.
+/// If more entries than this are new at once, the older of them are not printed.
 const NEW_MAX: usize = 50_000;
 
-pub(crate) fn run(args: &TailArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &JournalTailArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let tenant = args.tenant.id();
     let archive = store::archive(&args.store)?;
     store::check_tenant(&archive, &tenant)?;
     check_kinds(&args.kinds)?;
     let actor = args.actor.as_deref().map(read_actor);
     let filter = EntryFilter { kinds: args.kinds.clone(), actor, ..EntryFilter::default() };
-    let mut end = End { archive, tenant, filter, seen: BTreeSet::new(), since: Timestamp(i64::MIN) };
-    let manner = Manner { is_json: args.store.json, payloads: args.payloads, executions: true };
+    let mut end = JournalTail { archive, tenant, filter, seen: BTreeSet::new(), since: Timestamp(i64::MIN) };
+    let manner = EntryFormat { is_json: args.store.json, payloads: args.payloads, executions: true };
     let tell = |entries: &[EntrySummary]| {
-        terminal.answer(&entries.iter().rev().map(|entry| manner.tell(entry)).collect::<String>())
+        terminal.answer(&entries.iter().rev().map(|entry| manner.write(entry)).collect::<String>())
     };
     let count = args.count as usize;
     if !args.follow {
         tell(&end.newest(count)?.0)?;
-        return Ok(Exit::Done);
+        return Ok(CommandExit::Done);
     }
     let (newest, more) = end.newest(count.max(LOOKED_AT))?;
     tell(&newest[..count.min(newest.len())])?;
@@ -52,34 +52,34 @@ pub(crate) fn run(args: &TailArgs, terminal: &Terminal) -> anyhow::Result<Exit> 
     }
 }
 
-/// The end of all journals, and what is known of it.
-struct End {
-    archive: Archive,
+/// The end of all journals, with the entries already printed.
+struct JournalTail {
+    archive: SqliteArchive,
     tenant: TenantId,
     filter: EntryFilter,
     seen: BTreeSet<Hash>,
-    /// What is older is not news, even if it moves up because something else was removed.
+    /// Older entries are not new, even if they appear because others were removed.
     since: Timestamp,
 }
 
-impl End {
+impl JournalTail {
     /// The newest entries, newest first, and whether there are more.
     fn newest(&mut self, count: usize) -> Result<(Vec<EntrySummary>, bool), Error> {
         let mut newest: Vec<EntrySummary> = Vec::new();
         let mut after = None;
         loop {
             let limit = u32::try_from(count - newest.len()).unwrap_or(PAGE_MAX).min(PAGE_MAX);
-            let listing = self.archive.entries(&self.tenant, self.filter.clone(), &Page { limit, after })?;
+            let listing = self.archive.entries(&self.tenant, self.filter.clone(), &Pagination { limit, after })?;
             newest.extend(listing.items);
             after = listing.next;
-            // A page may be shorter than was asked for.
+            // A page may be shorter than the limit.
             if after.is_none() || newest.len() >= count {
                 return Ok((newest, after.is_some()));
             }
         }
     }
 
-    /// What was not there before, newest first.
+    /// The new entries, newest first.
     fn news(&mut self) -> Result<Vec<EntrySummary>, Error> {
         let mut count = LOOKED_AT;
         let (newest, more) = loop {
@@ -90,8 +90,7 @@ impl End {
             }
             count *= 10;
         };
-        let is_new =
-            |entry: &&EntrySummary| !self.seen.contains(&entry.hash) && entry.record.at >= self.since;
+        let is_new = |entry: &&EntrySummary| !self.seen.contains(&entry.hash) && entry.record.at >= self.since;
         let news = newest.iter().filter(is_new).cloned().collect();
         self.remember(&newest, more);
         Ok(news)
@@ -105,17 +104,17 @@ impl End {
     }
 }
 
-/// Refuses the name of an event that does not exist, and says which was probably meant.
-fn check_kinds(kinds: &[String]) -> Result<(), Refusal> {
+/// Refuses an unknown event type, with a suggestion.
+fn check_kinds(kinds: &[String]) -> Result<(), CommandRefusal> {
     let Some(unknown) = kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) else { return Ok(()) };
-    let refusal = Refusal::new("command.invalid", format!("there is no event type {}", quoted(unknown)));
+    let refusal = CommandRefusal::new("command.invalid", format!("there is no event type {}", quoted(unknown)));
     Err(match guess(unknown, KINDS.iter().copied()) {
         Some(guess) => refusal.with_hint(format!("did you mean {}?", quoted(guess.word()))),
         None => refusal.with_hint(format!("there are: {}", KINDS.join(", "))),
     })
 }
 
-/// A party as journals print it.
+/// An actor as journals print it.
 fn read_actor(text: &str) -> Actor {
     match text.split_once(' ') {
         Some(("agent", name)) => Actor::agent(name),

@@ -1,32 +1,33 @@
-//! `rutter journal verify`: whether journals are what was written, how sure that is, and what that leaves open.
+//! `rutter journal verify`: whether journals are intact, at which assurance, and what is not covered.
 
-use crate::Exit;
-use crate::args::journal::VerifyArgs;
-use crate::failure::Refusal;
+use crate::CommandExit;
+use crate::args::journal::JournalVerifyArgs;
+use crate::failure::CommandRefusal;
+use crate::printable::printable;
 use crate::report::counted;
 use crate::store;
-use crate::table::{Paint, wrapped};
-use crate::terminal::{Terminal, printable};
+use crate::table::{CellColor, wrapped};
+use crate::terminal::Terminal;
 use anyhow::Context;
 use rutter_core::journal::note::VerifierKey;
-use rutter_core::journal::verify::{Assurance, Fault, Receipt, Trust, Verdict, Verifier, Why};
-use rutter_core::port::proof::Checked;
+use rutter_core::journal::verify::{
+    Assurance, EntryReceipt, FaultReason, LedgerVerifier, TrustAnchors, VerificationFault, VerificationReport,
+};
+use rutter_core::port::proof::LedgerCheck;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-/// An entry with the largest payloads there can be, each byte of them escaped, is shorter.
+/// Longer than an entry with the largest possible payloads, every byte escaped.
 const LINE_BYTES_MAX: u64 = 512 << 20;
 /// Between two reports of progress.
 const LINES_BETWEEN: u64 = 10_000;
 
-pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &JournalVerifyArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let trust = trust(args)?;
     let (subject, checked) = match &args.export {
-        Some(path) => {
-            (name_of(path), Checked { verdict: check_file(path, trust, terminal)?, rows: Vec::new() })
-        }
+        Some(path) => (name_of(path), LedgerCheck { verdict: check_file(path, trust, terminal)?, rows: Vec::new() }),
         None => (format!("the ledger of {}", args.tenant.id()), check_database(args, trust, terminal)?),
     };
     let required = Assurance::from(args.require);
@@ -36,20 +37,20 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> anyhow::Result<Exit
         true => terminal.answer(&format!("{}\n", answer(&subject, &checked, required, is_ok)))?,
         false => {
             let (is_file, has_keys) = (args.export.is_some(), !args.keys.is_empty());
-            let told = Told { subject: &subject, checked: &checked, is_file, has_keys };
-            terminal.answer(&told.text())?;
+            let verdict_text = VerdictText { subject: &subject, checked: &checked, is_file, has_keys };
+            terminal.answer(&verdict_text.text())?;
             if checked.is_clean() && !is_enough {
                 let (found, wanted) = (level(checked.verdict.assurance), level(required));
                 terminal.answer(&format!("\nThis is {found}, and {wanted} was required.\n"))?;
             }
         }
     }
-    Ok(if is_ok { Exit::Done } else { Exit::Differs })
+    Ok(if is_ok { CommandExit::Done } else { CommandExit::Differs })
 }
 
-/// What whoever asks has kept elsewhere.
-fn trust(args: &VerifyArgs) -> anyhow::Result<Trust> {
-    let mut trust = Trust::default();
+/// The keys, checkpoints and receipts given by the user.
+fn trust(args: &JournalVerifyArgs) -> anyhow::Result<TrustAnchors> {
+    let mut trust = TrustAnchors::default();
     for key in &args.keys {
         trust.keys.push(read_key(key)?);
     }
@@ -57,49 +58,46 @@ fn trust(args: &VerifyArgs) -> anyhow::Result<Trust> {
         trust.checkpoints.push(read(path)?);
     }
     for path in &args.receipts {
-        let receipt: Result<Receipt, _> = serde_json::from_str(&read(path)?);
+        let receipt: Result<EntryReceipt, _> = serde_json::from_str(&read(path)?);
         let bad =
-            |error| Refusal::new("file.unreadable", format!("{} is no receipt: {error}", path.display()));
+            |error| CommandRefusal::new("file.unreadable", format!("{} is not a receipt: {error}", path.display()));
         trust.receipts.push(receipt.map_err(bad)?);
     }
     Ok(trust)
 }
 
-/// A key as it is, or a file with one.
+/// A key itself, or a file with one.
 fn read_key(text: &str) -> anyhow::Result<VerifierKey> {
     if let Ok(key) = VerifierKey::parse(text) {
         return Ok(key);
     }
     let path = Path::new(text);
     let bad = |error| {
-        Refusal::new(
-            "file.unreadable",
-            format!("{text} is neither a public key nor a file with one: {error}"),
-        )
+        CommandRefusal::new("file.unreadable", format!("{text} is neither a public key nor a file with one: {error}"))
     };
     Ok(VerifierKey::parse(read(path)?.trim()).map_err(|error| bad(error.to_string()))?)
 }
 
-fn read(path: &Path) -> Result<String, Refusal> {
+fn read(path: &Path) -> Result<String, CommandRefusal> {
     fs::read_to_string(path)
-        .map_err(|error| Refusal::new("file.unreadable", format!("cannot read {}: {error}", path.display())))
+        .map_err(|error| CommandRefusal::new("file.unreadable", format!("cannot read {}: {error}", path.display())))
 }
 
 fn name_of(path: &Path) -> String {
     if path == Path::new("-") { "<stdin>".to_owned() } else { path.display().to_string() }
 }
 
-/// Reads an export line by line and holds no more than one of them.
-fn check_file(path: &Path, trust: Trust, terminal: &Terminal) -> anyhow::Result<Verdict> {
+/// Reads an export line by line; holds one line in memory.
+fn check_file(path: &Path, trust: TrustAnchors, terminal: &Terminal) -> anyhow::Result<VerificationReport> {
     let mut source: Box<dyn BufRead> = match path == Path::new("-") {
         true => Box::new(io::stdin().lock()),
         false => {
             let unreadable =
-                |error| Refusal::new("file.unreadable", format!("cannot read {}: {error}", path.display()));
+                |error| CommandRefusal::new("file.unreadable", format!("cannot read {}: {error}", path.display()));
             Box::new(BufReader::new(File::open(path).map_err(unreadable)?))
         }
     };
-    let mut verifier = Verifier::new(trust);
+    let mut verifier = LedgerVerifier::new(trust);
     let (mut line, mut count) = (Vec::new(), 0);
     loop {
         line.clear();
@@ -117,7 +115,11 @@ fn check_file(path: &Path, trust: Trust, terminal: &Terminal) -> anyhow::Result<
     Ok(verifier.finish())
 }
 
-fn check_database(args: &VerifyArgs, mut trust: Trust, terminal: &Terminal) -> anyhow::Result<Checked> {
+fn check_database(
+    args: &JournalVerifyArgs,
+    mut trust: TrustAnchors,
+    terminal: &Terminal,
+) -> anyhow::Result<LedgerCheck> {
     let tenant = args.tenant.id();
     let mut archive = store::archive(&args.store)?;
     store::check_tenant(&archive, &tenant)?;
@@ -139,8 +141,9 @@ fn level(assurance: Assurance) -> &'static str {
     }
 }
 
-fn answer(subject: &str, checked: &Checked, required: Assurance, is_ok: bool) -> Value {
-    let Verdict { assurance, lines, entries, executions, checkpoints, erased, removed, .. } = checked.verdict;
+fn answer(subject: &str, checked: &LedgerCheck, required: Assurance, is_ok: bool) -> Value {
+    let VerificationReport { assurance, lines, entries, executions, checkpoints, erased, removed, .. } =
+        checked.verdict;
     let fault = checked.verdict.fault.as_ref().map(|fault| {
         let entry = fault.entry.as_ref();
         json!({
@@ -168,22 +171,22 @@ fn answer(subject: &str, checked: &Checked, required: Assurance, is_ok: bool) ->
     })
 }
 
-/// A verdict for people.
-struct Told<'a> {
+/// A report for people.
+struct VerdictText<'a> {
     subject: &'a str,
-    checked: &'a Checked,
+    checked: &'a LedgerCheck,
     is_file: bool,
     has_keys: bool,
 }
 
-impl Told<'_> {
+impl VerdictText<'_> {
     fn text(&self) -> String {
-        let Checked { verdict, rows } = self.checked;
+        let LedgerCheck { verdict, rows } = self.checked;
         let subject = printable(self.subject);
         let state = match &verdict.fault {
-            None if rows.is_empty() => Paint::Green.on("is intact"),
-            Some(fault) if is_about_trust(&fault.why) => Paint::Red.on("cannot be believed"),
-            _ => Paint::Red.on("is not what was written"),
+            None if rows.is_empty() => CellColor::Green.on("is intact"),
+            Some(fault) if is_about_trust(&fault.why) => CellColor::Red.on("cannot be trusted"),
+            _ => CellColor::Red.on("is not intact"),
         };
         let mut text = format!("{subject} {state}\n");
         let mut lines = Vec::new();
@@ -202,16 +205,16 @@ impl Told<'_> {
         }
         let mut last = "";
         for (name, sentence) in lines {
-            let shown = if name == last { "" } else { name };
-            text.push_str(&wrapped(&format!("  {shown:11}  {}", printable(&sentence)), 15));
+            let visible = if name == last { "" } else { name };
+            text.push_str(&wrapped(&format!("  {visible:11}  {}", printable(&sentence)), 15));
             text.push('\n');
             last = name;
         }
         text
     }
 
-    /// A line is somewhere only in a file.
-    fn place(&self, fault: &Fault) -> String {
+    /// Only a file has line numbers.
+    fn place(&self, fault: &VerificationFault) -> String {
         match (self.is_file && fault.line > 0, &fault.entry) {
             (true, _) => fault.to_string(),
             (false, Some((execution, seq))) => format!("entry {seq} of {execution}: {}", fault.why),
@@ -224,39 +227,44 @@ impl Told<'_> {
             (Assurance::ChainOnly, true) if !self.has_keys => Some("give the public key with --key"),
             (Assurance::ChainOnly, _) => Some("there must be a checkpoint, signed by a key you trust"),
             (Assurance::Signed, _) => Some(
-                "keep what `rutter journal checkpoint` prints elsewhere, and give it with --checkpoint next time",
+                "store the output of `rutter journal checkpoint` elsewhere, and pass it with --checkpoint next time",
             ),
             (Assurance::Compared, _) => None,
         }
     }
 }
 
-/// Whether the fault is that what was kept elsewhere does not belong to this ledger.
-fn is_about_trust(why: &Why) -> bool {
-    matches!(why, Why::Key(_) | Why::OutsideCheckpoint(_) | Why::NotComparable { .. } | Why::ReceiptTenant)
+/// Whether the fault is that the given key, checkpoint or receipt does not match this ledger.
+fn is_about_trust(why: &FaultReason) -> bool {
+    matches!(
+        why,
+        FaultReason::Key(_)
+            | FaultReason::OutsideCheckpoint(_)
+            | FaultReason::NotComparable { .. }
+            | FaultReason::ReceiptTenant
+    )
 }
 
-fn sum(verdict: &Verdict) -> String {
+fn sum(verdict: &VerificationReport) -> String {
     let entries = counted(verdict.entries, "entry", "entries");
     let journals = counted(verdict.executions, "journal", "journals");
     format!("{entries} of {journals}, {}", counted(verdict.checkpoints, "checkpoint", "checkpoints"))
 }
 
-/// What a clean verdict says nothing about.
-fn left_open(verdict: &Verdict) -> Vec<String> {
+/// What an intact verdict does not cover.
+fn left_open(verdict: &VerificationReport) -> Vec<String> {
     let mut sentences = Vec::new();
     let entries = |count| counted(count, "entry", "entries");
     if verdict.assurance > Assurance::ChainOnly && verdict.unprotected() > 0 {
         let newest = entries(verdict.unprotected());
-        sentences
-            .push(format!("the newest {newest}, which no checkpoint covers yet: a rewrite or a cut there"));
+        sentences.push(format!("the newest {newest}, which no checkpoint covers yet: a change or a truncation there"));
     }
     if verdict.erased > 0 {
         let payloads = counted(verdict.erased, "erased payload", "erased payloads");
-        sentences.push(format!("{payloads}; what was erased on purpose is said in the journal \"ledger\""));
+        sentences.push(format!("{payloads}; the journal \"ledger\" records what was erased on purpose"));
     }
     if verdict.removed > 0 {
-        sentences.push(format!("{} that were cleaned up: only hashes are left", entries(verdict.removed)));
+        sentences.push(format!("{} that were cleaned up: only their hashes remain", entries(verdict.removed)));
     }
     sentences
 }

@@ -1,4 +1,4 @@
-//! Log lines for programs: one object in one line, and nothing in it that a terminal would obey.
+//! Log lines for programs: one object per line, without terminal control characters.
 
 use crate::clock;
 use rutter_core::time::calendar;
@@ -27,7 +27,7 @@ where
     W: Fn() -> O + Send + Sync + 'static,
 {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut fields = Fields::default();
+        let mut fields = LogFields::default();
         event.record(&mut fields);
         let metadata = event.metadata();
         let mut line = Map::new();
@@ -36,16 +36,16 @@ where
         line.insert("target".into(), json!(metadata.target()));
         line.append(&mut fields.0);
         let line = format!("{}\n", visible(&Value::Object(line).to_string()));
-        // Whoever reads it may have gone. One call, so that lines of several threads do not mix.
+        // The reader may be gone. One call, so that lines of several threads do not mix.
         let _ = (self.writer)().write_all(line.as_bytes());
     }
 }
 
-/// What an event says, by name.
+/// The fields of an event, by name.
 #[derive(Default)]
-struct Fields(Map<String, Value>);
+struct LogFields(Map<String, Value>);
 
-impl Visit for Fields {
+impl Visit for LogFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.0.insert(field.name().to_owned(), json!(format!("{value:?}")));
     }
@@ -71,14 +71,14 @@ impl Visit for Fields {
     }
 }
 
-/// JSON escapes the first 32 characters only; others are obeyed by some terminals, or end a line in some programs.
+/// JSON escapes only the first 32 characters; some terminals obey others, and some programs end a line at them.
 fn visible(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     for character in line.chars() {
         match character {
             '\u{2028}' | '\u{2029}' => drop(write!(text, "\\u{:04x}", u32::from(character))),
             character if character.is_control() => {
-                // Text grows without failing.
+                // Writing to a String cannot fail.
                 let _ = write!(text, "\\u{:04x}", u32::from(character));
             }
             character => text.push(character),
@@ -94,9 +94,9 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt;
 
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Kept {
+    impl Write for SharedBuffer {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -108,15 +108,15 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_fields_and_nothing_a_terminal_obeys() {
-        let kept = Kept::default();
-        let writer = kept.clone();
+    fn a_line_has_the_fields_and_no_control_characters() {
+        let stored = SharedBuffer::default();
+        let writer = stored.clone();
         let subscriber = tracing_subscriber::registry().with(JsonLines::new(move || writer.clone()));
         tracing::subscriber::with_default(subscriber, || {
             let text = "\u{1b}[2J\n{\"evil\":1}\u{9b}\u{2028}\u{7f}";
-            tracing::warn!(execution = %"exec_1", attempt = 2, error.code = "store.io", said = text, "{text}");
+            tracing::warn!(execution = %"exec_1", attempt = 2, error.code = "store.io", text = text, "{text}");
         });
-        let written = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        let written = String::from_utf8(stored.0.lock().unwrap().clone()).unwrap();
         assert_eq!(written.matches('\n').count(), 1, "{written:?}");
         assert!(written.trim_end().chars().all(|c| !c.is_control() && c != '\u{2028}'), "{written:?}");
         let line: Value = serde_json::from_str(&written).unwrap();
@@ -124,7 +124,7 @@ mod tests {
             (&line["level"], &line["execution"], &line["attempt"]),
             (&json!("warn"), &json!("exec_1"), &json!(2))
         );
-        assert_eq!((&line["error.code"], &line["said"]), (&json!("store.io"), &line["message"]));
-        assert_eq!(line["said"], "\u{1b}[2J\n{\"evil\":1}\u{9b}\u{2028}\u{7f}");
+        assert_eq!((&line["error.code"], &line["text"]), (&json!("store.io"), &line["message"]));
+        assert_eq!(line["text"], "\u{1b}[2J\n{\"evil\":1}\u{9b}\u{2028}\u{7f}");
     }
 }

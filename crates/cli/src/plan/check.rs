@@ -1,22 +1,23 @@
-//! `rutter plan check`: every mistake in every file, and with `--fix` fewer of them.
+//! `rutter plan check`: reports every error in every file, and with `--fix` repairs some.
 
-use super::fix::{Fixed, fix, is_fixable};
-use super::{Checker, PlanFile};
-use crate::Exit;
-use crate::args::plan::CheckArgs;
+use super::fix::{FixedPlan, fix, is_fixable};
+use super::{CheckedPlanFile, PlanChecker};
+use crate::CommandExit;
+use crate::args::plan::PlanCheckArgs;
+use crate::printable::printable;
 use crate::report::{count, plural};
-use crate::terminal::{Terminal, printable};
+use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
-pub(crate) fn run(args: &CheckArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let Some(checker) = Checker::new(&args.common, terminal) else { return Ok(Exit::Refused) };
-    let mut exit = Exit::Done;
+pub(crate) fn run(args: &PlanCheckArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
+    let Some(checker) = PlanChecker::new(&args.common, terminal) else { return Ok(CommandExit::Refused) };
+    let mut exit = CommandExit::Done;
     for path in &args.files {
         let file = checker.check(path);
-        let fixed = if args.fix { fix(&checker, path, file, args.strict)? } else { Fixed::untouched(file) };
+        let fixed = if args.fix { fix(&checker, path, file, args.strict)? } else { FixedPlan::untouched(file) };
         let is_refused = fixed.file.has_errors() || (args.strict && !fixed.file.diagnostics.is_empty());
         if is_refused {
-            exit = Exit::Refused;
+            exit = CommandExit::Refused;
         }
         if args.common.json {
             terminal.answer(&format!("{}\n", answer(&fixed, args.fix, !is_refused)))?;
@@ -27,7 +28,7 @@ pub(crate) fn run(args: &CheckArgs, terminal: &Terminal) -> anyhow::Result<Exit>
     Ok(exit)
 }
 
-fn answer(fixed: &Fixed, is_fixing: bool, is_ok: bool) -> Value {
+fn answer(fixed: &FixedPlan, is_fixing: bool, is_ok: bool) -> Value {
     let mut answer = fixed.file.json();
     answer["ok"] = is_ok.into();
     if is_fixing {
@@ -37,8 +38,8 @@ fn answer(fixed: &Fixed, is_fixing: bool, is_ok: bool) -> Value {
     answer
 }
 
-/// Findings are the answer, unless the fixed plan is: then they are remarks.
-fn tell(fixed: &Fixed, args: &CheckArgs, terminal: &Terminal) -> anyhow::Result<()> {
+/// Findings go to stdout, unless the fixed plan does: then they go to stderr.
+fn tell(fixed: &FixedPlan, args: &PlanCheckArgs, terminal: &Terminal) -> anyhow::Result<()> {
     for line in &fixed.applied {
         terminal.remark(&format!("fixed: {}\n", printable(line)));
     }
@@ -55,8 +56,8 @@ fn tell(fixed: &Fixed, args: &CheckArgs, terminal: &Terminal) -> anyhow::Result<
     Ok(())
 }
 
-/// One line that says how the file stands.
-fn verdict(file: &PlanFile, args: &CheckArgs) -> String {
+/// The verdict about a file in one line.
+fn verdict(file: &CheckedPlanFile, args: &PlanCheckArgs) -> String {
     let name = &file.name;
     let fixable = file.diagnostics.iter().filter(|found| is_fixable(found, args.strict)).count();
     let offer = match fixable {

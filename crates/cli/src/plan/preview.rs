@@ -1,17 +1,19 @@
-//! `rutter plan preview`: what would happen, told before anything does.
+//! `rutter plan preview`: what a plan would do.
 
-use super::{Checker, each_plan, heading, undo_sign};
-use crate::Exit;
-use crate::args::plan::PreviewArgs;
-use crate::table::{COLUMNS, Cell, Paint, columns, listed, wrapped};
-use crate::terminal::{Signs, Terminal, printable};
+use super::{PlanChecker, each_plan, heading, undo_sign};
+use crate::CommandExit;
+use crate::args::plan::PlanPreviewArgs;
+use crate::printable::printable;
+use crate::table::{COLUMNS, CellColor, LISTED_MAX, TableCell, columns, wrapped};
+use crate::terminal::{Terminal, TerminalSymbols};
 use rutter_core::id::StepId;
-use rutter_core::plan::preview::{Ending, GuaranteeKind, Preview, StepPreview, WhatIf, preview};
-use rutter_core::plan::wording::{Guess, guess, quoted};
+use rutter_core::plan::preview::{GuaranteeKind, PlanPreview, ScenarioOutcome, StepPreview, WhatIfScenario, preview};
 use rutter_core::plan::{Plan, Step};
+use rutter_core::text::{listed, spelled};
+use rutter_core::wording::{SpellingGuess, guess, quoted};
 use serde_json::json;
 
-pub(crate) fn run(args: &PreviewArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &PlanPreviewArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     match &args.step {
         Some(step) => run_step(args, step, terminal),
         None => each_plan(
@@ -25,20 +27,20 @@ pub(crate) fn run(args: &PreviewArgs, terminal: &Terminal) -> anyhow::Result<Exi
     }
 }
 
-fn run_step(args: &PreviewArgs, id: &str, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let Some(checker) = Checker::new(&args.common, terminal) else { return Ok(Exit::Refused) };
-    let mut exit = Exit::Done;
+fn run_step(args: &PlanPreviewArgs, id: &str, terminal: &Terminal) -> anyhow::Result<CommandExit> {
+    let Some(checker) = PlanChecker::new(&args.common, terminal) else { return Ok(CommandExit::Refused) };
+    let mut exit = CommandExit::Done;
     for path in &args.files {
         let file = checker.check(path);
         let plan = if args.common.json { file.plan.as_deref() } else { file.plan_or_remark(terminal) };
         let card = plan.and_then(|plan| card(plan, id));
         if card.is_none() {
-            exit = Exit::Refused;
+            exit = CommandExit::Refused;
         }
         if let (Some(plan), None) = (plan, &card) {
             let known = plan.steps.iter().map(|step| step.id.as_str());
             let hint = match guess(id, known) {
-                Some(Guess::Clear(name) | Guess::Vague(name)) => {
+                Some(SpellingGuess::Clear(name) | SpellingGuess::Vague(name)) => {
                     format!("\n\nhelp: did you mean {}?", quoted(name))
                 }
                 None => String::new(),
@@ -47,8 +49,7 @@ fn run_step(args: &PreviewArgs, id: &str, terminal: &Terminal) -> anyhow::Result
         }
         if args.common.json {
             let mut answer = file.json();
-            answer["preview"] =
-                card.map(|(_, step, what_if)| json!({ "step": step, "what_if": what_if })).into();
+            answer["preview"] = card.map(|(_, step, what_if)| json!({ "step": step, "what_if": what_if })).into();
             terminal.answer(&format!("{answer}\n"))?;
         } else if let (Some(plan), Some((at, step, what_if))) = (plan, &card) {
             terminal.answer(&detail(plan, *at, step, what_if, terminal.signs))?;
@@ -57,15 +58,15 @@ fn run_step(args: &PreviewArgs, id: &str, terminal: &Terminal) -> anyhow::Result
     Ok(exit)
 }
 
-/// A step's position and all that can be said about it; none when the plan has no such step.
-fn card(plan: &Plan, id: &str) -> Option<(usize, StepPreview, WhatIf)> {
+/// The position and the preview of a step; none if the plan has no such step.
+fn card(plan: &Plan, id: &str) -> Option<(usize, StepPreview, WhatIfScenario)> {
     let at = plan.find(id)?;
     let preview = preview(plan);
     let turn = preview.steps.iter().position(|step| step.step.as_str() == id)?;
     Some((at, preview.steps.into_iter().nth(turn)?, preview.what_if.into_iter().nth(turn)?))
 }
 
-fn text(plan: &Plan, preview: &Preview, signs: Signs) -> String {
+fn text(plan: &Plan, preview: &PlanPreview, signs: TerminalSymbols) -> String {
     let mut text = heading(plan);
     if !plan.goal.is_empty() {
         text.push_str(&wrapped(&printable(&plan.goal), 0));
@@ -73,17 +74,17 @@ fn text(plan: &Plan, preview: &Preview, signs: Signs) -> String {
     }
     text.push('\n');
     let mut rows =
-        vec![["", "STEP", "CALL", "EFFECT", "", "UNDO"].map(|name| Cell::new(name, Paint::Dim)).to_vec()];
+        vec![["", "STEP", "CALL", "EFFECT", "", "UNDO"].map(|name| TableCell::new(name, CellColor::Dim)).to_vec()];
     for (at, step) in preview.steps.iter().enumerate() {
         let Some(planned) = plan.find(step.step.as_str()).map(|at| &plan.steps[at]) else { continue };
         rows.push(vec![
-            Cell::new((at + 1).to_string(), Paint::Dim),
-            Cell::new(step.step.as_str(), Paint::Bold),
+            TableCell::new((at + 1).to_string(), CellColor::Dim),
+            TableCell::new(step.step.as_str(), CellColor::Bold),
             planned.call.tool.as_str().into(),
             guarantee(step.guarantee.kind).into(),
             undo_sign(step.undo.coverage, signs),
             step.undo.reason.as_str().into(),
-            Cell::new(marks(planned), Paint::Yellow),
+            TableCell::new(marks(planned), CellColor::Yellow),
         ]);
     }
     let no_return = preview.point_of_no_return.as_ref().map(|point| &point.step);
@@ -100,7 +101,7 @@ fn text(plan: &Plan, preview: &Preview, signs: Signs) -> String {
         let chain = format!("Longest chain: {}", names(&preview.critical_path));
         text.push_str(&format!("\n{}\n", wrapped(&chain, 2)));
     }
-    text.push_str(&format!("\n{}\n", Paint::Bold.on("If a step fails for good:")));
+    text.push_str(&format!("\n{}\n", CellColor::Bold.on("If a step fails for good:")));
     let width = preview.steps.iter().map(|step| step.step.as_str().len()).max().unwrap_or(0);
     for what_if in &preview.what_if {
         let sentence = format!("  {:width$}  {}", what_if.step.as_str(), sentence(what_if, plan.steps.len()));
@@ -110,14 +111,14 @@ fn text(plan: &Plan, preview: &Preview, signs: Signs) -> String {
     text
 }
 
-/// A line across with words in it.
-fn rule(words: &str, signs: Signs) -> String {
+/// A horizontal line with words in it.
+fn rule(words: &str, signs: TerminalSymbols) -> String {
     let rest = COLUMNS.saturating_sub(words.chars().count() + 3);
     let line = format!("{}{words}{}", signs.rule.repeat(3), signs.rule.repeat(rest));
-    format!("{}\n", Paint::Red.on(&line))
+    format!("{}\n", CellColor::Red.on(&line))
 }
 
-/// How often the effect can happen, in words.
+/// How often the effect can happen.
 pub(crate) fn guarantee(kind: GuaranteeKind) -> &'static str {
     match kind {
         GuaranteeKind::NoEffect => "none, reads only",
@@ -137,8 +138,8 @@ fn marks(step: &Step) -> String {
     marks.into_iter().filter(|(is, _)| *is).map(|(_, word)| word).collect::<Vec<_>>().join(", ")
 }
 
-/// What a failure leads to, in one sentence. What could be undone on request is told by `--step`.
-fn sentence(what_if: &WhatIf, total: usize) -> String {
+/// The consequence of a failure in one sentence. `--step` also prints what could be undone on request.
+fn sentence(what_if: &WhatIfScenario, total: usize) -> String {
     let rest = total - what_if.completed.len() - 1;
     let mut parts = Vec::new();
     let mut part = |words: &str, steps: &[StepId]| match steps.len() {
@@ -148,7 +149,7 @@ fn sentence(what_if: &WhatIf, total: usize) -> String {
     };
     part("cancels", &what_if.cancelled);
     part("skips", &what_if.skipped);
-    part("goes on with", &what_if.continue_with);
+    part("continues with", &what_if.continue_with);
     part("holds", &what_if.held);
     if !what_if.undone.is_empty() {
         parts.push(format!("undoes {}", names(&what_if.undone)));
@@ -160,33 +161,30 @@ fn sentence(what_if: &WhatIf, total: usize) -> String {
     parts.join("; ")
 }
 
-fn ending(what_if: &WhatIf) -> &'static str {
+fn ending(what_if: &WhatIfScenario) -> &'static str {
     match what_if.ends {
-        Ending::WaitsForDecision => "waits for a decision",
-        Ending::Failed if what_if.completed.is_empty() => "ends failed, with nothing done",
-        Ending::Failed => "ends failed",
-        Ending::Partial => "ends partial",
-        Ending::Compensated => "ends compensated",
+        ScenarioOutcome::WaitsForDecision => "waits for a decision",
+        ScenarioOutcome::Failed if what_if.completed.is_empty() => "ends failed, with nothing done",
+        ScenarioOutcome::Failed => "ends failed",
+        ScenarioOutcome::Partial => "ends partial",
+        ScenarioOutcome::Compensated => "ends compensated",
     }
 }
 
 /// Everything about one step.
-fn detail(plan: &Plan, at: usize, card: &StepPreview, what_if: &WhatIf, signs: Signs) -> String {
+fn detail(plan: &Plan, at: usize, card: &StepPreview, what_if: &WhatIfScenario, signs: TerminalSymbols) -> String {
     let step = &plan.steps[at];
     let retry = &step.call.retry;
     let needs: Vec<String> = plan.graph.needs[at]
         .iter()
-        .map(|need| format!("{} ({})", plan.steps[need.step].id, written(&need.kind)))
+        .map(|need| format!("{} ({})", plan.steps[need.step].id, spelled(&need.kind)))
         .collect();
-    let attempts = format!(
-        "{} of {} each",
-        crate::report::plural(retry.max_attempts as usize, "attempt"),
-        step.call.timeout
-    );
+    let attempts =
+        format!("{} of {} each", crate::report::plural(retry.max_attempts as usize, "attempt"), step.call.timeout);
     let again = retry.on.iter().map(|category| category.as_str()).collect::<Vec<_>>();
     let attempts = match retry.max_attempts {
         1 => attempts,
-        _ => format!("{attempts}, again on {} after {}", listed(&again), retry.initial),
+        _ => format!("{attempts}, again on {} after {}", listed(&again, LISTED_MAX), retry.initial),
     };
     let undo = format!("{} {}", undo_sign(card.undo.coverage, signs).painted(), card.undo.reason);
     let mut rows: Vec<(&str, String)> = vec![
@@ -196,11 +194,9 @@ fn detail(plan: &Plan, at: usize, card: &StepPreview, what_if: &WhatIf, signs: S
         ("attempts", attempts),
     ];
     if !needs.is_empty() {
-        rows.push(("waits for", listed(&needs)));
+        rows.push(("waits for", listed(&needs, LISTED_MAX)));
     }
-    rows.extend(
-        step.approval.map(|rule| ("approval", format!("a person must say yes within {}", rule.expires))),
-    );
+    rows.extend(step.approval.map(|rule| ("approval", format!("a person must approve within {}", rule.expires))));
     rows.extend(step.when.as_ref().map(|when| ("when", printable(when.source.trim()))));
     rows.extend(step.for_each.as_ref().map(|fan_out| {
         let many = format!("at most {}, {} at a time", fan_out.max_items, fan_out.max_parallel);
@@ -209,7 +205,7 @@ fn detail(plan: &Plan, at: usize, card: &StepPreview, what_if: &WhatIf, signs: S
     rows.extend(step.fallback.as_ref().map(|fallback| ("or else", fallback.call.tool.to_string())));
     rows.extend(step.probe.as_ref().map(|probe| ("probe", probe.call.tool.to_string())));
 
-    let mut text = format!("{}: {}\n", Paint::Bold.on(step.id.as_str()), step.call.tool);
+    let mut text = format!("{}: {}\n", CellColor::Bold.on(step.id.as_str()), step.call.tool);
     for about in [&step.name, &step.description] {
         if !about.is_empty() {
             text.push_str(&format!("  {}\n", wrapped(&printable(about), 2)));
@@ -217,17 +213,13 @@ fn detail(plan: &Plan, at: usize, card: &StepPreview, what_if: &WhatIf, signs: S
     }
     push_rows(&mut text, &rows);
 
-    text.push_str(&format!(
-        "\n{} ({})\n",
-        Paint::Bold.on("If it fails for good"),
-        written(&step.policy.action)
-    ));
+    text.push_str(&format!("\n{} ({})\n", CellColor::Bold.on("If it fails for good"), spelled(&step.policy.action)));
     let mut rows: Vec<(&str, String)> = [
         ("done", &what_if.completed),
         ("cancelled", &what_if.cancelled),
         ("skipped", &what_if.skipped),
         ("held", &what_if.held),
-        ("goes on", &what_if.continue_with),
+        ("continues", &what_if.continue_with),
         ("undone", &what_if.undone),
         ("can undo", &what_if.undoable),
         ("remains", &what_if.remains),
@@ -253,10 +245,5 @@ fn push_rows(text: &mut String, rows: &[(&str, String)]) {
 }
 
 fn names(steps: &[StepId]) -> String {
-    listed(&steps.iter().map(StepId::as_str).collect::<Vec<_>>())
-}
-
-/// A word as plans spell it.
-fn written(word: &impl serde::Serialize) -> String {
-    json!(word).as_str().unwrap_or_default().to_owned()
+    listed(steps, LISTED_MAX)
 }

@@ -1,16 +1,17 @@
-//! `rutter plan show`: a plan that is kept, as it was written.
+//! `rutter plan show`: prints a saved plan as it was written.
 
-use super::list;
-use crate::Exit;
+use crate::CommandExit;
 use crate::args::plan::PlanShowArgs;
+use crate::printable::printable;
 use crate::store;
-use crate::terminal::{Terminal, printable};
+use crate::terminal::Terminal;
+use rutter_app::view::PlanView;
 use rutter_core::id::PlanId;
 use rutter_core::port::Error;
 use rutter_core::time::calendar::utc;
 use serde_json::json;
 
-pub(crate) fn run(args: &PlanShowArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &PlanShowArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let id = PlanId::new(&args.plan);
     let found = store::archive(&args.store)?.plan(&args.tenant.id(), &id, args.revision)?;
     let named = match args.revision {
@@ -20,11 +21,11 @@ pub(crate) fn run(args: &PlanShowArgs, terminal: &Terminal) -> anyhow::Result<Ex
     let saved = found.ok_or(Error::NotFound { what: "plan", id: named })?;
     let source = String::from_utf8_lossy(&saved.plan.source);
     if args.store.json {
-        let mut told = list::told(&saved.summary);
-        told["ok"] = json!(true);
-        told["source"] = json!(source);
-        terminal.answer(&format!("{told}\n"))?;
-        return Ok(Exit::Done);
+        let mut json = json!(PlanView::of(&saved.summary));
+        json["ok"] = json!(true);
+        json["source"] = json!(source);
+        terminal.answer(&format!("{json}\n"))?;
+        return Ok(CommandExit::Done);
     }
     let summary = &saved.summary;
     terminal.remark(&printable(&format!(
@@ -38,5 +39,5 @@ pub(crate) fn run(args: &PlanShowArgs, terminal: &Terminal) -> anyhow::Result<Ex
     let end = if source.ends_with('\n') { "" } else { "\n" };
     let text: String = source.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     terminal.answer(&format!("{text}{end}"))?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }

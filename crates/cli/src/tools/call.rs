@@ -1,42 +1,43 @@
-//! `rutter tools call`: one call, by hand. Nothing is recorded.
+//! `rutter tools call`: one call, by hand. Nothing is journaled.
 
 use super::with_registry;
-use crate::Exit;
+use crate::CommandExit;
 use crate::args::tools::ToolsCallArgs;
-use crate::failure::Refusal;
-use crate::terminal::{Terminal, printable};
+use crate::failure::CommandRefusal;
+use crate::printable::printable;
+use crate::terminal::Terminal;
 use rutter_core::id::ToolName;
-use rutter_core::port::tools::{Return, Servers, Tools};
-use rutter_core::tool::Outcome;
+use rutter_core::port::tools::{CallReturn, ServerSelection, ToolGateway};
+use rutter_core::tool::CallOutcome;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Servers that come with Rutter.
+/// Servers that are built in.
 const BUILT_IN: &[&str] = &["timer", "memory", "notify", "journal"];
 
-pub(crate) fn run(args: &ToolsCallArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &ToolsCallArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let parameters: Value = serde_json::from_str(&args.parameters).map_err(|error| {
-        Refusal::new("command.inputs", format!("the parameters must be a JSON object: {error}"))
+        CommandRefusal::new("command.inputs", format!("the parameters must be a JSON object: {error}"))
     })?;
     if BUILT_IN.iter().any(|server| args.tool.split_once('.').is_some_and(|(name, _)| name == *server)) {
-        let message = format!("{} keeps its data with the executions: call it from a plan", args.tool);
-        return Err(Refusal::new("command.invalid", message).into());
+        let message = format!("{} stores its data with the executions: call it from a plan", args.tool);
+        return Err(CommandRefusal::new("command.invalid", message).into());
     }
     let tool = ToolName::new(&args.tool);
     let server = args.tool.split_once('.').map_or(args.tool.as_str(), |(server, _)| server).to_owned();
     let returned = with_registry(&args.common, async |registry| {
-        let catalog = registry.catalog(Servers::Named(BTreeSet::from([server]))).await;
+        let catalog = registry.catalog(ServerSelection::Named(BTreeSet::from([server]))).await;
         super::list::absent(&catalog, terminal);
         let calling = registry.call_once(&tool, parameters);
         Ok(tokio::time::timeout(Duration::from_secs(args.timeout), calling).await)
     })?;
     let (word, value, exit) = match returned {
-        Ok(Return::Outcome(Outcome::Done { result, .. })) => ("done", (*result).clone(), Exit::Done),
-        Ok(Return::Outcome(Outcome::NotDone(failure))) => ("not_done", json!(failure), Exit::Differs),
-        Ok(Return::Outcome(Outcome::Maybe(failure))) => ("maybe", json!(failure), Exit::Differs),
-        Ok(Return::Drifted { .. }) => ("not_done", json!("the tool changed in this moment"), Exit::Differs),
-        Err(_) => ("maybe", json!(format!("no answer within {} s", args.timeout)), Exit::Differs),
+        Ok(CallReturn::Outcome(CallOutcome::Done { result, .. })) => ("done", (*result).clone(), CommandExit::Done),
+        Ok(CallReturn::Outcome(CallOutcome::NotDone(failure))) => ("not_done", json!(failure), CommandExit::Differs),
+        Ok(CallReturn::Outcome(CallOutcome::Maybe(failure))) => ("maybe", json!(failure), CommandExit::Differs),
+        Ok(CallReturn::Drifted { .. }) => ("not_done", json!("the tool has just changed"), CommandExit::Differs),
+        Err(_) => ("maybe", json!(format!("no response within {} s", args.timeout)), CommandExit::Differs),
     };
     match args.common.store.json {
         true => terminal.answer(&format!("{}\n", json!({ "outcome": word, "value": value })))?,

@@ -1,26 +1,27 @@
-//! `rutter tools doctor`: starts every server and says what works, what does not and what to do about it.
+//! `rutter tools doctor`: starts every server, and reports what works, what does not and how to fix it.
 
 use super::with_registry;
-use crate::Exit;
+use crate::CommandExit;
 use crate::args::tools::ToolsDoctorArgs;
 use crate::config::Config;
-use crate::table::{Paint, wrapped};
-use crate::terminal::{Terminal, printable};
-use rutter_core::port::tools::{Servers, Tools};
+use crate::printable::printable;
+use crate::table::{CellColor, wrapped};
+use crate::terminal::Terminal;
+use rutter_core::port::tools::{ServerSelection, ToolGateway};
 use rutter_core::tool::report::ServerReport;
 use rutter_core::tool::{Safety, SafetySource};
 use serde_json::json;
 
-pub(crate) fn run(args: &ToolsDoctorArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &ToolsDoctorArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let config = Config::load_with(&args.common.store, &args.common.tools)?;
     let (reports, sandbox) = with_registry(&args.common, async |registry| {
-        registry.catalog(Servers::All).await;
+        registry.catalog(ServerSelection::All).await;
         Ok((registry.report(), rutter_tools::child::confine::sandbox()))
     })?;
     let is_well = reports.iter().all(|report| report.failure.is_none());
     if args.common.store.json {
-        let told = json!({ "ok": is_well, "servers": reports, "sandbox": format!("{sandbox:?}") });
-        terminal.answer(&format!("{told}\n"))?;
+        let json = json!({ "ok": is_well, "servers": reports, "sandbox": format!("{sandbox:?}") });
+        terminal.answer(&format!("{json}\n"))?;
     } else {
         for report in &reports {
             let kind = match &report.server {
@@ -28,23 +29,25 @@ pub(crate) fn run(args: &ToolsDoctorArgs, terminal: &Terminal) -> anyhow::Result
                 server if config.tools.commands.contains_key(server) => "commands",
                 _ => "servers",
             };
-            terminal.answer(&told(report, kind, terminal))?;
+            terminal.answer(&server_text(report, kind, terminal))?;
         }
         if reports.is_empty() {
-            terminal.answer("no server is named in rutter.toml or with --mcp-config\n")?;
+            terminal.answer("no server is configured in rutter.toml or with --mcp-config\n")?;
         }
         terminal.answer(&format!("sandbox for commands: {sandbox}\n"))?;
     }
-    Ok(if is_well { Exit::Done } else { Exit::Differs })
+    Ok(if is_well { CommandExit::Done } else { CommandExit::Differs })
 }
 
-fn told(report: &ServerReport, kind: &str, terminal: &Terminal) -> String {
+fn server_text(report: &ServerReport, kind: &str, terminal: &Terminal) -> String {
     let signs = terminal.signs;
     let mut text = match &report.failure {
-        None => format!("{} {}: {} tools\n", Paint::Green.on(signs.done), report.server, report.tools.len()),
+        None => {
+            format!("{} {}: {} tools\n", CellColor::Green.on(signs.done), report.server, report.tools.len())
+        }
         Some(listing) => {
             let failure = printable(&listing.failure.to_string());
-            format!("{} {}: {failure}\n", Paint::Red.on(signs.failed), report.server)
+            format!("{} {}: {failure}\n", CellColor::Red.on(signs.failed), report.server)
         }
     };
     let unknown = report
@@ -55,11 +58,11 @@ fn told(report: &ServerReport, kind: &str, terminal: &Terminal) -> String {
     if unknown > 0 {
         let server = &report.server;
         let trust = match kind {
-            "servers" => ", or say `trust = true` if you believe what the server says of itself",
+            "servers" => ", or set `trust = true` if you trust the server's own description",
             _ => "",
         };
         text += &line(&format!(
-            "{unknown} tools count as `once`, because nobody says otherwise: name their `safety` under \
+            "{unknown} tools count as `once`, because their safety is unknown: set their `safety` under \
              [{kind}.{server}.tools]{trust}"
         ));
     }

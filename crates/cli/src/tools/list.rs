@@ -1,19 +1,20 @@
-//! `rutter tools list`: every tool of every server, or those that fit some words.
+//! `rutter tools list`: every tool of every server, or those that match some words.
 
 use super::with_registry;
-use crate::Exit;
+use crate::CommandExit;
 use crate::args::tools::ToolsListArgs;
-use crate::table::{Cell, Paint, columns};
-use crate::terminal::{Terminal, printable};
+use crate::printable::printable;
+use crate::table::{CellColor, TableCell, columns};
+use crate::terminal::Terminal;
 use rutter_core::id::ToolName;
-use rutter_core::port::tools::{Catalog, Servers, Tools};
+use rutter_core::port::tools::{CatalogSnapshot, ServerSelection, ToolGateway};
 use rutter_core::tool::{Safety, Tool};
 use serde_json::json;
 
-pub(crate) fn run(args: &ToolsListArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &ToolsListArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let words = args.words.join(" ");
     let (catalog, hits) = with_registry(&args.common, async |registry| {
-        let catalog = registry.catalog(Servers::All).await;
+        let catalog = registry.catalog(ServerSelection::All).await;
         let hits = (!words.is_empty()).then(|| registry.search(&words, args.count));
         Ok((catalog, hits))
     })?;
@@ -27,31 +28,30 @@ pub(crate) fn run(args: &ToolsListArgs, terminal: &Terminal) -> anyhow::Result<E
             terminal.answer(&format!("{}\n", json!(tool)))?;
         }
     } else {
-        let rows: Vec<Vec<Cell>> = tools.map(|tool| row(tool)).collect();
+        let rows: Vec<Vec<TableCell>> = tools.map(|tool| row(tool)).collect();
         if rows.is_empty() {
-            terminal.remark("no tool is there; name servers in rutter.toml or with --mcp-config\n");
+            terminal.remark("there are no tools; configure servers in rutter.toml or with --mcp-config\n");
         }
         terminal.answer(&columns(&rows).into_iter().map(|line| line + "\n").collect::<String>())?;
     }
     Ok(absent(&catalog, terminal))
 }
 
-/// Says which servers could not be asked.
-pub(super) fn absent(catalog: &Catalog, terminal: &Terminal) -> Exit {
+/// Prints the servers whose tools could not be listed.
+pub(super) fn absent(catalog: &CatalogSnapshot, terminal: &Terminal) -> CommandExit {
     for (server, failure) in &catalog.absent {
-        terminal
-            .remark(&format!("{}\n", printable(&format!("server {server} could not be asked: {failure}"))));
+        terminal.remark(&format!("{}\n", printable(&format!("server {server} could not be asked: {failure}"))));
     }
-    if catalog.absent.is_empty() { Exit::Done } else { Exit::Differs }
+    if catalog.absent.is_empty() { CommandExit::Done } else { CommandExit::Differs }
 }
 
-fn row(tool: &Tool) -> Vec<Cell> {
+fn row(tool: &Tool) -> Vec<TableCell> {
     let paint = match tool.safety {
-        Safety::ReadOnly => Paint::Green,
-        Safety::Idempotent => Paint::Plain,
-        Safety::Once => Paint::Yellow,
+        Safety::ReadOnly => CellColor::Green,
+        Safety::Idempotent => CellColor::Plain,
+        Safety::Once => CellColor::Yellow,
     };
     let first = tool.description.lines().next().unwrap_or_default();
     let first: String = printable(first).chars().take(70).collect();
-    vec![tool.name.as_str().into(), Cell::new(tool.safety.as_str(), paint), Cell::new(first, Paint::Dim)]
+    vec![tool.name.as_str().into(), TableCell::new(tool.safety.as_str(), paint), TableCell::new(first, CellColor::Dim)]
 }

@@ -1,32 +1,33 @@
-//! Gets tokens. Rutter itself has no OAuth client: people put tokens into `headers`. This one is the library's.
+//! Obtains tokens. Rutter itself has no OAuth client: people put tokens into `headers`. This one is the library's.
 
-use super::Scenario;
+use super::ClientScenario;
 use anyhow::{Context, bail};
 use reqwest::header::{ACCEPT, LOCATION, WWW_AUTHENTICATE};
 use reqwest::redirect::Policy;
 use rmcp::transport::auth::{AuthorizationRequest, OAuthState, WWWAuthenticateParams};
+use rutter_tools::tls::client_builder;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use url::Url;
 
-/// Nobody listens there; the address is read from the redirection.
+/// Nothing listens there; the address is read from the redirection.
 const REDIRECT: &str = "http://localhost:3000/callback";
-/// The document by which the suite wants to know this client, where servers take documents.
+/// The metadata document of this client, for servers that accept documents.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
-pub(super) struct Keys {
+pub(super) struct OAuthTokens {
     url: Url,
-    /// An identity and its secret from elsewhere.
+    /// A client id and secret from elsewhere.
     known: Option<(String, String)>,
-    /// What was asked for so far; each authorization asks for that again.
+    /// The scopes requested so far; each authorization requests them again.
     scopes: BTreeSet<String>,
     browser: reqwest::Client,
 }
 
-impl Keys {
-    pub(super) fn new(scenario: &Scenario) -> anyhow::Result<Keys> {
+impl OAuthTokens {
+    pub(super) fn new(scenario: &ClientScenario) -> anyhow::Result<OAuthTokens> {
         let text = |name: &str| scenario.context[name].as_str().map(str::to_owned);
-        Ok(Keys {
+        Ok(OAuthTokens {
             url: scenario.url.clone(),
             known: text("client_id").zip(text("client_secret")),
             scopes: BTreeSet::new(),
@@ -54,12 +55,11 @@ impl Keys {
         state.start_authorization(request).await?;
         let page = state.get_authorization_url().await?;
         let asked = Url::parse(&page)?;
-        let scope =
-            asked.query_pairs().find(|(name, _)| name == "scope").map(|(_, scope)| scope.into_owned());
+        let scope = asked.query_pairs().find(|(name, _)| name == "scope").map(|(_, scope)| scope.into_owned());
         self.scopes.extend(scope.iter().flat_map(|scope| scope.split_whitespace()).map(str::to_owned));
         let answer = self.browser.get(page).send().await?;
         let Some(back) = answer.headers().get(LOCATION) else {
-            bail!("the authorization server answered {} instead of sending back", answer.status());
+            bail!("the authorization server answered {} instead of redirecting", answer.status());
         };
         state.handle_callback_url(back.to_str()?).await?;
         let authorized = state.into_authorization_manager().context("authorized, and no token")?;
@@ -67,12 +67,8 @@ impl Keys {
     }
 }
 
-/// What the server wants of those it refuses; the connector keeps nothing of it, so it is asked once more.
-pub(super) async fn challenge(
-    url: &Url,
-    method: &str,
-    token: Option<&str>,
-) -> anyhow::Result<Option<String>> {
+/// The server's challenge after a refusal; the connector does not return it, so the request is sent once more.
+pub(super) async fn challenge(url: &Url, method: &str, token: Option<&str>) -> anyhow::Result<Option<String>> {
     let body = json!({ "jsonrpc": "2.0", "id": "challenge", "method": method, "params": params(method) });
     let mut request = browser()?
         .post(url.as_str())
@@ -94,7 +90,7 @@ fn params(method: &str) -> Value {
     }
 }
 
-/// Sees redirections instead of following them.
+/// Returns redirections instead of following them.
 fn browser() -> reqwest::Result<reqwest::Client> {
-    reqwest::Client::builder().redirect(Policy::none()).no_proxy().build()
+    client_builder().redirect(Policy::none()).no_proxy().build()
 }

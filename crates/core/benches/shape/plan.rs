@@ -1,22 +1,22 @@
-//! Plans of a wanted shape and size, over one tool with schemas, and executions of them.
+//! Plans of a given shape and size, over one tool with schemas, and executions of them.
 
 use rutter_core::actor::Actor;
-use rutter_core::execution::input::{Decision, Input, Moment, ToolCall};
-use rutter_core::execution::{Execution, Identity};
+use rutter_core::execution::input::{Decision, DecisionContext, ExecutionInput, ToolCall};
+use rutter_core::execution::{Execution, ExecutionIdentity};
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, TenantId, ToolName};
-use rutter_core::journal::event::{Event, PlanRef, Record};
-use rutter_core::journal::payload::Payload;
-use rutter_core::plan::check::{Checked, read_and_check};
-use rutter_core::plan::document::Format;
+use rutter_core::journal::event::{Event, EventRecord, PlanReference};
+use rutter_core::journal::payload::EventPayload;
+use rutter_core::plan::check::{PlanCheck, read_and_check};
+use rutter_core::plan::document::DocumentFormat;
 use rutter_core::plan::{Driver, Plan};
 use rutter_core::time::Timestamp;
-use rutter_core::tool::{Outcome, Safety, SafetySource, Tool, ToolCatalog};
+use rutter_core::tool::{CallOutcome, Safety, SafetySource, Tool, ToolCatalog};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How many parts may be under way at once, in every plan here.
+/// The parallelism of every plan here.
 const PLACES: u32 = 64;
 
 /// Each step needs the result of the one before.
@@ -28,7 +28,7 @@ pub fn chain(steps: usize) -> Value {
     document(steps.collect())
 }
 
-/// One step, all others but one after it, and the last after all of those.
+/// One step, then all others but one in parallel, then the last.
 pub fn diamond(steps: usize) -> Value {
     let last = steps - 1;
     let steps = (0..steps).map(|at| match at {
@@ -39,7 +39,7 @@ pub fn diamond(steps: usize) -> Value {
     document(steps.collect())
 }
 
-/// Five steps, one after the other, each with as many items as the execution's input has.
+/// Five steps, one after the other, each with as many items as the execution's input.
 pub fn fan_out() -> Value {
     let steps = (0..5_usize).map(|at| {
         let needs: Vec<usize> = at.checked_sub(1).into_iter().collect();
@@ -103,38 +103,33 @@ fn catalog() -> ToolCatalog {
 }
 
 /// Reads and checks a document, as `rutter plan check` does.
-pub fn check(bytes: &[u8], format: Format) -> Checked {
+pub fn check(bytes: &[u8], format: DocumentFormat) -> PlanCheck {
     read_and_check(bytes, format, &catalog(), Driver::Server, None)
 }
 
 pub fn plan(document: &Value) -> Arc<Plan> {
-    let checked = check(document.to_string().as_bytes(), Format::Json);
+    let checked = check(document.to_string().as_bytes(), DocumentFormat::Json);
     checked.plan.unwrap_or_else(|| panic!("{:?}", checked.diagnostics.first()))
 }
 
-pub fn opening(plan: &Arc<Plan>, items: usize) -> Record {
+pub fn opening(plan: &Arc<Plan>, items: usize) -> EventRecord {
     let items: Vec<String> = (0..items).map(|item| format!("article-{item}")).collect();
-    let inputs = Payload::Present(Arc::new(json!({"first": "article-x", "items": items})));
+    let inputs = EventPayload::Present(Arc::new(json!({"first": "article-x", "items": items})));
     let lineage = "measured".to_owned();
-    let event = Event::ExecutionOpened {
-        plan: PlanRef::of(plan),
-        revision: 1,
-        lineage,
-        driver: Driver::Server,
-        inputs,
-    };
-    Record { at: Timestamp(0), actor: Actor::rutter(), event }
+    let event =
+        Event::ExecutionOpened { plan: PlanReference::of(plan), revision: 1, lineage, driver: Driver::Server, inputs };
+    EventRecord { at: Timestamp(0), actor: Actor::rutter(), event }
 }
 
-pub fn identity() -> Identity {
-    Identity { tenant: TenantId::new("tenant"), execution: ExecutionId::new("exec_measured") }
+pub fn identity() -> ExecutionIdentity {
+    ExecutionIdentity { tenant: TenantId::new("tenant"), execution: ExecutionId::new("exec_measured") }
 }
 
-/// An execution with the calls it waits for.
+/// An execution with its open calls.
 #[derive(Clone)]
 pub struct Drive {
     pub execution: Execution,
-    pub records: Vec<Record>,
+    pub records: Vec<EventRecord>,
     waiting: VecDeque<ToolCall>,
     now: Timestamp,
 }
@@ -146,31 +141,29 @@ impl Drive {
         Drive { execution, records: vec![opening], waiting: VecDeque::new(), now: Timestamp(0) }
     }
 
-    pub fn decide(&mut self, input: Input) {
+    pub fn decide(&mut self, input: ExecutionInput) {
         self.now.0 += 1;
-        let moment = Moment { now: self.now, room: PLACES - self.waiting.len() as u32 };
-        let Decision { records, calls } = self
-            .execution
-            .decide(&Actor::rutter(), input, moment)
-            .expect("everything asked here is possible");
+        let moment = DecisionContext { now: self.now, room: PLACES - self.waiting.len() as u32 };
+        let Decision { records, calls } =
+            self.execution.decide(&Actor::rutter(), input, moment).expect("every input here is possible");
         self.records.extend(records);
         self.waiting.extend(calls);
     }
 
-    /// Answers the call that has waited longest. Says whether there was one.
+    /// Answers the oldest open call. Returns whether there was one.
     pub fn answer(&mut self) -> bool {
         let Some(ToolCall { part, side, attempt, .. }) = self.waiting.pop_front() else { return false };
         let result = Arc::new(json!({"id": "article-y", "before": 1}));
-        self.decide(Input::Returned {
+        self.decide(ExecutionInput::Returned {
             part,
             side,
             attempt,
-            outcome: Outcome::Done { result, cost_micros: 0 },
+            outcome: CallOutcome::Done { result, cost_micros: 0 },
         });
         true
     }
 
-    /// Answers every call until there is none, or until this many records are there.
+    /// Answers calls until there is none, or until there are this many records.
     pub fn go_on(&mut self, records_max: usize) {
         while self.records.len() < records_max && self.answer() {}
     }

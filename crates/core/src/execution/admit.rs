@@ -1,59 +1,59 @@
-//! What is possible now, and why not. Nothing here changes anything.
+//! Checks whether an input is possible in the present state. Nothing here changes the state.
 
-use super::input::{Input, Refusal};
-use super::part::{PartState, Probing};
-use super::step::Stage;
-use super::{Execution, Phase};
-use crate::actor::{Actor, Party};
+use super::input::{ExecutionInput, Refusal};
+use super::part::{PartState, ProbeProgress};
+use super::step::StepStage;
+use super::{Execution, ExecutionPhase};
+use crate::actor::{Actor, ActorKind};
 use crate::hash::Hash;
 use crate::id::{ExecutionId, PartId};
-use crate::journal::event::{Answer, Event, PlanRef, Question, Record, Side};
-use crate::journal::payload::Payload;
+use crate::journal::event::{CallSide, Event, EventRecord, PlanReference, Question, QuestionAnswer};
+use crate::journal::payload::EventPayload;
 use crate::limits;
-use crate::plan::schema::Schema;
+use crate::plan::schema::CompiledSchema;
 use crate::plan::{Driver, Plan};
 use crate::time::Timestamp;
 use serde_json::Value;
 use std::sync::Arc;
 
-pub(super) type Admitted = Result<(), Refusal>;
+pub(super) type AdmissionResult = Result<(), Refusal>;
 
 impl Execution {
-    /// Whether this input is possible in this state. [`Execution::decide`] asks this first.
-    pub fn admit(&self, actor: &Actor, input: &Input) -> Admitted {
+    /// Refuses an input that is not possible in this state. [`Execution::decide`] calls this first.
+    pub fn admit(&self, actor: &Actor, input: &ExecutionInput) -> AdmissionResult {
         self.admit_texts(input)?;
         match input {
-            Input::Start => match self.phase {
-                Phase::Pending => Ok(()),
-                Phase::Ended { .. } => self.not_ended(),
+            ExecutionInput::Start => match self.phase {
+                ExecutionPhase::Pending => Ok(()),
+                ExecutionPhase::Ended { .. } => self.not_ended(),
                 _ => Err(Refusal::new("execution.started", "this execution has started already")),
             },
-            Input::Wake | Input::Recovered => Ok(()),
-            Input::Returned { part, side, attempt, .. } => match self.part(part) {
+            ExecutionInput::Wake | ExecutionInput::Recovered => Ok(()),
+            ExecutionInput::Returned { part, side, attempt, .. } => match self.part(part) {
                 Some(part) if *attempt >= 1 && *attempt <= part.attempts_of(*side) => Ok(()),
                 _ => Err(Refusal::new(
                     "execution.unknown_attempt",
                     format!("attempt {attempt} of {part} was never made"),
                 )),
             },
-            Input::Accepted { part, side, attempt, ticket } => {
+            ExecutionInput::Accepted { part, side, attempt, ticket } => {
                 self.admit_ticket(part, *side, *attempt, ticket)
             }
-            Input::ToolAsks { part, side, attempt, schema, .. } => {
+            ExecutionInput::ToolAsks { part, side, attempt, schema, .. } => {
                 self.admit_inquiry(part, *side, *attempt, schema)
             }
-            Input::AnswerTool { part, attempt, answer, .. } => {
+            ExecutionInput::AnswerTool { part, attempt, answer, .. } => {
                 self.admit_tool_answer(actor, part, *attempt, answer.as_deref())
             }
-            Input::Approve { part, call, .. } | Input::Deny { part, call, .. } => {
+            ExecutionInput::Approve { part, call, .. } | ExecutionInput::Deny { part, call, .. } => {
                 self.admit_approval(actor, part, call)
             }
-            Input::Answer { about, answer, result, evidence, .. } => {
-                let shown = evidence.is_some() || result.is_some();
-                self.admit_answer(about, *answer, shown)
+            ExecutionInput::Answer { about, answer, result, evidence, .. } => {
+                let is_visible = evidence.is_some() || result.is_some();
+                self.admit_answer(about, *answer, is_visible)
             }
-            Input::Settle { part, .. } => self.admit_settling(actor, part),
-            Input::Pause { .. } => {
+            ExecutionInput::Settle { part, .. } => self.admit_settling(actor, part),
+            ExecutionInput::Pause { .. } => {
                 self.under_way()?;
                 if self.paused {
                     Err(Refusal::new("execution.paused", "this execution is paused already"))
@@ -61,7 +61,7 @@ impl Execution {
                     Ok(())
                 }
             }
-            Input::Resume { .. } => {
+            ExecutionInput::Resume { .. } => {
                 self.not_ended()?;
                 if self.paused {
                     Ok(())
@@ -69,26 +69,23 @@ impl Execution {
                     Err(Refusal::new("execution.not_paused", "this execution is not paused"))
                 }
             }
-            Input::Cancel { .. } => match self.phase {
-                Phase::Pending | Phase::Forward => Ok(()),
-                Phase::Draining { .. } | Phase::Undoing | Phase::Killed => {
+            ExecutionInput::Cancel { .. } => match self.phase {
+                ExecutionPhase::Pending | ExecutionPhase::Forward => Ok(()),
+                ExecutionPhase::Draining { .. } | ExecutionPhase::Undoing | ExecutionPhase::Killed => {
                     Err(Refusal::new("execution.stopping", "this execution is stopping or undoing already")
                         .hint("pause it to hold it, or kill it to stop without clean-up"))
                 }
-                Phase::Ended { .. } => self.not_ended(),
+                ExecutionPhase::Ended { .. } => self.not_ended(),
             },
-            Input::Kill { .. } => self.not_ended(),
-            Input::Compensate { steps, .. } => {
-                if !matches!(self.phase, Phase::Ended { .. }) {
+            ExecutionInput::Kill { .. } => self.not_ended(),
+            ExecutionInput::Compensate { steps, .. } => {
+                if !matches!(self.phase, ExecutionPhase::Ended { .. }) {
                     return Err(Refusal::new("execution.not_ended", "this execution is still under way")
                         .hint("cancel it with undo, or answer its question with compensate"));
                 }
                 if let Some(part) = self.agenda.doubts.first() {
-                    return Err(Refusal::new(
-                        "execution.in_doubt",
-                        format!("{} is in doubt", self.name(*part)),
-                    )
-                    .hint("settle it first: what may have happened cannot be undone blindly"));
+                    return Err(Refusal::new("execution.in_doubt", format!("{} is in doubt", self.name(*part)))
+                        .hint("settle the doubt first: an effect cannot be undone before it is known"));
                 }
                 for step in steps.iter().flatten() {
                     self.known_step(step.as_str())?;
@@ -98,17 +95,14 @@ impl Execution {
                 }
                 Ok(())
             }
-            Input::BeginReplan { .. } => {
+            ExecutionInput::BeginReplan { .. } => {
                 self.forward()?;
                 if self.replanning {
-                    return Err(Refusal::new(
-                        "execution.replanning",
-                        "this execution is being replanned already",
-                    ));
+                    return Err(Refusal::new("execution.replanning", "this execution is being replanned already"));
                 }
                 Ok(())
             }
-            Input::AbandonReplan { .. } => {
+            ExecutionInput::AbandonReplan { .. } => {
                 self.not_ended()?;
                 if self.replanning {
                     Ok(())
@@ -116,7 +110,7 @@ impl Execution {
                     Err(Refusal::new("execution.not_replanning", "this execution is not being replanned"))
                 }
             }
-            Input::Replan { plan, .. } => {
+            ExecutionInput::Replan { plan, .. } => {
                 self.forward()?;
                 if self.driver == Driver::Server {
                     tools_are_there(plan)?;
@@ -124,37 +118,34 @@ impl Execution {
                 inputs_fit(plan, self.inputs.value().map_or(&Value::Null, |value| value))?;
                 self.admit_replan(plan)
             }
-            Input::HandOver { to, .. } => {
+            ExecutionInput::HandOver { to, .. } => {
                 self.not_ended()?;
                 if *to == self.driver {
-                    return Err(Refusal::new("execution.driver", "it is driven this way already"));
+                    return Err(Refusal::new("execution.driver", "this execution already has this driver"));
                 }
                 match to {
                     Driver::Server => tools_are_there(self.plan()),
                     Driver::Agent => Ok(()),
                 }
             }
-            Input::ReportDrift { tool, .. } | Input::AcceptTool { tool, .. } => {
+            ExecutionInput::ReportDrift { tool, .. } | ExecutionInput::AcceptTool { tool, .. } => {
                 self.not_ended()?;
                 if !self.plan.tools.contains_key(tool) {
-                    return Err(Refusal::new(
-                        "execution.unknown_tool",
-                        format!("the plan does not use {tool}"),
-                    ));
+                    return Err(Refusal::new("execution.unknown_tool", format!("the plan does not use {tool}")));
                 }
                 match input {
-                    Input::AcceptTool { .. } => person(actor, "accept a changed tool"),
+                    ExecutionInput::AcceptTool { .. } => person(actor, "accept a changed tool"),
                     _ => Ok(()),
                 }
             }
-            Input::RecordStarted { .. } | Input::RecordFinished { .. } | Input::RecordFailed { .. } => {
-                self.admit_deed()
-            }
-            Input::RecordEnd { .. } => {
-                self.admit_deed()?;
+            ExecutionInput::RecordStarted { .. }
+            | ExecutionInput::RecordFinished { .. }
+            | ExecutionInput::RecordFailed { .. } => self.admit_agent_record(),
+            ExecutionInput::RecordEnd { .. } => {
+                self.admit_agent_record()?;
                 self.started()
             }
-            Input::RecordCompensation { part, .. } => match self.part(part) {
+            ExecutionInput::RecordCompensation { part, .. } => match self.part(part) {
                 Some(found) => match &found.state {
                     _ if found.effect.is_none() => Err(Refusal::new(
                         "execution.nothing_to_undo",
@@ -163,7 +154,7 @@ impl Execution {
                     PartState::Completed { .. }
                     | PartState::Failed { .. }
                     | PartState::CompensationFailed { .. }
-                    | PartState::BackingOff { side: Side::Undo, .. } => Ok(()),
+                    | PartState::BackingOff { side: CallSide::Undo, .. } => Ok(()),
                     _ => Err(Refusal::new(
                         "execution.nothing_to_undo",
                         format!("{part} is still being done, or its effect is in doubt"),
@@ -171,38 +162,38 @@ impl Execution {
                 },
                 None => Err(unknown(part)),
             },
-            Input::RecordDecision { step, .. } => match step {
+            ExecutionInput::RecordDecision { step, .. } => match step {
                 Some(step) => self.known_step(step.as_str()),
                 None => Ok(()),
             },
-            Input::RecordAction { .. } | Input::SaveContext { .. } => Ok(()),
+            ExecutionInput::RecordAction { .. } | ExecutionInput::SaveContext { .. } => Ok(()),
         }
     }
 
-    fn admit_texts(&self, input: &Input) -> Admitted {
+    fn admit_texts(&self, input: &ExecutionInput) -> AdmissionResult {
         let texts: [&str; 2] = match input {
-            Input::Approve { reason, .. }
-            | Input::Deny { reason, .. }
-            | Input::Answer { reason, .. }
-            | Input::Settle { reason, .. }
-            | Input::Pause { reason }
-            | Input::Resume { reason }
-            | Input::Cancel { reason, .. }
-            | Input::Kill { reason }
-            | Input::Compensate { reason, .. }
-            | Input::BeginReplan { reason }
-            | Input::AbandonReplan { reason }
-            | Input::Replan { reason, .. }
-            | Input::HandOver { reason, .. }
-            | Input::AcceptTool { reason, .. }
-            | Input::AnswerTool { reason, .. }
-            | Input::RecordEnd { reason } => [reason, ""],
-            Input::ToolAsks { message, .. } => [message, ""],
-            Input::RecordCompensation { description, .. } => [description, ""],
-            Input::RecordDecision { decision, reason, .. } => [decision, reason],
-            Input::RecordAction { kind, description, .. } => [kind, description],
-            Input::RecordFailed { failure, .. } => [&failure.message, ""],
-            Input::SaveContext { values } => {
+            ExecutionInput::Approve { reason, .. }
+            | ExecutionInput::Deny { reason, .. }
+            | ExecutionInput::Answer { reason, .. }
+            | ExecutionInput::Settle { reason, .. }
+            | ExecutionInput::Pause { reason }
+            | ExecutionInput::Resume { reason }
+            | ExecutionInput::Cancel { reason, .. }
+            | ExecutionInput::Kill { reason }
+            | ExecutionInput::Compensate { reason, .. }
+            | ExecutionInput::BeginReplan { reason }
+            | ExecutionInput::AbandonReplan { reason }
+            | ExecutionInput::Replan { reason, .. }
+            | ExecutionInput::HandOver { reason, .. }
+            | ExecutionInput::AcceptTool { reason, .. }
+            | ExecutionInput::AnswerTool { reason, .. }
+            | ExecutionInput::RecordEnd { reason } => [reason, ""],
+            ExecutionInput::ToolAsks { message, .. } => [message, ""],
+            ExecutionInput::RecordCompensation { description, .. } => [description, ""],
+            ExecutionInput::RecordDecision { decision, reason, .. } => [decision, reason],
+            ExecutionInput::RecordAction { kind, description, .. } => [kind, description],
+            ExecutionInput::RecordFailed { failure, .. } => [&failure.message, ""],
+            ExecutionInput::SaveContext { values } => {
                 let mut merged = self.context.clone();
                 merged.extend(values.clone());
                 let size = serde_json::to_vec(&merged).map_or(usize::MAX, |bytes| bytes.len());
@@ -215,14 +206,14 @@ impl Execution {
                     ))
                 };
             }
-            Input::Start
-            | Input::Wake
-            | Input::Recovered
-            | Input::Returned { .. }
-            | Input::Accepted { .. }
-            | Input::ReportDrift { .. }
-            | Input::RecordStarted { .. }
-            | Input::RecordFinished { .. } => return Ok(()),
+            ExecutionInput::Start
+            | ExecutionInput::Wake
+            | ExecutionInput::Recovered
+            | ExecutionInput::Returned { .. }
+            | ExecutionInput::Accepted { .. }
+            | ExecutionInput::ReportDrift { .. }
+            | ExecutionInput::RecordStarted { .. }
+            | ExecutionInput::RecordFinished { .. } => return Ok(()),
         };
         match texts.iter().find(|text| text.len() > limits::REASON_BYTES_MAX) {
             Some(_) => Err(Refusal::new(
@@ -233,30 +224,24 @@ impl Execution {
         }
     }
 
-    fn admit_approval(&self, actor: &Actor, part: &PartId, call: &Hash) -> Admitted {
+    fn admit_approval(&self, actor: &Actor, part: &PartId, call: &Hash) -> AdmissionResult {
         person(actor, "approve a call")?;
         match self.part(part).map(|part| &part.state) {
             None => Err(unknown(part)),
-            Some(PartState::Asking { call: asked, .. })
-                if asked == call || crate::mutation::Mutation::ApprovalNotBoundToCall.is_active() =>
-            {
-                self.forward()
+            Some(PartState::Asking { call: asked, .. }) if asked == call => self.forward(),
+            Some(PartState::Asking { .. }) => {
+                Err(Refusal::new("execution.other_call", format!("the call of {part} is not the one you saw"))
+                    .hint("look at the question again: the approval is for one exact call"))
             }
-            Some(PartState::Asking { .. }) => Err(Refusal::new(
-                "execution.other_call",
-                format!("the call of {part} is not the one you saw"),
-            )
-            .hint("look at the question again: the approval is for one exact call")),
             Some(_) => Err(Refusal::new("execution.not_asked", format!("{part} does not wait for approval"))),
         }
     }
 
-    fn admit_answer(&self, about: &Question, answer: Answer, shown: bool) -> Admitted {
+    fn admit_answer(&self, about: &Question, answer: QuestionAnswer, is_visible: bool) -> AdmissionResult {
         self.not_ended()?;
-        let (asked, answers): (bool, &[Answer]) = match about {
+        let (asked, answers): (bool, &[QuestionAnswer]) = match about {
             Question::Failure(step) => {
-                let held =
-                    self.plan.find(step.as_str()).is_some_and(|step| self.steps[step].stage == Stage::Held);
+                let held = self.plan.find(step.as_str()).is_some_and(|step| self.steps[step].stage == StepStage::Held);
                 (held, Question::FAILURE_ANSWERS)
             }
             Question::Compensation(part) => {
@@ -269,28 +254,22 @@ impl Execution {
             return Err(Refusal::new("execution.no_question", "this question is not open"));
         }
         if !answers.contains(&answer) {
-            return Err(Refusal::new(
-                "execution.no_such_answer",
-                "this question is not answered in this way",
-            ));
+            return Err(Refusal::new("execution.no_such_answer", "this question does not accept this answer"));
         }
-        if answer == Answer::Resolve && !shown {
-            return Err(Refusal::new(
-                "execution.evidence_missing",
-                "what was done by hand needs evidence or a result",
-            ));
+        if answer == QuestionAnswer::Resolve && !is_visible {
+            return Err(Refusal::new("execution.evidence_missing", "a step done by hand needs evidence or a result"));
         }
-        if answer == Answer::Replan && self.replanning {
+        if answer == QuestionAnswer::Replan && self.replanning {
             return Err(Refusal::new("execution.replanning", "this execution is being replanned already"));
         }
         Ok(())
     }
 
-    fn admit_settling(&self, actor: &Actor, part: &PartId) -> Admitted {
+    fn admit_settling(&self, actor: &Actor, part: &PartId) -> AdmissionResult {
         person(actor, "settle a doubt")?;
         match self.part(part).map(|part| &part.state) {
             None => Err(unknown(part)),
-            Some(PartState::InDoubt { probing: Probing::Running(_), .. }) => {
+            Some(PartState::InDoubt { probing: ProbeProgress::Running(_), .. }) => {
                 Err(Refusal::new("execution.not_in_doubt", format!("{part} is being probed"))
                     .hint("wait for the probe's answer"))
             }
@@ -299,49 +278,49 @@ impl Execution {
         }
     }
 
-    fn admit_deed(&self) -> Admitted {
+    fn admit_agent_record(&self) -> AdmissionResult {
         if self.driver != Driver::Agent {
             return Err(Refusal::new("execution.driver", "Rutter drives this execution")
                 .hint("take it over first; then record what you do"));
         }
         match self.phase {
-            Phase::Pending | Phase::Forward => Ok(()),
-            Phase::Draining { .. } => Ok(()),
-            Phase::Undoing | Phase::Killed => {
+            ExecutionPhase::Pending | ExecutionPhase::Forward => Ok(()),
+            ExecutionPhase::Draining { .. } => Ok(()),
+            ExecutionPhase::Undoing | ExecutionPhase::Killed => {
                 Err(Refusal::new("execution.stopping", "this execution is being undone"))
             }
-            Phase::Ended { .. } => self.not_ended(),
+            ExecutionPhase::Ended { .. } => self.not_ended(),
         }
     }
 
-    fn not_ended(&self) -> Admitted {
+    fn not_ended(&self) -> AdmissionResult {
         match self.phase {
-            Phase::Ended { .. } => Err(Refusal::new("execution.ended", "this execution has ended")),
+            ExecutionPhase::Ended { .. } => Err(Refusal::new("execution.ended", "this execution has ended")),
             _ => Ok(()),
         }
     }
 
-    fn started(&self) -> Admitted {
+    fn started(&self) -> AdmissionResult {
         match self.phase {
-            Phase::Pending => Err(Refusal::new("execution.not_started", "this execution has not started")),
+            ExecutionPhase::Pending => Err(Refusal::new("execution.not_started", "this execution has not started")),
             _ => Ok(()),
         }
     }
 
-    fn under_way(&self) -> Admitted {
+    fn under_way(&self) -> AdmissionResult {
         self.not_ended()?;
         self.started()
     }
 
-    fn forward(&self) -> Admitted {
+    fn forward(&self) -> AdmissionResult {
         self.under_way()?;
         match self.phase {
-            Phase::Forward => Ok(()),
+            ExecutionPhase::Forward => Ok(()),
             _ => Err(Refusal::new("execution.stopping", "this execution is stopping or undoing already")),
         }
     }
 
-    fn known_step(&self, step: &str) -> Admitted {
+    fn known_step(&self, step: &str) -> AdmissionResult {
         match self.plan.find(step) {
             Some(_) => Ok(()),
             None => Err(Refusal::new("execution.unknown_part", format!("the plan has no step {step:?}"))),
@@ -349,7 +328,7 @@ impl Execution {
     }
 }
 
-/// The first record of an execution, if its inputs fit and the driver can make its calls.
+/// The first record of an execution, if its inputs are valid and the driver can make its calls.
 pub fn opening(
     plan: &Arc<Plan>,
     driver: Driver,
@@ -357,49 +336,47 @@ pub fn opening(
     lineage: &ExecutionId,
     actor: Actor,
     now: Timestamp,
-) -> Result<Record, Refusal> {
+) -> Result<EventRecord, Refusal> {
     if driver == Driver::Server {
         tools_are_there(plan)?;
     }
     inputs_fit(plan, &inputs)?;
     let event = Event::ExecutionOpened {
-        plan: PlanRef::of(plan),
+        plan: PlanReference::of(plan),
         revision: 1,
         lineage: lineage.to_string(),
         driver,
-        inputs: Payload::Present(inputs),
+        inputs: EventPayload::Present(inputs),
     };
-    Ok(Record { at: now, actor, event })
+    Ok(EventRecord { at: now, actor, event })
 }
 
-fn tools_are_there(plan: &Plan) -> Admitted {
+fn tools_are_there(plan: &Plan) -> AdmissionResult {
     match plan.tools_missing().next() {
-        Some(tool) => Err(Refusal::new(
-            "execution.unknown_tool",
-            format!("the plan names {tool}, which nobody registered"),
-        )
-        .hint("only an agent can carry out this plan")),
+        Some(tool) => {
+            Err(Refusal::new("execution.unknown_tool", format!("the plan names {tool}, which is not registered"))
+                .hint("only an agent can carry out this plan"))
+        }
         None => Ok(()),
     }
 }
 
-fn inputs_fit(plan: &Plan, inputs: &Value) -> Admitted {
+fn inputs_fit(plan: &Plan, inputs: &Value) -> AdmissionResult {
     let Some(schema) = &plan.inputs else { return Ok(()) };
-    // The schema compiled when the plan was checked; one that no longer does cannot refuse anything.
-    let Ok(schema) = Schema::compile(schema) else { return Ok(()) };
+    // The schema compiled when the plan was checked; if it no longer does, the inputs are not validated.
+    let Ok(schema) = CompiledSchema::compile(schema) else { return Ok(()) };
     match schema.validate(inputs).first() {
-        Some(violation) => Err(Refusal::new(
-            "execution.inputs",
-            format!("inputs{}: {}", violation.pointer, violation.message),
-        )),
+        Some(violation) => {
+            Err(Refusal::new("execution.inputs", format!("inputs{}: {}", violation.pointer, violation.message)))
+        }
         None => Ok(()),
     }
 }
 
-pub(super) fn person(actor: &Actor, what: &str) -> Admitted {
+pub(super) fn person(actor: &Actor, what: &str) -> AdmissionResult {
     match actor.party {
-        Party::Person => Ok(()),
-        Party::Agent | Party::Rutter => {
+        ActorKind::Person => Ok(()),
+        ActorKind::Agent | ActorKind::Rutter => {
             Err(Refusal::new("execution.not_a_person", format!("only a person may {what}")))
         }
     }

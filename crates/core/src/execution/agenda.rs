@@ -1,24 +1,25 @@
-//! What there is to do, derived from the states of the parts so that nothing has to be searched for.
+//! The agenda: parts indexed by what they need next, derived from their states, so that a decision never searches all
+//! parts.
 //!
-//! The agenda is never stored: it changes with every event and is the same after a replay.
+//! The agenda is never stored: every event updates it, and a replay yields the same agenda.
 
-use super::part::{Part, PartState, Probing};
-use crate::journal::event::Side;
+use super::part::{PartState, ProbeProgress, StepPart};
+use crate::journal::event::CallSide;
 use crate::time::{Millis, Timestamp};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// A part by position: of its step in the plan, of its item in the step.
+/// The position of a part: of its step in the plan, and of its item in the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PartAt {
+pub struct PartPosition {
     pub step: u32,
     pub item: u32,
 }
 
-impl PartAt {
-    pub fn new(step: usize, item: usize) -> PartAt {
+impl PartPosition {
+    pub fn new(step: usize, item: usize) -> PartPosition {
         let bounded = |n: usize| u32::try_from(n).expect("plans and fan-outs are far smaller");
-        PartAt { step: bounded(step), item: bounded(item) }
+        PartPosition { step: bounded(step), item: bounded(item) }
     }
 
     pub fn step(self) -> usize {
@@ -30,20 +31,20 @@ impl PartAt {
     }
 }
 
-/// What can be startable, most urgent first: priority, then the longest way to the end, then plan order.
+/// A part that can start. Ordered by urgency: priority, then the longest path to the end, then plan order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Turn {
+pub struct ReadyPart {
     pub priority: Reverse<i32>,
     pub height: Reverse<u32>,
-    pub part: PartAt,
+    pub part: PartPosition,
 }
 
-/// The kinds of timers; which of them count depends on the phase.
+/// The kinds of timers; which of them are active depends on the phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timer {
-    /// An attempt, of whatever side, must have ended.
+pub enum TimerKind {
+    /// The deadline of an attempt, of any side.
     Attempt,
-    /// All attempts of a part together must have ended.
+    /// The deadline of all attempts of a part together.
     Step,
     Approval,
     Retry,
@@ -51,47 +52,53 @@ pub enum Timer {
     RetryProbe,
 }
 
-impl Timer {
-    pub const ALL: [Timer; 6] =
-        [Timer::Attempt, Timer::Step, Timer::Approval, Timer::Retry, Timer::RetryUndo, Timer::RetryProbe];
+impl TimerKind {
+    pub const ALL: [TimerKind; 6] = [
+        TimerKind::Attempt,
+        TimerKind::Step,
+        TimerKind::Approval,
+        TimerKind::Retry,
+        TimerKind::RetryUndo,
+        TimerKind::RetryProbe,
+    ];
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Agenda {
-    /// Steps, or items of opened fan-outs, that could begin.
-    pub ready: BTreeSet<Turn>,
-    timers: [BTreeSet<(Timestamp, PartAt)>; 6],
-    pub asking: BTreeSet<PartAt>,
-    pub approved: BTreeSet<PartAt>,
-    /// Attempts and probes under way.
-    pub running: BTreeSet<PartAt>,
-    /// Those among them whose tool waits for an answer.
-    pub inquiring: BTreeSet<PartAt>,
-    /// In doubt, in whatever stage of finding out.
-    pub doubts: BTreeSet<PartAt>,
-    pub to_probe: BTreeSet<PartAt>,
-    pub to_judge: BTreeSet<PartAt>,
-    /// In doubt, and only a person can tell.
-    pub unknown: BTreeSet<PartAt>,
+pub struct ExecutionAgenda {
+    /// Steps, and items of opened fan-outs, that can start.
+    pub ready: BTreeSet<ReadyPart>,
+    timers: [BTreeSet<(Timestamp, PartPosition)>; 6],
+    pub asking: BTreeSet<PartPosition>,
+    pub approved: BTreeSet<PartPosition>,
+    /// Attempts and probes in flight.
+    pub running: BTreeSet<PartPosition>,
+    /// Running parts whose tool waits for an answer.
+    pub inquiring: BTreeSet<PartPosition>,
+    /// In doubt, in any stage of probing.
+    pub doubts: BTreeSet<PartPosition>,
+    pub to_probe: BTreeSet<PartPosition>,
+    pub to_evaluate: BTreeSet<PartPosition>,
+    /// In doubt, and only a person can settle it.
+    pub unknown: BTreeSet<PartPosition>,
     /// Compensations that failed for good.
-    pub stuck: BTreeSet<PartAt>,
+    pub stuck: BTreeSet<PartPosition>,
     /// Steps that failed for good and whose policy has not been applied yet.
     pub failing: BTreeSet<usize>,
-    /// Steps that wait for somebody's decision.
+    /// Steps that wait for a decision.
     pub held: BTreeSet<usize>,
-    /// Forward attempts under way.
+    /// The number of forward attempts in flight.
     pub calling: usize,
-    /// Parts that hold a place, going forward and undoing.
+    /// The number of parts that occupy a slot, going forward and undoing.
     pub busy: usize,
     pub busy_undoing: usize,
 }
 
-impl Agenda {
-    pub fn timer(&self, timer: Timer) -> &BTreeSet<(Timestamp, PartAt)> {
+impl ExecutionAgenda {
+    pub fn timer(&self, timer: TimerKind) -> &BTreeSet<(Timestamp, PartPosition)> {
         &self.timers[timer as usize]
     }
 
-    pub fn enlist(&mut self, at: PartAt, part: &Part, timeout_total: Option<Millis>) {
+    pub fn enlist(&mut self, at: PartPosition, part: &StepPart, timeout_total: Option<Millis>) {
         self.mark(at, part, timeout_total, true);
         self.calling += usize::from(is_calling(part));
         if part.is_active() {
@@ -99,7 +106,7 @@ impl Agenda {
         }
     }
 
-    pub fn delist(&mut self, at: PartAt, part: &Part, timeout_total: Option<Millis>) {
+    pub fn delist(&mut self, at: PartPosition, part: &StepPart, timeout_total: Option<Millis>) {
         self.mark(at, part, timeout_total, false);
         self.calling = self.calling.saturating_sub(usize::from(is_calling(part)));
         if part.is_active() {
@@ -108,50 +115,52 @@ impl Agenda {
         }
     }
 
-    fn places(&mut self, part: &Part) -> &mut usize {
+    fn places(&mut self, part: &StepPart) -> &mut usize {
         if part.is_undoing() { &mut self.busy_undoing } else { &mut self.busy }
     }
 
-    /// Enters a part into the sets of its present state, or takes it out of them.
-    fn mark(&mut self, at: PartAt, part: &Part, timeout_total: Option<Millis>, present: bool) {
-        let total = timeout_total.zip(part.began_at).map(|(span, began)| began.plus(span));
+    /// Adds a part to the sets of its present state, or removes it from them.
+    fn mark(&mut self, at: PartPosition, part: &StepPart, timeout_total: Option<Millis>, present: bool) {
+        let total = part.ends_by(timeout_total);
         if part.running().is_some_and(|attempt| attempt.inquiry.is_some()) {
             put(&mut self.inquiring, at, present);
         }
         match &part.state {
             PartState::Asking { expires_at, .. } => {
                 put(&mut self.asking, at, present);
-                self.put_timer(Timer::Approval, Some(*expires_at), at, present);
+                self.put_timer(TimerKind::Approval, Some(*expires_at), at, present);
+                self.put_timer(TimerKind::Step, total, at, present);
             }
             PartState::Approved { expires_at, .. } => {
                 put(&mut self.approved, at, present);
-                self.put_timer(Timer::Approval, Some(*expires_at), at, present);
+                self.put_timer(TimerKind::Approval, Some(*expires_at), at, present);
+                self.put_timer(TimerKind::Step, total, at, present);
             }
             PartState::Running(attempt) => {
                 put(&mut self.running, at, present);
-                self.put_timer(Timer::Attempt, attempt.deadline, at, present);
-                self.put_timer(Timer::Step, total.filter(|_| attempt.side != Side::Undo), at, present);
+                self.put_timer(TimerKind::Attempt, attempt.deadline, at, present);
+                self.put_timer(TimerKind::Step, total.filter(|_| attempt.side != CallSide::Undo), at, present);
             }
-            PartState::BackingOff { side: Side::Undo, until } => {
-                self.put_timer(Timer::RetryUndo, Some(*until), at, present);
+            PartState::BackingOff { side: CallSide::Undo, until } => {
+                self.put_timer(TimerKind::RetryUndo, Some(*until), at, present);
             }
             PartState::BackingOff { until, .. } => {
-                self.put_timer(Timer::Retry, Some(*until), at, present);
-                self.put_timer(Timer::Step, total, at, present);
+                self.put_timer(TimerKind::Retry, Some(*until), at, present);
+                self.put_timer(TimerKind::Step, total, at, present);
             }
             PartState::InDoubt { probing, .. } => {
                 put(&mut self.doubts, at, present);
                 match probing {
-                    Probing::NotYet => put(&mut self.to_probe, at, present),
-                    Probing::Running(attempt) => {
+                    ProbeProgress::NotYet => put(&mut self.to_probe, at, present),
+                    ProbeProgress::Running(attempt) => {
                         put(&mut self.running, at, present);
-                        self.put_timer(Timer::Attempt, attempt.deadline, at, present);
+                        self.put_timer(TimerKind::Attempt, attempt.deadline, at, present);
                     }
-                    Probing::BackingOff { until } => {
-                        self.put_timer(Timer::RetryProbe, Some(*until), at, present);
+                    ProbeProgress::BackingOff { until } => {
+                        self.put_timer(TimerKind::RetryProbe, Some(*until), at, present);
                     }
-                    Probing::Answered(_) => put(&mut self.to_judge, at, present),
-                    Probing::Exhausted { .. } => put(&mut self.unknown, at, present),
+                    ProbeProgress::Answered(_) => put(&mut self.to_evaluate, at, present),
+                    ProbeProgress::Exhausted { .. } => put(&mut self.unknown, at, present),
                 }
             }
             PartState::CompensationFailed { accepted: false, .. } => put(&mut self.stuck, at, present),
@@ -164,15 +173,15 @@ impl Agenda {
         }
     }
 
-    fn put_timer(&mut self, timer: Timer, when: Option<Timestamp>, at: PartAt, present: bool) {
+    fn put_timer(&mut self, timer: TimerKind, when: Option<Timestamp>, at: PartPosition, present: bool) {
         if let Some(when) = when {
             put(&mut self.timers[timer as usize], (when, at), present);
         }
     }
 }
 
-fn is_calling(part: &Part) -> bool {
-    matches!(&part.state, PartState::Running(attempt) if attempt.side != Side::Undo)
+fn is_calling(part: &StepPart) -> bool {
+    matches!(&part.state, PartState::Running(attempt) if attempt.side != CallSide::Undo)
 }
 
 fn put<T: Ord>(set: &mut BTreeSet<T>, key: T, present: bool) {

@@ -1,29 +1,28 @@
 //! The only way state changes: one event at a time, live and in replay alike.
 
-use super::agenda::{Agenda, PartAt};
-use super::part::{Part, PartState};
-use super::step::{Stage, StepState};
-use super::{Execution, Identity, IllegalEvent, Phase, SharedPlan, Spent};
+use super::agenda::{ExecutionAgenda, PartPosition};
+use super::part::{PartState, StepPart};
+use super::step::{StepStage, StepState};
+use super::{Execution, ExecutionIdentity, ExecutionPhase, IllegalEvent, SharedPlan, SpentBudget};
 use crate::id::{PartId, StepId};
-use crate::journal::event::{Answer, EndedAs, Event, Question, Record, Side, SkipReason};
-use crate::journal::payload::Payload;
+use crate::journal::event::{CallSide, Event, EventRecord, ExecutionEnding, Question, QuestionAnswer, SkipReason};
+use crate::journal::payload::EventPayload;
 use crate::limits;
 use crate::plan::{Driver, PolicyAction};
 use crate::time::Timestamp;
-use crate::tool::{Failure, Safety};
+use crate::tool::{Safety, ToolFailure};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-pub(super) type Applied = Result<(), String>;
+pub(super) type ApplyResult = Result<(), String>;
 
 impl Execution {
     /// The state after the first event of a journal.
-    pub fn open(identity: Identity, record: &Record) -> Result<Execution, IllegalEvent> {
+    pub fn open(identity: ExecutionIdentity, record: &EventRecord) -> Result<Execution, IllegalEvent> {
         let Event::ExecutionOpened { plan, revision, lineage, driver, inputs } = &record.event else {
             return Err(IllegalEvent::new(&record.event, "a journal begins with execution_opened"));
         };
-        let plan =
-            plan.plan.clone().ok_or_else(|| IllegalEvent::new(&record.event, "its plan is not at hand"))?;
+        let plan = plan.plan.clone().ok_or_else(|| IllegalEvent::new(&record.event, "its plan is missing"))?;
         let steps: Vec<StepState> = (plan.steps.iter().zip(&plan.graph.needs))
             .map(|(step, needs)| StepState::new(count(needs.len()), step.for_each.is_some()))
             .collect();
@@ -34,20 +33,20 @@ impl Execution {
             driver: *driver,
             inputs: inputs.clone(),
             context: Map::new(),
-            phase: Phase::Pending,
+            phase: ExecutionPhase::Pending,
             paused: false,
             replanning: false,
             over: None,
             raised: BTreeMap::new(),
             unsettled: steps.len(),
             steps,
-            agenda: Agenda::default(),
+            agenda: ExecutionAgenda::default(),
             undo: None,
             drifted: BTreeMap::new(),
             accepted: BTreeMap::new(),
             gave_up: false,
             deviations: Vec::new(),
-            spent: Spent::default(),
+            spent: SpentBudget::default(),
             entries: 1,
             rests: 0,
             opened_at: record.at,
@@ -62,14 +61,14 @@ impl Execution {
         Ok(execution)
     }
 
-    /// The state after one more event. An event that cannot follow is an error, never a guess.
-    pub fn apply(&mut self, record: &Record) -> Result<(), IllegalEvent> {
+    /// Applies one event. An event that cannot follow the present state is an error; it is never repaired.
+    pub fn apply(&mut self, record: &EventRecord) -> Result<(), IllegalEvent> {
         self.entries += 1;
         self.last_at = self.last_at.max(record.at);
         self.apply_event(record.at, &record.event).map_err(|why| IllegalEvent::new(&record.event, why))
     }
 
-    fn apply_event(&mut self, at: Timestamp, event: &Event) -> Applied {
+    fn apply_event(&mut self, at: Timestamp, event: &Event) -> ApplyResult {
         self.may_follow(event)?;
         match event {
             Event::ExecutionOpened { .. }
@@ -79,7 +78,7 @@ impl Execution {
             | Event::LedgerRestored { .. }
             | Event::SettingChanged { .. } => return Err("it never follows in an execution".into()),
             Event::ExecutionStarted {} => {
-                self.phase = Phase::Forward;
+                self.phase = ExecutionPhase::Forward;
                 self.started_at = Some(at);
             }
             Event::FanOutOpened { step, count, items } => {
@@ -87,22 +86,19 @@ impl Execution {
                 self.expect_list(step, *count, items)?;
                 self.withdraw(step, 0);
                 let state = &mut self.steps[step];
-                state.stage = Stage::Begun;
+                state.stage = StepStage::Begun;
                 state.items = Some(items.clone());
-                state.parts = vec![Part::new(); *count as usize];
+                state.parts = vec![StepPart::new(); *count as usize];
                 state.unsettled = *count;
                 self.feed(step);
                 self.conclude(step);
             }
             Event::StepsSkipped { steps, because } => {
                 self.gave_up |= *because == SkipReason::LeftUndone;
-                self.settle_all(steps, Stage::Skipped)?;
+                self.settle_all(steps, StepStage::Skipped, &because.to_string())?;
             }
             Event::PreparationFailed { part: PartId { step, item: None }, failure, .. }
-                if self
-                    .plan
-                    .find(step.as_str())
-                    .is_some_and(|step| self.plan.steps[step].for_each.is_some()) =>
+                if self.plan.find(step.as_str()).is_some_and(|step| self.plan.steps[step].for_each.is_some()) =>
             {
                 self.fail_unopened(step, failure)?;
             }
@@ -127,7 +123,7 @@ impl Execution {
             }
             Event::AttemptStarted { part, side, .. } => {
                 self.change_part(part, at, event)?;
-                if matches!(side, Side::Do | Side::Fallback) {
+                if matches!(side, CallSide::Do | CallSide::Fallback) {
                     self.spent.calls += 1;
                 }
             }
@@ -135,25 +131,24 @@ impl Execution {
                 self.change_part(part, at, event)?;
                 self.spent.cost_micros = self.spent.cost_micros.saturating_add(*cost_micros);
             }
-            Event::FailureHandled { step, action, cancelled, skipped, .. } => {
-                let step = self.expect_step(step)?;
+            Event::FailureHandled { step: id, action, cancelled, skipped, .. } => {
+                let step = self.expect_step(id)?;
                 if !self.agenda.failing.remove(&step) {
                     return Err("the step has no failure to handle".into());
                 }
                 if *action == PolicyAction::ManualDecision {
-                    self.steps[step].stage = Stage::Held;
+                    self.steps[step].stage = StepStage::Held;
                     self.agenda.held.insert(step);
                     return Ok(());
                 }
-                self.settle_all(cancelled, Stage::Cancelled)?;
-                self.settle_all(skipped, Stage::Skipped)?;
-                self.settle(step, Stage::Failed);
+                let why = format!("{id} failed");
+                self.settle_all(cancelled, StepStage::Cancelled, &why)?;
+                self.settle_all(skipped, StepStage::Skipped, &why)?;
+                self.settle(step, StepStage::Failed);
                 match action {
-                    PolicyAction::CancelAll => self.stop_forward(at, false, EndedAs::Failed),
-                    PolicyAction::Compensate => self.stop_forward(at, true, EndedAs::Failed),
-                    PolicyAction::ManualDecision
-                    | PolicyAction::CancelDependent
-                    | PolicyAction::ContinueOthers => {}
+                    PolicyAction::CancelAll => self.stop_forward(at, false, ExecutionEnding::Failed),
+                    PolicyAction::Compensate => self.stop_forward(at, true, ExecutionEnding::Failed),
+                    PolicyAction::ManualDecision | PolicyAction::CancelDependent | PolicyAction::ContinueOthers => {}
                 }
             }
             Event::QuestionAnswered { about, answer, skipped, .. } => match about {
@@ -161,7 +156,7 @@ impl Execution {
                 Question::Compensation(part) => {
                     let stuck = self.locate(part).is_some_and(|at| self.agenda.stuck.contains(&at));
                     if !stuck || !Question::COMPENSATION_ANSWERS.contains(answer) {
-                        return Err(format!("the undoing of {part} asks nothing of this kind"));
+                        return Err(format!("the compensation of {part} has no such question"));
                     }
                     self.change_part(part, at, event)?;
                 }
@@ -170,15 +165,15 @@ impl Execution {
                         return Err("this limit was not reached".into());
                     }
                     match answer {
-                        Answer::Continue => {
+                        QuestionAnswer::Continue => {
                             *self.raised.entry(*limit).or_default() += 1;
                             self.over = None;
                         }
-                        Answer::Stop => self.stop_forward(at, false, EndedAs::Failed),
-                        Answer::Compensate => self.stop_forward(at, true, EndedAs::Failed),
-                        Answer::Replan => self.replanning = true,
-                        Answer::Retry | Answer::Skip | Answer::Resolve => {
-                            return Err("a limit is not answered in this way".into());
+                        QuestionAnswer::Stop => self.stop_forward(at, false, ExecutionEnding::Failed),
+                        QuestionAnswer::Compensate => self.stop_forward(at, true, ExecutionEnding::Failed),
+                        QuestionAnswer::Replan => self.replanning = true,
+                        QuestionAnswer::Retry | QuestionAnswer::Skip | QuestionAnswer::Resolve => {
+                            return Err("a limit does not accept this answer".into());
                         }
                     }
                 }
@@ -186,27 +181,27 @@ impl Execution {
             Event::LimitReached { limit, action } => match action {
                 PolicyAction::ManualDecision => self.over = Some(*limit),
                 PolicyAction::CancelAll | PolicyAction::CancelDependent | PolicyAction::ContinueOthers => {
-                    self.stop_forward(at, false, EndedAs::Failed);
+                    self.stop_forward(at, false, ExecutionEnding::Failed);
                 }
-                PolicyAction::Compensate => self.stop_forward(at, true, EndedAs::Failed),
+                PolicyAction::Compensate => self.stop_forward(at, true, ExecutionEnding::Failed),
             },
             Event::Paused { .. } => self.paused = true,
             Event::Resumed { .. } => self.paused = false,
             Event::CancelRequested { undo, reason } => {
                 self.stop_reason = reason.clone();
-                self.stop_forward(at, *undo, EndedAs::Cancelled);
+                self.stop_forward(at, *undo, ExecutionEnding::Cancelled);
             }
             Event::Killed { reason } => {
                 self.stop_reason = reason.clone();
-                self.stop_forward(at, false, EndedAs::Cancelled);
+                self.stop_forward(at, false, ExecutionEnding::Cancelled);
                 self.abandon();
-                self.phase = Phase::Killed;
+                self.phase = ExecutionPhase::Killed;
             }
             Event::CompensationStarted { parts, whole, .. } => self.start_undo(parts, *whole)?,
             Event::ReplanBegun { .. } => self.replanning = true,
             Event::ReplanAbandoned { .. } => self.replanning = false,
             Event::Replanned { plan, revision, .. } => {
-                let plan = plan.plan.clone().ok_or("its plan is not at hand")?;
+                let plan = plan.plan.clone().ok_or("its plan is missing")?;
                 if *revision != self.revision + 1 {
                     return Err(format!("the next revision is {}", self.revision + 1));
                 }
@@ -230,7 +225,7 @@ impl Execution {
                 self.deviations.push((*kind, step.clone(), description.clone()));
             }
             Event::ExecutionEnded { outcome, .. } => {
-                self.phase = Phase::Ended { outcome: *outcome };
+                self.phase = ExecutionPhase::Ended { outcome: *outcome };
                 self.undo = None;
                 self.paused = false;
                 self.replanning = false;
@@ -244,37 +239,35 @@ impl Execution {
         self.plan.find(id.as_str()).ok_or_else(|| format!("step {id:?} is not in the plan"))
     }
 
-    fn expect_list(&self, step: usize, count: u32, items: &Payload) -> Applied {
+    fn expect_list(&self, step: usize, count: u32, items: &EventPayload) -> ApplyResult {
         let fan_out = self.plan.steps[step].for_each.as_ref();
-        let Some(fan_out) = fan_out.filter(|_| self.steps[step].stage == Stage::Waiting) else {
+        let Some(fan_out) = fan_out.filter(|_| self.steps[step].stage == StepStage::Waiting) else {
             return Err("the step has no list to open".into());
         };
         if count > fan_out.max_items.min(limits::FAN_OUT_MAX) {
             return Err(format!("the list has at most {} items", fan_out.max_items));
         }
         match items.value().map(|items| items.as_array().map(Vec::len)) {
-            Some(length) if length != Some(count as usize) => {
-                Err("the list is not as long as it says".into())
-            }
+            Some(length) if length != Some(count as usize) => Err("the list has another length than recorded".into()),
             Some(_) | None => Ok(()),
         }
     }
 
     /// A fan-out failed before its list was known.
-    fn fail_unopened(&mut self, id: &StepId, failure: &Failure) -> Applied {
+    fn fail_unopened(&mut self, id: &StepId, failure: &ToolFailure) -> ApplyResult {
         let step = self.expect_step(id)?;
-        if self.steps[step].stage != Stage::Waiting {
+        if self.steps[step].stage != StepStage::Waiting {
             return Err(format!("step {id:?} has begun"));
         }
         self.withdraw(step, 0);
         self.steps[step].failure = Some(failure.clone());
-        self.steps[step].stage = Stage::Failing;
+        self.steps[step].stage = StepStage::Failing;
         self.agenda.failing.insert(step);
         Ok(())
     }
 
-    /// Lets an event change one part, and everything that is derived from the part.
-    pub(super) fn change_part(&mut self, id: &PartId, at: Timestamp, event: &Event) -> Applied {
+    /// Applies an event to one part, and updates everything derived from the part.
+    pub(super) fn change_part(&mut self, id: &PartId, at: Timestamp, event: &Event) -> ApplyResult {
         let place = self.locate(id).ok_or_else(|| format!("part {id} is not in the plan"))?;
         let harmless = self.is_harmless(place, event);
         let mut part = self.part_at(place).ok_or_else(|| format!("part {id} is not there yet"))?.clone();
@@ -283,33 +276,31 @@ impl Execution {
         Ok(())
     }
 
-    /// Whether the call that the event is about changes nothing in the world.
-    fn is_harmless(&self, at: PartAt, event: &Event) -> bool {
+    /// Whether the call of the event is read-only.
+    fn is_harmless(&self, at: PartPosition, event: &Event) -> bool {
         let side = match event {
             Event::AttemptSucceeded { side, .. }
             | Event::AttemptFailed { side, .. }
             | Event::AttemptLost { side, .. }
             | Event::DoubtSettled { side, .. } => *side,
-            _ => Side::Do,
+            _ => CallSide::Do,
         };
         self.is_read(at.step(), side)
     }
 
     /// Whether this side of a step only reads.
-    pub(super) fn is_read(&self, step: usize, side: Side) -> bool {
+    pub(super) fn is_read(&self, step: usize, side: CallSide) -> bool {
         let step = &self.plan.steps[step];
         match side {
-            Side::Do => step.call.safety == Safety::ReadOnly,
-            Side::Fallback => {
-                step.fallback.as_ref().is_some_and(|other| other.call.safety == Safety::ReadOnly)
-            }
-            Side::Undo => false,
-            Side::Probe => true,
+            CallSide::Do => step.call.safety == Safety::ReadOnly,
+            CallSide::Fallback => step.fallback.as_ref().is_some_and(|other| other.call.safety == Safety::ReadOnly),
+            CallSide::Undo => false,
+            CallSide::Probe => true,
         }
     }
 
-    /// Puts a part into its new state and everything derived from it along.
-    pub(super) fn replace(&mut self, at: PartAt, mut new: Part) {
+    /// Replaces a part with its new state and updates everything derived from it.
+    pub(super) fn replace(&mut self, at: PartPosition, mut new: StepPart) {
         let timeout_total = self.plan.steps[at.step()].timeout_total;
         let state = &mut self.steps[at.step()];
         let old = &state.parts[at.item()];
@@ -321,7 +312,7 @@ impl Execution {
         let undone = match &new.state {
             PartState::Compensated { .. } | PartState::CompensationFailed { accepted: true, .. } => true,
             PartState::CompensationFailed { accepted: false, .. } => {
-                // Its turn has come and gone; it stays open until somebody answers.
+                // It was tried and failed; it stays open until its question is answered.
                 if let Some(undo) = &mut self.undo {
                     undo.begun(at);
                 }
@@ -341,11 +332,11 @@ impl Execution {
             (true, false) => state.active = state.active.saturating_sub(1),
             (true, true) | (false, false) => {}
         }
-        if state.stage == Stage::Waiting && !is_pending {
-            state.stage = Stage::Begun;
+        if state.stage == StepStage::Waiting && !is_pending {
+            state.stage = StepStage::Begun;
         }
         if was_pending && !is_pending && state.halted {
-            // It was held back and not waited for; now it is.
+            // The item was held back and not counted as unsettled; from here on it is.
             state.unsettled += 1;
         }
         if was_pending && !is_pending {
@@ -367,7 +358,7 @@ impl Execution {
                 undo.closed(&self.plan.0.graph, at);
             }
         }
-        if rests && !was_resting && self.steps[at.step()].stage == Stage::Begun {
+        if rests && !was_resting && self.steps[at.step()].stage == StepStage::Begun {
             let state = &mut self.steps[at.step()];
             state.unsettled = state.unsettled.saturating_sub(1);
             if failed {
@@ -378,14 +369,14 @@ impl Execution {
         }
     }
 
-    /// Whether a part is run by the server, and so lost when the server is.
-    pub(crate) fn runs_here(&self, at: PartAt) -> bool {
+    /// Whether the server makes the part's call, so that a crash loses it.
+    pub(crate) fn runs_here(&self, at: PartPosition) -> bool {
         let running = self.steps[at.step()].parts[at.item()].running();
         running.is_some_and(|attempt| attempt.by == Driver::Server)
     }
 }
 
-/// Come to rest going forward; undoing starts from there.
+/// Whether a part is settled going forward; undoing starts from these states.
 fn is_resting(state: &PartState) -> bool {
     match state {
         PartState::Completed { .. } | PartState::Failed { .. } | PartState::Cancelled => true,

@@ -1,17 +1,17 @@
-//! Which events may follow in which phase. What may not is a mistake of ours, or somebody else's bytes.
+//! Which events may follow in which phase. Any other event is a bug in Rutter, or bytes that Rutter did not write.
 
-use super::apply::Applied;
-use super::{Execution, Phase};
-use crate::journal::event::{Event, Question, Side};
-use crate::mutation::Mutation;
+use super::apply::ApplyResult;
+use super::{Execution, ExecutionPhase};
+use crate::journal::event::{CallSide, Event, Question};
 
 impl Execution {
-    pub(super) fn may_follow(&self, event: &Event) -> Applied {
-        let pending = self.phase == Phase::Pending;
-        let forward = self.phase == Phase::Forward;
-        let undoing = self.phase == Phase::Undoing;
-        let ended = matches!(self.phase, Phase::Ended { .. });
-        let live = matches!(self.phase, Phase::Forward | Phase::Draining { .. } | Phase::Undoing);
+    pub(super) fn may_follow(&self, event: &Event) -> ApplyResult {
+        let pending = self.phase == ExecutionPhase::Pending;
+        let forward = self.phase == ExecutionPhase::Forward;
+        let undoing = self.phase == ExecutionPhase::Undoing;
+        let ended = matches!(self.phase, ExecutionPhase::Ended { .. });
+        let live =
+            matches!(self.phase, ExecutionPhase::Forward | ExecutionPhase::Draining { .. } | ExecutionPhase::Undoing);
         let may = match event {
             Event::ExecutionOpened { .. }
             | Event::PlanSaved { .. }
@@ -36,9 +36,9 @@ impl Execution {
             Event::QuestionAnswered { about: Question::Failure(_) | Question::Limit(_), .. } => forward,
             Event::QuestionAnswered { about: Question::Compensation(_), .. } => undoing,
             Event::AttemptStarted { side, .. } | Event::PreparationFailed { side, .. } => match side {
-                Side::Do | Side::Fallback => forward,
-                Side::Undo => undoing,
-                Side::Probe => live,
+                CallSide::Do | CallSide::Fallback => forward,
+                CallSide::Undo => undoing,
+                CallSide::Probe => live,
             },
             Event::AttemptAccepted { .. }
             | Event::ToolAsked { .. }
@@ -47,15 +47,15 @@ impl Execution {
             | Event::AttemptFailed { .. }
             | Event::AttemptLost { .. }
             | Event::ProbeInconclusive { .. } => live,
-            Event::LateAnswerArrived { .. }
-            | Event::DoubtSettled { .. }
-            | Event::CompensationRecorded { .. } => !pending,
+            Event::LateAnswerArrived { .. } | Event::DoubtSettled { .. } | Event::CompensationRecorded { .. } => {
+                !pending
+            }
             Event::Paused { .. } => live && !self.paused,
             Event::Resumed { .. } => self.paused,
             Event::CancelRequested { .. } => pending || forward,
-            Event::Killed { .. } => !ended && self.phase != Phase::Killed,
+            Event::Killed { .. } => !ended && self.phase != ExecutionPhase::Killed,
             Event::CompensationStarted { .. } => {
-                ended || matches!(self.phase, Phase::Draining { undo: true, .. })
+                ended || matches!(self.phase, ExecutionPhase::Draining { undo: true, .. })
             }
             Event::HandedOver { to, .. } => !ended && *to != self.driver,
             Event::ToolDrifted { .. } | Event::ToolAccepted { .. } => !ended,
@@ -65,9 +65,7 @@ impl Execution {
             | Event::DeviationFound { .. } => true,
             Event::ExecutionEnded { .. } => {
                 let at_rest = self.agenda.running.is_empty() && self.agenda.doubts.is_empty();
-                let careless =
-                    Mutation::CancelShownTooEarly.is_active() || Mutation::EndWithDoubt.is_active();
-                self.phase == Phase::Killed || (live && (at_rest || careless))
+                self.phase == ExecutionPhase::Killed || (live && at_rest)
             }
         };
         if may { Ok(()) } else { Err(format!("it may not happen while {:?}", self.phase)) }

@@ -1,46 +1,54 @@
-//! What can be asked of an execution, and how it says no.
+//! The inputs of an execution, its decisions and refusals.
 
 use crate::hash::Hash;
 use crate::id::{PartId, StepId, ToolName};
-use crate::journal::event::{Answer, Question, Record, Side};
+use crate::journal::event::{CallSide, EventRecord, Question, QuestionAnswer};
 use crate::plan::{Driver, Plan};
 use crate::time::Timestamp;
-use crate::tool::{Failure, Outcome};
+use crate::tool::{CallOutcome, ToolFailure};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Imperative: what somebody, a tool or the clock wants.
-#[derive(Clone, Debug)]
-pub enum Input {
+/// An input from a caller, a tool or the clock. Inputs from callers are stored until they are decided.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "signal", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ExecutionInput {
+    #[serde(skip)]
     Start,
-    /// Time has passed, or there is room for calls.
+    /// Time has passed, or there is capacity for calls.
+    #[serde(skip)]
     Wake,
-    /// Whoever drove this execution is gone; what ran is lost, unless its tool can be asked under a ticket.
+    /// The worker of this execution is gone; its attempts are lost, except those with a ticket.
+    #[serde(skip)]
     Recovered,
+    #[serde(skip)]
     Returned {
         part: PartId,
-        side: Side,
+        side: CallSide,
         attempt: u32,
-        outcome: Outcome,
+        outcome: CallOutcome,
     },
-    /// The tool can be asked about a call being made, under this ticket.
+    /// The tool can be asked about a call in flight with this ticket.
+    #[serde(skip)]
     Accepted {
         part: PartId,
-        side: Side,
+        side: CallSide,
         attempt: u32,
         ticket: String,
     },
-    /// The tool wants to know something before it goes on with a call being made.
+    /// The tool asks a question before it continues a call in flight.
+    #[serde(skip)]
     ToolAsks {
         part: PartId,
-        side: Side,
+        side: CallSide,
         attempt: u32,
         message: String,
         /// JSON Schema of a flat object.
         schema: Arc<Value>,
     },
 
-    /// To a tool that asks; `None` declines.
+    /// Answers a tool's question; `None` declines.
     AnswerTool {
         part: PartId,
         attempt: u32,
@@ -59,7 +67,7 @@ pub enum Input {
     },
     Answer {
         about: Question,
-        answer: Answer,
+        answer: QuestionAnswer,
         reason: String,
         result: Option<Arc<Value>>,
         evidence: Option<Arc<Value>>,
@@ -78,7 +86,7 @@ pub enum Input {
     Resume {
         reason: String,
     },
-    /// `undo`: undo what was done; `None` follows the plan's `on_failure`.
+    /// `undo`: whether to compensate; `None` follows the plan's `on_failure`.
     Cancel {
         reason: String,
         undo: Option<bool>,
@@ -86,7 +94,7 @@ pub enum Input {
     Kill {
         reason: String,
     },
-    /// After the end: undo everything, or some steps and what depends on them.
+    /// After the end: undoes everything, or some steps and their dependents.
     Compensate {
         steps: Option<Vec<StepId>>,
         reason: String,
@@ -98,6 +106,7 @@ pub enum Input {
     AbandonReplan {
         reason: String,
     },
+    #[serde(skip)]
     Replan {
         plan: Arc<Plan>,
         reason: String,
@@ -107,7 +116,8 @@ pub enum Input {
         to: Driver,
         reason: String,
     },
-    /// The tool's definition as found now is not the pinned one.
+    /// The tool's current definition differs from the pinned one.
+    #[serde(skip)]
     ReportDrift {
         tool: ToolName,
         found: Hash,
@@ -129,7 +139,7 @@ pub enum Input {
     },
     RecordFailed {
         part: PartId,
-        failure: Failure,
+        failure: ToolFailure,
         maybe: bool,
     },
     RecordCompensation {
@@ -149,7 +159,7 @@ pub enum Input {
         description: String,
         details: Option<Arc<Value>>,
     },
-    /// The agent says that it has done what it will do.
+    /// The agent has finished and will do no more.
     RecordEnd {
         reason: String,
     },
@@ -158,55 +168,55 @@ pub enum Input {
     },
 }
 
-/// When, and how many calls could be made at once.
+/// The time of a decision, and how many calls can start now.
 ///
-/// `room` is an argument so that "started" is never written for a call that then waits in a queue.
+/// `room` is an argument so that no start is recorded for a call that then waits in a queue.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct DecisionContext {
     pub now: Timestamp,
     pub room: u32,
 }
 
-/// Where calls can be made now. Asked for each call just before its start is recorded.
-pub trait Room {
-    /// Whether one more call of this tool may be made; the answer holds until the decision is carried out.
-    fn take(&mut self, tool: &ToolName) -> bool;
+/// The capacity for calls. Asked for each call just before its start is recorded.
+pub trait CallCapacity {
+    /// Whether one more call of this tool may start; a permit is held until the decision is carried out.
+    fn try_acquire(&mut self, tool: &ToolName) -> bool;
 }
 
-/// So many calls, of any tools.
-impl Room for u32 {
-    fn take(&mut self, _tool: &ToolName) -> bool {
+/// A number of calls, of any tools.
+impl CallCapacity for u32 {
+    fn try_acquire(&mut self, _tool: &ToolName) -> bool {
         let is_free = *self > 0;
         *self -= u32::from(is_free);
         is_free
     }
 }
 
-/// What follows: records to append in one piece, and only then calls to make.
+/// A decision: records to append atomically, and only then calls to make.
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
-    pub records: Vec<Record>,
+    pub records: Vec<EventRecord>,
     pub calls: Vec<ToolCall>,
 }
 
-/// A call whose attempt is in the records beside it or, where there is a ticket, has long been in the journal.
+/// A call whose attempt is in the decision's records or, with a ticket, already in the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
     pub part: PartId,
-    pub side: Side,
+    pub side: CallSide,
     pub attempt: u32,
     pub tool: ToolName,
-    /// The definition the plan relies on; the call is made only if the tool still has it.
+    /// The definition the plan was checked with; the call is made only if the tool still has it.
     pub definition: Hash,
-    /// Secrets are still references.
+    /// Secrets are still references, not values.
     pub parameters: Arc<Value>,
     pub key: Hash,
     pub deadline: Timestamp,
-    /// What the tool said before a crash. The call goes on under it; nothing is sent anew.
+    /// The ticket from before a crash. The call resumes with it; the parameters are not sent again.
     pub ticket: Option<Arc<str>>,
 }
 
-/// Not possible in this state. Nothing was changed.
+/// An input that is not possible in this state. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
@@ -227,7 +237,7 @@ impl Refusal {
     }
 }
 
-/// Every refusal code, for the documentation to be compared with.
+/// Every refusal code; a test compares them with the documentation.
 pub const CODES: &[&str] = &[
     "execution.not_started",
     "execution.started",

@@ -1,148 +1,147 @@
-//! One part: a step, or one item of a step that fans out. Its states, and what it remembers.
+//! One part: a step, or one item of a step that fans out. Its states and its history.
 
 mod table;
 
 use crate::hash::Hash;
 use crate::id::ToolName;
-use crate::journal::event::{Answer, Event, Side, Then};
-use crate::journal::payload::Payload;
-use crate::mutation::Mutation;
+use crate::journal::event::{AttemptFollowUp, CallSide, Event, QuestionAnswer};
+use crate::journal::payload::EventPayload;
 use crate::plan::Driver;
-use crate::time::Timestamp;
-use crate::tool::{Category, Failure};
+use crate::time::{Millis, Timestamp};
+use crate::tool::{FailureCategory, ToolFailure};
 use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum PartState {
-    /// Not begun.
+    /// Not started.
     Pending,
-    /// Waits for a person's yes to exactly this call.
+    /// Waits for a person's approval of exactly this call.
     Asking {
-        side: Side,
+        side: CallSide,
         call: Hash,
         expires_at: Timestamp,
     },
-    /// Has the yes, waits for its turn.
+    /// Approved, waits to be started.
     Approved {
-        side: Side,
+        side: CallSide,
         call: Hash,
         expires_at: Timestamp,
     },
     Running(Attempt),
-    /// Will be tried, again or by its fallback or undo, at this time.
+    /// Will be called at this time: a retry, its fallback or its compensation.
     BackingOff {
-        side: Side,
+        side: CallSide,
         until: Timestamp,
     },
     /// May or may not have taken effect, and must not be repeated before that is known.
     InDoubt {
-        side: Side,
+        side: CallSide,
         attempt: u32,
-        probing: Probing,
+        probing: ProbeProgress,
     },
     Completed {
         by_hand: bool,
     },
     Failed {
-        failure: Failure,
+        failure: ToolFailure,
     },
-    /// Certainly has no effect and will not be done.
+    /// Certainly had no effect and will not run.
     Cancelled,
     Compensated {
         by_hand: bool,
     },
-    /// `accepted`: somebody decided to leave it so.
+    /// `accepted`: the remaining effect was accepted by decision.
     CompensationFailed {
-        failure: Failure,
+        failure: ToolFailure,
         accepted: bool,
     },
 }
 
-/// An attempt under way.
+/// An open attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
-    pub side: Side,
+    pub side: CallSide,
     pub number: u32,
     pub by: Driver,
     pub started_at: Timestamp,
     pub deadline: Option<Timestamp>,
-    pub sent: Arc<Sent>,
-    /// Under this the tool can be asked about it, also after a crash.
+    pub sent: Arc<SentCall>,
+    /// The ticket with which the tool can be asked about it, even after a crash.
     pub ticket: Option<Arc<str>>,
-    /// What the tool wants to know before it goes on.
-    pub inquiry: Option<Arc<Inquiry>>,
+    /// The tool's open question.
+    pub inquiry: Option<Arc<ToolInquiry>>,
 }
 
-/// What an attempt was made of, for whoever has to go on with exactly that.
+/// What an attempt sent, so that it can be repeated or resumed exactly.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sent {
+pub struct SentCall {
     pub tool: ToolName,
     pub definition: Hash,
     pub key: Hash,
-    pub parameters: Payload,
+    pub parameters: EventPayload,
 }
 
-/// A question of a tool, in the tool's words.
+/// A question of a tool; the message is the tool's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Inquiry {
+pub struct ToolInquiry {
     pub message: String,
-    pub schema: Payload,
+    pub schema: EventPayload,
 }
 
-/// How far finding out has come.
+/// The progress of probing a doubt.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Probing {
+pub enum ProbeProgress {
     NotYet,
     Running(Attempt),
     BackingOff {
         until: Timestamp,
     },
-    /// The answer is there and has to be judged.
-    Answered(Payload),
-    /// No probe, or none that could tell: a person must say.
+    /// The probe has answered; the answer has to be evaluated.
+    Answered(EventPayload),
+    /// There is no probe, or it settled nothing: a person must decide.
     Exhausted {
         reason: String,
     },
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct StepPart {
     pub state: PartState,
-    /// What there may be to undo.
-    pub effect: Option<Effect>,
+    /// The effect that may have to be undone.
+    pub effect: Option<PartEffect>,
     /// Attempts started, by side.
     pub attempts: [u32; 4],
-    /// Attempts that failed since the last fresh start, and attempts lost to crashes.
+    /// Attempts that failed since the last restart of the part, and attempts lost to crashes.
     pub failures: u32,
     pub losses: u32,
     pub began_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
-    /// What the last forward attempt was called with; compensations and probes may read it.
-    pub parameters: Option<Payload>,
-    pub result: Option<Payload>,
-    /// The key of the last attempt that could have an effect; its probe asks for it.
+    /// The parameters of the last forward attempt; compensations and probes may read them.
+    pub parameters: Option<EventPayload>,
+    pub result: Option<EventPayload>,
+    /// The key of the last attempt that could have an effect; its probe uses it.
     pub key: Option<Hash>,
-    /// What that attempt was called with. Trying again means exactly this, whatever has changed since.
-    pub sent: Option<(Side, Payload)>,
+    /// The parameters of that attempt. A retry sends exactly these, whatever has changed since.
+    pub sent: Option<(CallSide, EventPayload)>,
     /// A granted, unused approval.
     pub approved: Option<Hash>,
-    /// The place in the order in which parts came to rest; undoing goes backwards.
+    /// The position in the order in which parts settled; undoing goes backwards.
     pub rest: u64,
-    /// Raised by each compensation, so that doing it anew gets a new key.
+    /// Raised by each compensation, so that a new run gets a new key.
     pub generation: u32,
 }
 
-/// An effect that happened, or may have.
+/// An effect that happened or may have happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Effect {
+pub struct PartEffect {
     /// Whose compensation applies: the step's or its fallback's.
-    pub side: Side,
+    pub side: CallSide,
     pub certain: bool,
 }
 
-impl Part {
-    pub fn new() -> Part {
-        Part {
+impl StepPart {
+    pub fn new() -> StepPart {
+        StepPart {
             state: PartState::Pending,
             effect: None,
             attempts: [0; 4],
@@ -160,15 +159,11 @@ impl Part {
         }
     }
 
-    /// Begun and not at rest: it holds one of the execution's places.
+    /// Started and not settled: it occupies one of the execution's slots.
     pub fn is_active(&self) -> bool {
         use PartState as S;
         match &self.state {
-            S::Asking { .. }
-            | S::Approved { .. }
-            | S::Running(_)
-            | S::BackingOff { .. }
-            | S::InDoubt { .. } => true,
+            S::Asking { .. } | S::Approved { .. } | S::Running(_) | S::BackingOff { .. } | S::InDoubt { .. } => true,
             S::Pending
             | S::Completed { .. }
             | S::Failed { .. }
@@ -178,8 +173,8 @@ impl Part {
         }
     }
 
-    /// The side of the call it is busy with.
-    pub fn side(&self) -> Option<Side> {
+    /// The side of its current call.
+    pub fn side(&self) -> Option<CallSide> {
         use PartState as S;
         match &self.state {
             S::Asking { side, .. }
@@ -197,26 +192,31 @@ impl Part {
     }
 
     pub fn is_undoing(&self) -> bool {
-        self.side() == Some(Side::Undo)
+        self.side() == Some(CallSide::Undo)
     }
 
-    /// The attempt or probe under way.
+    /// The open attempt or probe.
     pub fn running(&self) -> Option<&Attempt> {
         match &self.state {
-            PartState::Running(attempt) | PartState::InDoubt { probing: Probing::Running(attempt), .. } => {
+            PartState::Running(attempt) | PartState::InDoubt { probing: ProbeProgress::Running(attempt), .. } => {
                 Some(attempt)
             }
             _ => None,
         }
     }
 
-    pub fn attempts_of(&self, side: Side) -> u32 {
+    pub fn attempts_of(&self, side: CallSide) -> u32 {
         self.attempts[side as usize]
     }
 
-    /// The state after an event that concerns this part, and what the part remembers of it.
+    /// The deadline of all its attempts together, counted from the first one.
+    pub fn ends_by(&self, total: Option<Millis>) -> Option<Timestamp> {
+        total.zip(self.began_at).map(|(span, began)| began.plus(span))
+    }
+
+    /// Applies an event that concerns this part to its state and its history.
     ///
-    /// `harmless` says that the call of the event's side is read-only.
+    /// `harmless` means that the call of the event's side is read-only.
     pub fn apply(&mut self, at: Timestamp, event: &Event, harmless: bool) -> Result<(), &'static str> {
         let next = table::next_state(self, at, event)?;
         self.remember(at, event, harmless);
@@ -240,20 +240,20 @@ impl Part {
             Event::AttemptStarted { side, attempt, key, parameters, .. } => {
                 self.attempts[*side as usize] = *attempt;
                 self.began_at.get_or_insert(at);
-                if *side != Side::Probe {
+                if *side != CallSide::Probe {
                     self.key = Some(*key);
                     self.sent = Some((*side, parameters.clone()));
                 }
-                if matches!(side, Side::Do | Side::Fallback) {
+                if matches!(side, CallSide::Do | CallSide::Fallback) {
                     self.parameters = Some(parameters.clone());
                 }
             }
-            Event::AttemptSucceeded { side: side @ (Side::Do | Side::Fallback), result, .. } => {
+            Event::AttemptSucceeded { side: side @ (CallSide::Do | CallSide::Fallback), result, .. } => {
                 self.happened(*side, Some(result.clone()), harmless);
             }
-            Event::AttemptSucceeded { side: Side::Undo, .. } => self.undone(),
-            Event::AttemptSucceeded { side: Side::Probe, .. }
-            | Event::AttemptFailed { side: Side::Probe, .. } => {}
+            Event::AttemptSucceeded { side: CallSide::Undo, .. } => self.undone(),
+            Event::AttemptSucceeded { side: CallSide::Probe, .. }
+            | Event::AttemptFailed { side: CallSide::Probe, .. } => {}
             Event::AttemptFailed { side, maybe, then, .. } => {
                 self.failures += 1;
                 self.may_have_happened(*side, *maybe && !harmless);
@@ -264,10 +264,8 @@ impl Part {
                 self.may_have_happened(*side, !harmless);
                 self.close_series(*then);
             }
-            Event::DoubtSettled { side: Side::Undo, happened: true, .. }
-                if Mutation::UndoTwice.is_active() => {}
-            Event::DoubtSettled { side: Side::Undo, happened: true, .. } => self.undone(),
-            Event::DoubtSettled { side: Side::Undo, happened: false, .. } => {}
+            Event::DoubtSettled { side: CallSide::Undo, happened: true, .. } => self.undone(),
+            Event::DoubtSettled { side: CallSide::Undo, happened: false, .. } => {}
             Event::DoubtSettled { side, happened, result, then, .. } => {
                 if *happened {
                     self.happened(*side, result.clone(), harmless);
@@ -276,15 +274,24 @@ impl Part {
                     self.close_series(*then);
                 }
             }
-            Event::QuestionAnswered { answer: Answer::Retry, .. } => {
+            Event::RetryAbandoned { .. }
+            | Event::PreparationFailed { side: CallSide::Do | CallSide::Fallback | CallSide::Undo, .. } => {
+                self.close_series(AttemptFollowUp::GiveUp);
+            }
+            Event::QuestionAnswered { answer: QuestionAnswer::Retry, .. } => {
                 self.failures = 0;
                 self.losses = 0;
+                if matches!(self.state, PartState::Failed { .. } | PartState::Compensated { .. }) {
+                    self.began_at = None;
+                }
             }
-            Event::QuestionAnswered { answer: Answer::Resolve, result, .. } => {
+            Event::QuestionAnswered { answer: QuestionAnswer::Resolve, result, .. } => {
                 if matches!(self.state, PartState::CompensationFailed { .. }) {
                     self.undone();
                 } else {
-                    self.happened(Side::Do, result.clone(), harmless);
+                    // An effect that may have happened must be undone, even if the step was then completed by hand.
+                    let side = self.effect.map_or(CallSide::Do, |effect| effect.side);
+                    self.happened(side, result.clone(), harmless);
                 }
             }
             Event::CompensationRecorded { .. } => self.undone(),
@@ -292,30 +299,30 @@ impl Part {
         }
     }
 
-    fn happened(&mut self, side: Side, result: Option<Payload>, harmless: bool) {
+    fn happened(&mut self, side: CallSide, result: Option<EventPayload>, harmless: bool) {
         if !harmless {
-            self.effect = Some(Effect { side, certain: true });
+            self.effect = Some(PartEffect { side, certain: true });
         }
         self.result = result;
         (self.failures, self.losses) = (0, 0);
         self.approved = None;
     }
 
-    fn may_have_happened(&mut self, side: Side, maybe: bool) {
-        if maybe && matches!(side, Side::Do | Side::Fallback) && !Mutation::ForgetTouched.is_active() {
-            self.effect.get_or_insert(Effect { side, certain: false });
+    fn may_have_happened(&mut self, side: CallSide, maybe: bool) {
+        if maybe && matches!(side, CallSide::Do | CallSide::Fallback) {
+            self.effect.get_or_insert(PartEffect { side, certain: false });
         }
     }
 
-    /// Where doing it anew starts: at the first call, unless the fallback may have taken effect.
+    /// The state in which a new run starts: the first call, unless the fallback may have taken effect.
     fn anew(&self, at: Timestamp) -> PartState {
         match self.effect {
-            Some(Effect { side: side @ Side::Fallback, .. }) => PartState::BackingOff { side, until: at },
+            Some(PartEffect { side: side @ CallSide::Fallback, .. }) => PartState::BackingOff { side, until: at },
             Some(_) | None => PartState::Pending,
         }
     }
 
-    /// Back to the start, remembering what it may have done: attempts, effect, generation.
+    /// Restarts the part, but keeps its attempts, effect and generation.
     pub fn revive(&mut self, at: Timestamp) {
         self.state = self.anew(at);
         self.failures = 0;
@@ -326,13 +333,13 @@ impl Part {
         self.ended_at = None;
     }
 
-    /// Comes to rest without being tried again, if nothing is under way. Says whether it did.
+    /// Settles the part without another attempt, unless one is open. Returns whether it did.
     pub fn stop(&mut self) -> bool {
         match &self.state {
             PartState::Pending
             | PartState::Asking { .. }
             | PartState::Approved { .. }
-            | PartState::BackingOff { side: Side::Do | Side::Fallback, .. } => {}
+            | PartState::BackingOff { side: CallSide::Do | CallSide::Fallback, .. } => {}
             PartState::Running(_)
             | PartState::BackingOff { .. }
             | PartState::InDoubt { .. }
@@ -346,8 +353,8 @@ impl Part {
         self.state = match self.effect {
             None => PartState::Cancelled,
             Some(_) => PartState::Failed {
-                failure: Failure::new(
-                    Category::Cancelled,
+                failure: ToolFailure::new(
+                    FailureCategory::Cancelled,
                     "stopped before it was tried again; it may have taken effect",
                 ),
             },
@@ -362,22 +369,20 @@ impl Part {
         self.generation += 1;
     }
 
-    /// An approval is for one effect of one call: it does not outlive the series of attempts it was given for.
-    fn close_series(&mut self, then: Then) {
+    /// An approval is for one effect of one call: it ends with the series of attempts it was granted for.
+    fn close_series(&mut self, then: AttemptFollowUp) {
         match then {
-            Then::RetryAt(_) => {}
-            Then::FallBack | Then::InDoubt | Then::GiveUp => {
-                if !Mutation::ApprovalUsedTwice.is_active() {
-                    self.approved = None;
-                }
+            AttemptFollowUp::RetryAt(_) => {}
+            AttemptFollowUp::FallBack | AttemptFollowUp::InDoubt | AttemptFollowUp::GiveUp => {
+                self.approved = None;
                 self.failures = 0;
             }
         }
     }
 }
 
-impl Default for Part {
-    fn default() -> Part {
-        Part::new()
+impl Default for StepPart {
+    fn default() -> StepPart {
+        StepPart::new()
     }
 }

@@ -1,21 +1,20 @@
-//! From a part to the exact call: parameters worked out, key and call hash fixed.
+//! Prepares the exact call of a part: evaluates its parameters, fixes its key and its hash.
 
 use super::Execution;
-use super::agenda::PartAt;
-use super::part::{Part, PartState};
+use super::agenda::PartPosition;
+use super::part::{PartState, StepPart};
 use crate::hash::Hash;
 use crate::id::ToolName;
-use crate::journal::event::Side;
+use crate::journal::event::CallSide;
 use crate::limits;
-use crate::mutation::Mutation;
-use crate::plan::expression::{EvaluationError, Scope};
-use crate::plan::{Call, Probe, Step};
-use crate::tool::{Category, Failure};
+use crate::plan::expression::{EvaluationError, ExpressionScope};
+use crate::plan::{PlannedCall, Probe, Step};
+use crate::tool::{FailureCategory, ToolFailure};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A call ready to be asked for or made.
-pub(super) struct Prepared {
+/// A call ready to be approved or made.
+pub(super) struct PreparedCall {
     pub tool: ToolName,
     pub definition: Hash,
     pub parameters: Arc<Value>,
@@ -26,40 +25,40 @@ pub(super) struct Prepared {
 
 impl Execution {
     /// The call a part makes on a side, if the plan has one.
-    pub(super) fn call_of(&self, at: PartAt, side: Side) -> Option<&Call> {
+    pub(super) fn call_of(&self, at: PartPosition, side: CallSide) -> Option<&PlannedCall> {
         let step = &self.plan.steps[at.step()];
         match side {
-            Side::Do => Some(&step.call),
-            Side::Fallback => step.fallback.as_ref().map(|fallback| &fallback.call),
-            Side::Undo => self.compensation_of(at).map(|compensation| &compensation.call),
-            Side::Probe => self.probe_of(at).map(|probe| &probe.call),
+            CallSide::Do => Some(&step.call),
+            CallSide::Fallback => step.fallback.as_ref().map(|fallback| &fallback.call),
+            CallSide::Undo => self.compensation_of(at).map(|compensation| &compensation.call),
+            CallSide::Probe => self.probe_of(at).map(|probe| &probe.call),
         }
     }
 
-    pub(super) fn compensation_of(&self, at: PartAt) -> Option<&crate::plan::Compensation> {
+    pub(super) fn compensation_of(&self, at: PartPosition) -> Option<&crate::plan::Compensation> {
         let step = &self.plan.steps[at.step()];
         match self.part_at(at)?.effect?.side {
-            Side::Fallback => step.fallback.as_ref()?.compensation.as_ref(),
-            Side::Do | Side::Undo | Side::Probe => step.compensation.as_ref(),
+            CallSide::Fallback => step.fallback.as_ref()?.compensation.as_ref(),
+            CallSide::Do | CallSide::Undo | CallSide::Probe => step.compensation.as_ref(),
         }
     }
 
-    /// The probe that can tell about the side in doubt.
-    pub(super) fn probe_of(&self, at: PartAt) -> Option<&Probe> {
+    /// The probe for the side in doubt.
+    pub(super) fn probe_of(&self, at: PartPosition) -> Option<&Probe> {
         let step = &self.plan.steps[at.step()];
         match &self.part_at(at)?.state {
-            PartState::InDoubt { side: Side::Do, .. } => step.probe.as_ref(),
-            PartState::InDoubt { side: Side::Undo, .. } => self.compensation_of(at)?.probe.as_ref(),
+            PartState::InDoubt { side: CallSide::Do, .. } => step.probe.as_ref(),
+            PartState::InDoubt { side: CallSide::Undo, .. } => self.compensation_of(at)?.probe.as_ref(),
             _ => None,
         }
     }
 
-    pub(super) fn prepare(&self, at: PartAt, side: Side) -> Result<Prepared, Failure> {
+    pub(super) fn prepare(&self, at: PartPosition, side: CallSide) -> Result<PreparedCall, ToolFailure> {
         let step = &self.plan.steps[at.step()];
         let part = self.part_at(at).ok_or_else(|| invalid("the part does not exist"))?;
         let call = self.call_of(at, side).ok_or_else(|| invalid("the plan names no call for this"))?;
         let mut scope = PartScope { execution: self, step, at, part, key: Some(String::new()), result: None };
-        if side == Side::Probe {
+        if side == CallSide::Probe {
             scope.key = part.key.map(|key| key.to_string());
         }
         let render = |scope: &PartScope<'_>| {
@@ -70,13 +69,13 @@ impl Execution {
         let (parameters, key) = match self.repeated(part, side) {
             Some((parameters, key)) => (parameters, key),
             None => {
-                // The key is made from the parameters, so they are worked out without it first.
+                // The key depends on the parameters, so they are evaluated without it first.
                 let parameters = render(&scope)?;
                 let key = match side {
-                    Side::Probe => part.key.unwrap_or(Hash::ZERO),
-                    Side::Do | Side::Fallback | Side::Undo => self.key(at, side, part, &bytes(&parameters)),
+                    CallSide::Probe => part.key.unwrap_or(Hash::ZERO),
+                    CallSide::Do | CallSide::Fallback | CallSide::Undo => self.key(at, side, part, &bytes(&parameters)),
                 };
-                if side != Side::Probe && call.parameters.uses_key() {
+                if side != CallSide::Probe && call.parameters.uses_key() {
                     scope.key = Some(key.to_string());
                     (render(&scope)?, key)
                 } else {
@@ -94,27 +93,23 @@ impl Execution {
             "rutter/call/v1",
             &[step.id.as_str().as_bytes(), &item, call.tool.as_str().as_bytes(), &definition.0, &text],
         );
-        Ok(Prepared { tool: call.tool.clone(), definition, parameters, key, hash })
+        Ok(PreparedCall { tool: call.tool.clone(), definition, parameters, key, hash })
     }
 
-    /// The call that is tried again, if this is one: what may have been done must not be done otherwise.
-    fn repeated(&self, part: &Part, side: Side) -> Option<(Arc<Value>, Hash)> {
+    /// The earlier call, if this is a retry: a call that may have taken effect must be repeated exactly.
+    fn repeated(&self, part: &StepPart, side: CallSide) -> Option<(Arc<Value>, Hash)> {
         let (sent, parameters) = part.sent.as_ref().filter(|(sent, _)| *sent == side)?;
         let again = match sent {
-            Side::Undo => true,
-            Side::Do | Side::Fallback => part.effect.is_some() || part.side() == Some(side),
-            Side::Probe => false,
+            CallSide::Undo => true,
+            CallSide::Do | CallSide::Fallback => part.effect.is_some() || part.side() == Some(side),
+            CallSide::Probe => false,
         };
-        let key = part.key.filter(|_| again && !Mutation::NewKeyOnRetry.is_active())?;
+        let key = part.key.filter(|_| again)?;
         Some((parameters.value()?.clone(), key))
     }
 
-    /// The same over retries, restarts and replans; another only after what it named was undone.
-    fn key(&self, at: PartAt, side: Side, part: &Part, parameters: &[u8]) -> Hash {
-        let mut generation = u64::from(part.generation);
-        if Mutation::NewKeyOnRetry.is_active() {
-            generation += u64::from(part.attempts_of(side)) << 32;
-        }
+    /// The idempotency key: stable over retries, restarts and replans, and new only after a compensation.
+    fn key(&self, at: PartPosition, side: CallSide, part: &StepPart, parameters: &[u8]) -> Hash {
         Hash::of_fields(
             "rutter/key/v1",
             &[
@@ -123,18 +118,18 @@ impl Execution {
                 self.plan.steps[at.step()].id.as_str().as_bytes(),
                 &at.item.to_be_bytes(),
                 &[side as u8],
-                &generation.to_be_bytes(),
+                &u64::from(part.generation).to_be_bytes(),
                 parameters,
             ],
         )
     }
 
-    /// What a step brought, if it did.
+    /// The result of a step, if it has one.
     pub fn result_of(&self, step: &str) -> Option<&Value> {
         self.steps[self.plan.find(step)?].result()
     }
 
-    /// Whether a tool was found changed in a way that nobody has reported or accepted.
+    /// Whether this definition of a tool is a change that was neither reported nor accepted.
     pub fn is_news(&self, tool: &ToolName, found: Hash) -> bool {
         found != self.definition(tool) && self.drifted.get(tool) != Some(&found)
     }
@@ -144,21 +139,18 @@ impl Execution {
         self.accepted.get(tool).copied().or_else(pinned).unwrap_or(Hash::ZERO)
     }
 
-    /// `when`: whether the step is to be done at all.
-    pub(super) fn is_wanted(&self, step: usize) -> Result<bool, Failure> {
-        if Mutation::SkipConditionIgnored.is_active() {
-            return Ok(true);
-        }
+    /// Evaluates `when`: whether the step is to run at all.
+    pub(super) fn is_wanted(&self, step: usize) -> Result<bool, ToolFailure> {
         match &self.plan.steps[step].when {
             None => Ok(true),
-            Some(when) => when
-                .evaluate_bool(&StepScope { execution: self })
-                .map_err(|error| invalid(format!("when: {error}"))),
+            Some(when) => {
+                when.evaluate_bool(&StepScope { execution: self }).map_err(|error| invalid(format!("when: {error}")))
+            }
         }
     }
 
-    /// `for_each`: the items of a step's list.
-    pub(super) fn items(&self, step: usize) -> Result<Arc<Value>, Failure> {
+    /// Evaluates `for_each`: the items of a step's list.
+    pub(super) fn items(&self, step: usize) -> Result<Arc<Value>, ToolFailure> {
         let Some(fan_out) = &self.plan.steps[step].for_each else {
             return Err(invalid("the step has no for_each"));
         };
@@ -179,8 +171,8 @@ impl Execution {
         Ok(Arc::new(items))
     }
 
-    /// What a probe's answer says: it happened with this result, it did not, or it does not tell.
-    pub(super) fn judge(&self, at: PartAt, answer: &Value) -> Result<Option<Value>, EvaluationError> {
+    /// Evaluates a probe's answer: it happened with this result, it did not, or the answer is inconclusive.
+    pub(super) fn evaluate_probe(&self, at: PartPosition, answer: &Value) -> Result<Option<Value>, EvaluationError> {
         let (Some(probe), Some(part)) = (self.probe_of(at), self.part_at(at)) else { return Ok(None) };
         let step = &self.plan.steps[at.step()];
         let key = part.key.map(|key| key.to_string());
@@ -195,20 +187,20 @@ impl Execution {
     }
 }
 
-fn invalid(message: impl Into<String>) -> Failure {
-    Failure::new(Category::InvalidInput, message)
+fn invalid(message: impl Into<String>) -> ToolFailure {
+    ToolFailure::new(FailureCategory::InvalidInput, message)
 }
 
 fn bytes(value: &Value) -> Vec<u8> {
     serde_json::to_vec(value).expect("a JSON value can always be written")
 }
 
-/// What expressions about a whole step can see.
+/// The values that expressions of a whole step can read.
 struct StepScope<'a> {
     execution: &'a Execution,
 }
 
-impl Scope for StepScope<'_> {
+impl ExpressionScope for StepScope<'_> {
     fn inputs(&self) -> Option<&Value> {
         self.execution.inputs.value().map(|value| &**value)
     }
@@ -238,18 +230,18 @@ impl Scope for StepScope<'_> {
     }
 }
 
-/// What the calls of one part can see.
+/// The values that the calls of one part can read.
 struct PartScope<'a> {
     execution: &'a Execution,
     step: &'a Step,
-    at: PartAt,
-    part: &'a Part,
+    at: PartPosition,
+    part: &'a StepPart,
     key: Option<String>,
-    /// In place of the part's own result: the answer of its probe.
+    /// The answer of its probe, instead of the part's own result.
     result: Option<&'a Value>,
 }
 
-impl Scope for PartScope<'_> {
+impl ExpressionScope for PartScope<'_> {
     fn inputs(&self) -> Option<&Value> {
         self.execution.inputs.value().map(|value| &**value)
     }

@@ -1,40 +1,40 @@
-//! What a store keeps about an execution beside its journal, so that it can be listed and found when due.
+//! The row that a store has for an execution beside its journal, to list it and to find it when it is due.
 
-use super::view::Status;
-use super::{Execution, Phase};
+use super::view::ExecutionStatus;
+use super::{Execution, ExecutionPhase};
 use crate::hash::Hash;
 use crate::plan::Driver;
 use crate::time::Timestamp;
 use serde::Serialize;
 
-/// Derived from the state; a store that compares it with a replay finds out whether it was changed.
+/// Derived from the state; a comparison with a replay shows whether a stored row was altered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Row {
-    pub status: Status,
+pub struct ExecutionProjection {
+    pub status: ExecutionStatus,
     pub driver: Driver,
     pub plan: Hash,
     pub revision: u32,
-    /// Steps that have come to rest, and all of them.
+    /// The number of settled steps, and of all steps.
     pub settled: u32,
     pub total: u32,
-    /// How many things wait for somebody to say something.
+    /// The number of open questions.
     pub questions: u32,
     pub opened_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub last_at: Timestamp,
-    /// When somebody must look at it, should its worker disappear; `None` until something is asked of it.
+    /// When another worker must take over if this one disappears; `None` until the next command.
     pub due_at: Option<Timestamp>,
 }
 
 impl Execution {
-    pub fn row(&self) -> Row {
+    pub fn row(&self) -> ExecutionProjection {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        // What runs, and what could begin, cannot wait for a timer when nobody is there to see it through.
-        let at_once = self.phase == Phase::Pending
+        // Without a worker, open attempts and parts that could start are due at once, without a timer.
+        let at_once = self.phase == ExecutionPhase::Pending
             || !self.agenda.running.is_empty()
-            || !self.agenda.to_judge.is_empty()
+            || !self.agenda.to_evaluate.is_empty()
             || self.wants_room();
-        Row {
+        ExecutionProjection {
             status: self.status(),
             driver: self.driver,
             plan: self.plan.hash,
@@ -45,7 +45,7 @@ impl Execution {
             opened_at: self.opened_at,
             started_at: self.started_at,
             last_at: self.last_at,
-            // A time long past is as good as now, and does not change with every entry.
+            // A time long past means now, and does not change with every entry.
             due_at: if at_once { Some(self.opened_at) } else { self.wake_at() },
         }
     }

@@ -1,41 +1,43 @@
-//! A step in an execution: its parts, and where it stands for those that need it.
+//! The state of a step in an execution: its parts, and its stage for its dependents.
 
-use super::part::{Part, PartState};
-use crate::journal::payload::Payload;
-use crate::tool::Failure;
+use super::part::{PartState, StepPart};
+use crate::journal::payload::EventPayload;
+use crate::tool::ToolFailure;
 use serde_json::Value;
 use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepState {
-    pub stage: Stage,
-    /// Needs that have not come to rest.
+    pub stage: StepStage,
+    /// The number of dependencies that are not settled.
     pub unmet: u32,
     /// One, or one per item once a fan-out has been opened.
-    pub parts: Vec<Part>,
-    /// Parts that must come to rest before the step does.
+    pub parts: Vec<StepPart>,
+    /// Parts that must settle before the step does.
     pub unsettled: u32,
-    /// Parts that hold a place.
+    /// Parts that occupy a slot.
     pub active: u32,
-    /// Parts that could begin.
+    /// Parts that can start.
     pub queued: u32,
-    /// In a fan-out: the next item to make ready, and whether no more shall be.
+    /// In a fan-out: the next item to queue, and whether queueing has stopped.
     pub next_item: u32,
     pub halted: bool,
-    pub items: Option<Payload>,
+    pub items: Option<EventPayload>,
     /// Of a completed fan-out: the list of its parts' results.
     pub results: Option<Arc<Value>>,
     /// Of a step that failed before it had any part.
-    pub failure: Option<Failure>,
+    pub failure: Option<ToolFailure>,
+    /// Of a skipped or cancelled step: why.
+    pub skip_reason: Option<Box<str>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum StepStage {
     Waiting,
     Begun,
-    /// Failed for good; its policy comes next.
+    /// Failed for good; its policy is applied next.
     Failing,
-    /// Failed for good; somebody has to decide.
+    /// Failed for good; waits for a decision.
     Held,
     Completed,
     Failed,
@@ -43,21 +45,21 @@ pub enum Stage {
     Cancelled,
 }
 
-impl Stage {
-    /// At rest: what comes after it may begin.
+impl StepStage {
+    /// Whether the step is settled: its dependents may start.
     pub fn is_settled(self) -> bool {
         match self {
-            Stage::Waiting | Stage::Begun | Stage::Failing | Stage::Held => false,
-            Stage::Completed | Stage::Failed | Stage::Skipped | Stage::Cancelled => true,
+            StepStage::Waiting | StepStage::Begun | StepStage::Failing | StepStage::Held => false,
+            StepStage::Completed | StepStage::Failed | StepStage::Skipped | StepStage::Cancelled => true,
         }
     }
 }
 
 impl StepState {
     pub fn new(unmet: u32, fans_out: bool) -> StepState {
-        let parts = if fans_out { Vec::new() } else { vec![Part::new()] };
+        let parts = if fans_out { Vec::new() } else { vec![StepPart::new()] };
         StepState {
-            stage: Stage::Waiting,
+            stage: StepStage::Waiting,
             unmet,
             unsettled: if fans_out { 0 } else { 1 },
             parts,
@@ -68,12 +70,13 @@ impl StepState {
             items: None,
             results: None,
             failure: None,
+            skip_reason: None,
         }
     }
 
-    /// What those that need it can read.
+    /// The result, as its dependents can read it.
     pub fn result(&self) -> Option<&Value> {
-        if self.stage != Stage::Completed {
+        if self.stage != StepStage::Completed {
             return None;
         }
         match &self.results {
@@ -82,7 +85,7 @@ impl StepState {
         }
     }
 
-    /// The word for the step in expressions, views and briefs.
+    /// The status of the step in expressions, snapshots and briefs.
     pub fn status(&self) -> &'static str {
         let parts = || self.parts.iter().map(|part| &part.state);
         let any = |test: fn(&PartState) -> bool| parts().any(test);
@@ -92,29 +95,25 @@ impl StepState {
         if any(|s| matches!(s, PartState::CompensationFailed { .. })) {
             return "compensation_failed";
         }
-        if self.parts.iter().any(Part::is_undoing) {
+        if self.parts.iter().any(StepPart::is_undoing) {
             return "compensating";
         }
         if any(|s| matches!(s, PartState::Compensated { .. })) {
             return "compensated";
         }
         match self.stage {
-            Stage::Waiting => "pending",
-            Stage::Begun
-                if any(|s| matches!(s, PartState::Running(attempt) if attempt.inquiry.is_none())) =>
-            {
+            StepStage::Waiting => "pending",
+            StepStage::Begun if any(|s| matches!(s, PartState::Running(attempt) if attempt.inquiry.is_none())) => {
                 "running"
             }
-            Stage::Begun if any(|s| matches!(s, PartState::BackingOff { .. })) => "retrying",
-            Stage::Begun if any(|s| matches!(s, PartState::Asking { .. } | PartState::Running(_))) => {
-                "waiting"
-            }
-            Stage::Begun => "running",
-            Stage::Failing | Stage::Failed => "failed",
-            Stage::Held => "waiting",
-            Stage::Completed => "completed",
-            Stage::Skipped => "skipped",
-            Stage::Cancelled => "cancelled",
+            StepStage::Begun if any(|s| matches!(s, PartState::BackingOff { .. })) => "retrying",
+            StepStage::Begun if any(|s| matches!(s, PartState::Asking { .. } | PartState::Running(_))) => "waiting",
+            StepStage::Begun => "running",
+            StepStage::Failing | StepStage::Failed => "failed",
+            StepStage::Held => "waiting",
+            StepStage::Completed => "completed",
+            StepStage::Skipped => "skipped",
+            StepStage::Cancelled => "cancelled",
         }
     }
 }

@@ -1,46 +1,46 @@
-//! Coming to a stop: what has not begun is cancelled, what is under way comes to rest, undoing begins.
+//! Stopping: cancels parts that have not started, lets open attempts finish, starts undoing.
 
-use super::agenda::PartAt;
-use super::apply::Applied;
-use super::part::{Effect, PartState, Probing};
-use super::step::Stage;
-use super::undo::Undo;
-use super::{Execution, Phase};
+use super::agenda::PartPosition;
+use super::apply::ApplyResult;
+use super::part::{PartEffect, PartState, ProbeProgress};
+use super::step::StepStage;
+use super::undo::UndoProgress;
+use super::{Execution, ExecutionPhase};
 use crate::id::PartId;
-use crate::journal::event::{EndedAs, Side};
+use crate::journal::event::{CallSide, ExecutionEnding};
 use crate::time::Timestamp;
-use crate::tool::{Category, Failure};
+use crate::tool::{FailureCategory, ToolFailure};
 use std::collections::BTreeMap;
 
 impl Execution {
-    /// Nothing new begins. What certainly has no effect is cancelled; what is under way comes to rest by itself.
-    pub(super) fn stop_forward(&mut self, at: Timestamp, undo: bool, outcome: EndedAs) {
-        if matches!(self.phase, Phase::Pending | Phase::Forward) {
-            self.phase = Phase::Draining { undo, outcome };
+    /// Starts nothing new. Parts that certainly had no effect are cancelled; open attempts finish by themselves.
+    pub(super) fn stop_forward(&mut self, at: Timestamp, undo: bool, outcome: ExecutionEnding) {
+        if matches!(self.phase, ExecutionPhase::Pending | ExecutionPhase::Forward) {
+            self.phase = ExecutionPhase::Draining { undo, outcome };
         }
         self.over = None;
         self.replanning = false;
         for step in 0..self.steps.len() {
             match self.steps[step].stage {
-                Stage::Waiting => {
-                    // A step that is done anew may have an effect from before.
-                    self.steps[step].stage = Stage::Begun;
+                StepStage::Waiting => {
+                    // A step that runs again may have an effect from before.
+                    self.steps[step].stage = StepStage::Begun;
                     if self.steps[step].parts.is_empty() {
-                        self.settle(step, Stage::Cancelled);
+                        self.settle(step, StepStage::Cancelled);
                     }
                     for item in 0..self.steps[step].parts.len() {
-                        self.stop_part(at, PartAt::new(step, item));
+                        self.stop_part(at, PartPosition::new(step, item));
                     }
                 }
-                Stage::Failing | Stage::Held => self.settle(step, Stage::Failed),
-                Stage::Begun => {
+                StepStage::Failing | StepStage::Held => self.settle(step, StepStage::Failed),
+                StepStage::Begun => {
                     self.halt(step);
                     for item in 0..self.steps[step].parts.len() {
-                        self.stop_part(at, PartAt::new(step, item));
+                        self.stop_part(at, PartPosition::new(step, item));
                     }
                     self.conclude(step);
                 }
-                Stage::Completed | Stage::Failed | Stage::Skipped | Stage::Cancelled => {}
+                StepStage::Completed | StepStage::Failed | StepStage::Skipped | StepStage::Cancelled => {}
             }
         }
         self.agenda.ready.clear();
@@ -49,7 +49,7 @@ impl Execution {
         }
     }
 
-    pub(super) fn stop_part(&mut self, at: Timestamp, place: PartAt) {
+    pub(super) fn stop_part(&mut self, at: Timestamp, place: PartPosition) {
         let part = &self.steps[place.step()].parts[place.item()];
         let held_back = part.effect.is_none() && self.plan.steps[place.step()].for_each.is_some();
         if part.state == PartState::Pending && held_back {
@@ -63,24 +63,24 @@ impl Execution {
         self.replace(place, part);
     }
 
-    /// After a kill nobody waits for what is under way: a read is dropped, everything else stays unknown.
+    /// After a kill, open attempts are not awaited: a read is dropped, everything else stays unknown.
     pub(super) fn abandon(&mut self) {
         for step in 0..self.steps.len() {
             for item in 0..self.steps[step].parts.len() {
-                let place = PartAt::new(step, item);
+                let place = PartPosition::new(step, item);
                 let mut part = self.steps[step].parts[item].clone();
                 let unknown = |side, attempt| PartState::InDoubt {
                     side,
                     attempt,
-                    probing: Probing::Exhausted {
+                    probing: ProbeProgress::Exhausted {
                         reason: "the execution was killed while it was under way".into(),
                     },
                 };
                 part.state = match &part.state {
                     PartState::Running(attempt) if self.is_read(step, attempt.side) => PartState::Cancelled,
                     PartState::Running(attempt) => {
-                        if attempt.side != Side::Undo {
-                            part.effect.get_or_insert(Effect { side: attempt.side, certain: false });
+                        if attempt.side != CallSide::Undo {
+                            part.effect.get_or_insert(PartEffect { side: attempt.side, certain: false });
                         }
                         unknown(attempt.side, attempt.number)
                     }
@@ -88,9 +88,9 @@ impl Execution {
                     PartState::CompensationFailed { failure, .. } => {
                         PartState::CompensationFailed { failure: failure.clone(), accepted: true }
                     }
-                    PartState::BackingOff { side: Side::Undo, .. } => PartState::CompensationFailed {
-                        failure: Failure::new(
-                            Category::Cancelled,
+                    PartState::BackingOff { side: CallSide::Undo, .. } => PartState::CompensationFailed {
+                        failure: ToolFailure::new(
+                            FailureCategory::Cancelled,
                             "the execution was killed before it was undone",
                         ),
                         accepted: true,
@@ -102,7 +102,7 @@ impl Execution {
         }
     }
 
-    pub(super) fn start_undo(&mut self, parts: &[PartId], whole: bool) -> Applied {
+    pub(super) fn start_undo(&mut self, parts: &[PartId], whole: bool) -> ApplyResult {
         let mut scope = BTreeMap::new();
         for id in parts {
             let place = self.locate(id).ok_or_else(|| format!("part {id} is not in the plan"))?;
@@ -114,14 +114,14 @@ impl Execution {
         for place in scope.keys() {
             let mut part = self.steps[place.step()].parts[place.item()].clone();
             if let PartState::CompensationFailed { accepted: accepted @ false, .. } = &mut part.state {
-                // It failed in an undoing that is over; this one tries anew.
+                // It failed in an earlier undoing; this one tries again.
                 *accepted = true;
                 self.replace(*place, part);
             }
         }
-        let scope: Vec<(PartAt, u64)> = scope.into_iter().collect();
-        self.undo = Some(Undo::new(&self.plan.0.graph, &scope, whole));
-        self.phase = Phase::Undoing;
+        let scope: Vec<(PartPosition, u64)> = scope.into_iter().collect();
+        self.undo = Some(UndoProgress::new(&self.plan.0.graph, &scope, whole));
+        self.phase = ExecutionPhase::Undoing;
         Ok(())
     }
 }

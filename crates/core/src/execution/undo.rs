@@ -1,28 +1,27 @@
-//! What is being undone, and what must be undone before what.
+//! The progress of undoing, and its order.
 
-use super::agenda::PartAt;
-use crate::mutation::Mutation;
-use crate::plan::graph::Graph;
+use super::agenda::PartPosition;
+use crate::plan::graph::StepGraph;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An undoing under way. A step is clear when nothing of it is left to undo and all that depends on it is clear.
+/// The state of undoing. A step is clear when none of its parts is open and all its dependents are clear.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Undo {
+pub(crate) struct UndoProgress {
     pub whole: bool,
-    /// Parts whose turn may come now, the last to have come to rest first.
-    pub ready: BTreeSet<(Reverse<u64>, PartAt)>,
-    /// Parts of this undoing that are not undone, with their place in the order of rest.
-    pub open: BTreeMap<PartAt, u64>,
-    /// By step: its open parts, and its dependents that are not clear.
+    /// Parts that may be undone now, the last settled first.
+    pub ready: BTreeSet<(Reverse<u64>, PartPosition)>,
+    /// Parts not undone yet, with their position in the order of settling.
+    pub open: BTreeMap<PartPosition, u64>,
+    /// By step: the number of its open parts, and of its dependents that are not clear.
     left: Vec<u32>,
     blockers: Vec<u32>,
 }
 
-impl Undo {
-    pub fn new(graph: &Graph, parts: &[(PartAt, u64)], whole: bool) -> Undo {
+impl UndoProgress {
+    pub fn new(graph: &StepGraph, parts: &[(PartPosition, u64)], whole: bool) -> UndoProgress {
         let steps = graph.needs.len();
-        let mut undo = Undo {
+        let mut undo = UndoProgress {
             whole,
             ready: BTreeSet::new(),
             open: parts.iter().copied().collect(),
@@ -37,23 +36,22 @@ impl Undo {
             undo.blockers[step] = u32::try_from(unclear).expect("a plan has few steps");
         }
         for (part, rest) in parts {
-            if undo.blockers[part.step()] == 0 || Mutation::UndoInPlanOrder.is_active() {
-                undo.ready.insert((undo.rank(*part, *rest), *part));
+            if undo.blockers[part.step()] == 0 {
+                undo.ready.insert((Reverse(*rest), *part));
             }
         }
         undo
     }
 
-    /// The part has begun to be undone.
-    pub fn begun(&mut self, part: PartAt) {
+    /// The undoing of the part has started.
+    pub fn begun(&mut self, part: PartPosition) {
         if let Some(rest) = self.open.get(&part) {
-            let rank = self.rank(part, *rest);
-            self.ready.remove(&(rank, part));
+            self.ready.remove(&(Reverse(*rest), part));
         }
     }
 
-    /// The part is undone, or was given up on; what it depended on may follow.
-    pub fn closed(&mut self, graph: &Graph, part: PartAt) {
+    /// The part is undone or given up; its dependencies may follow.
+    pub fn closed(&mut self, graph: &StepGraph, part: PartPosition) {
         self.begun(part);
         if self.open.remove(&part).is_none() {
             return;
@@ -71,10 +69,10 @@ impl Undo {
                     continue;
                 }
                 let step = u32::try_from(need.step).expect("a plan has few steps");
-                let freed = PartAt { step, item: 0 }..=PartAt { step, item: u32::MAX };
+                let freed = PartPosition { step, item: 0 }..=PartPosition { step, item: u32::MAX };
                 let freed: Vec<_> = self.open.range(freed).map(|(part, rest)| (*part, *rest)).collect();
                 for (part, rest) in freed {
-                    self.ready.insert((self.rank(part, rest), part));
+                    self.ready.insert((Reverse(rest), part));
                 }
             }
         }
@@ -82,11 +80,5 @@ impl Undo {
 
     fn is_clear(&self, step: usize) -> bool {
         self.left[step] == 0 && self.blockers[step] == 0
-    }
-
-    fn rank(&self, part: PartAt, rest: u64) -> Reverse<u64> {
-        let order =
-            if Mutation::UndoInPlanOrder.is_active() { u64::MAX - u64::from(part.step) } else { rest };
-        Reverse(order)
     }
 }

@@ -1,7 +1,7 @@
-//! What was counted on one day, by UTC.
+//! The tally of one day, in UTC.
 
-use super::steps::Steps;
-use super::tally::{Endings, Tally, is_zero};
+use super::steps::StepTallies;
+use super::tally::{ActivityTally, OutcomeCounts, is_zero};
 use crate::plan::Driver;
 use crate::time::Timestamp;
 use crate::time::calendar;
@@ -12,29 +12,29 @@ use std::sync::Arc;
 
 const DAY_MS: i64 = 86_400_000;
 const HOUR_MS: i64 = 3_600_000;
-/// 31 December 9999; what claims to be later is counted there.
+/// 31 December 9999; later times are counted there.
 const LAST: i64 = 2_932_896;
 
-/// Plans, or tools, that are counted by name on one day; those that come later are counted together.
+/// Plans, or tools, counted by name on one day; any more are counted together.
 pub const NAMES_MAX: usize = 1_000;
-/// Under which name.
+/// The name under which they are counted together.
 pub const OTHERS: &str = "(others)";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Day {
-    /// From 0 to 23; one in which nothing happened is left out.
-    pub hours: BTreeMap<u8, Hour>,
-    pub plans: Names,
-    pub tools: Names,
-    #[serde(skip_serializing_if = "Steps::is_empty")]
-    pub steps: Steps,
-    pub server: Tally,
-    pub agent: Tally,
+pub struct DailyTally {
+    /// By hour, from 0 to 23; hours without events are left out.
+    pub hours: BTreeMap<u8, HourlyTally>,
+    pub plans: TallyByName,
+    pub tools: TallyByName,
+    #[serde(skip_serializing_if = "StepTallies::is_empty")]
+    pub steps: StepTallies,
+    pub server: ActivityTally,
+    pub agent: ActivityTally,
 }
 
-impl Day {
-    pub fn add(&mut self, other: &Day) {
+impl DailyTally {
+    pub fn add(&mut self, other: &DailyTally) {
         for (hour, theirs) in &other.hours {
             self.hours.entry(*hour).or_default().add(theirs);
         }
@@ -45,83 +45,83 @@ impl Day {
         self.agent.add(&other.agent);
     }
 
-    pub fn of(&mut self, driver: Driver) -> &mut Tally {
+    pub fn of(&mut self, driver: Driver) -> &mut ActivityTally {
         match driver {
             Driver::Server => &mut self.server,
             Driver::Agent => &mut self.agent,
         }
     }
 
-    /// Everything, whoever drove it.
-    pub fn total(&self) -> Tally {
+    /// The tally of both drivers.
+    pub fn total(&self) -> ActivityTally {
         let mut total = self.server.clone();
         total.add(&self.agent);
         total
     }
 
-    /// Plans that were saved, new revisions among them.
+    /// The number of saved plans, including new revisions.
     pub fn saved(&self) -> u64 {
         self.hours.values().map(|hour| hour.saved).sum()
     }
 }
 
-/// What people look at by the hour.
+/// The tally of one hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Hour {
+pub struct HourlyTally {
     #[serde(skip_serializing_if = "is_zero")]
     pub opened: u64,
-    #[serde(skip_serializing_if = "Endings::is_empty")]
-    pub ended: Endings,
-    /// Plans that were saved, new revisions among them.
+    #[serde(skip_serializing_if = "OutcomeCounts::is_empty")]
+    pub ended: OutcomeCounts,
+    /// The number of saved plans, including new revisions.
     #[serde(skip_serializing_if = "is_zero")]
     pub saved: u64,
 }
 
-impl Hour {
-    pub fn add(&mut self, other: &Hour) {
+impl HourlyTally {
+    pub fn add(&mut self, other: &HourlyTally) {
         self.opened += other.opened;
         self.ended.add(&other.ended);
         self.saved += other.saved;
     }
 }
 
-/// Tallies by name, as many as there may be.
+/// Tallies by name, at most [`NAMES_MAX`] and one for the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Names(BTreeMap<Arc<str>, Tally>);
+pub struct TallyByName(BTreeMap<Arc<str>, ActivityTally>);
 
-impl Names {
+impl TallyByName {
     /// The tally of a name, or that of all others when there are too many.
-    pub fn of(&mut self, name: &str) -> &mut Tally {
+    pub fn of(&mut self, name: &str) -> &mut ActivityTally {
         let is_known = self.0.contains_key(name);
         let named = self.0.len() - usize::from(self.0.contains_key(OTHERS));
         let name = if is_known || named < NAMES_MAX { name } else { OTHERS };
         self.0.entry(name.into()).or_default()
     }
 
-    pub fn add(&mut self, other: &Names) {
+    pub fn add(&mut self, other: &TallyByName) {
         for (name, tally) in &other.0 {
             self.of(name).add(tally);
         }
     }
 
-    pub fn get(&self, name: &str) -> Option<&Tally> {
+    pub fn get(&self, name: &str) -> Option<&ActivityTally> {
         self.0.get(name)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Tally)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &ActivityTally)> {
         self.0.iter()
     }
 }
 
 /// A day of the calendar, counted from 1 January 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Date(i64);
+pub struct CalendarDate(i64);
 
-impl Date {
-    pub fn of(at: Timestamp) -> Date {
-        Date(at.0.div_euclid(DAY_MS).clamp(0, LAST))
+impl CalendarDate {
+    pub fn of(at: Timestamp) -> CalendarDate {
+        CalendarDate(at.0.div_euclid(DAY_MS).clamp(0, LAST))
     }
 
     /// From 0 to 23.
@@ -129,46 +129,39 @@ impl Date {
         u8::try_from(at.0.rem_euclid(DAY_MS) / HOUR_MS).expect("a day has 24 hours")
     }
 
-    /// Its first moment.
+    /// The start of the day.
     pub fn start(self) -> Timestamp {
         Timestamp(self.0 * DAY_MS)
     }
 
-    /// So many days later, or earlier.
-    pub fn plus(self, days: i64) -> Date {
-        Date(self.0.saturating_add(days).clamp(0, LAST))
+    /// The date some days later, or earlier.
+    pub fn plus(self, days: i64) -> CalendarDate {
+        CalendarDate(self.0.saturating_add(days).clamp(0, LAST))
     }
 
-    /// Days from another one to this.
-    pub fn since(self, earlier: Date) -> i64 {
+    /// The number of days since another date.
+    pub fn since(self, earlier: CalendarDate) -> i64 {
         self.0 - earlier.0
     }
 
-    /// Reads `2026-11-16`.
-    pub fn parse(text: &str) -> Option<Date> {
+    /// Parses `2026-11-16`.
+    pub fn parse(text: &str) -> Option<CalendarDate> {
         let number = |part: &str, digits: usize| {
             (part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit()))
                 .then(|| part.parse::<i64>().ok())?
         };
         let mut parts = text.split('-');
-        let (year, month, day) =
-            (number(parts.next()?, 4)?, number(parts.next()?, 2)?, number(parts.next()?, 2)?);
-        if parts.next().is_some() || !(1970..=9999).contains(&year) || !(1..=12).contains(&month) {
+        let (year, month, day) = (number(parts.next()?, 4)?, number(parts.next()?, 2)?, number(parts.next()?, 2)?);
+        if parts.next().is_some() || year < 1970 {
             return None;
         }
-        // Years that begin in March have their leap day at the end.
-        let year = year - i64::from(month <= 2);
-        let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-        let date = Date(year * 365 + year / 4 - year / 100 + year / 400 + day_of_year - 719_468);
-        // A day that its month does not have is written as another one.
-        (date.to_string() == text).then_some(date)
+        calendar::days(year, month, day).map(CalendarDate)
     }
 }
 
-impl fmt::Display for Date {
+impl fmt::Display for CalendarDate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let written = calendar::utc(self.start());
-        f.write_str(written.split('T').next().unwrap_or(&written))
+        f.write_str(&calendar::utc_date(self.start()))
     }
 }
 
@@ -179,26 +172,22 @@ mod tests {
     #[test]
     fn dates_are_read_as_they_are_written() {
         for days in (0..40_000).chain(LAST - 1_000..=LAST) {
-            let date = Date(days);
-            assert_eq!(Date::parse(&date.to_string()), Some(date));
+            let date = CalendarDate(days);
+            assert_eq!(CalendarDate::parse(&date.to_string()), Some(date));
         }
-        for text in
-            ["", "2026", "2026-02-29", "2026-13-01", "2026-00-10", "2026-11-31", "2026-1-1", "1969-12-31"]
-        {
-            assert_eq!(Date::parse(text), None, "{text}");
+        for text in ["", "2026", "2026-02-29", "2026-13-01", "2026-00-10", "2026-11-31", "2026-1-1", "1969-12-31"] {
+            assert_eq!(CalendarDate::parse(text), None, "{text}");
         }
-        assert_eq!(Date::of(Timestamp(1_794_801_300_250)).to_string(), "2026-11-16");
-        assert_eq!(Date::hour(Timestamp(1_794_801_300_250)), 3);
-        assert_eq!(Date::of(Timestamp(i64::MAX)).to_string(), "9999-12-31");
-        assert_eq!(Date::of(Timestamp(-5)).to_string(), "1970-01-01");
+        assert_eq!(CalendarDate::of(Timestamp(1_794_801_300_250)).to_string(), "2026-11-16");
+        assert_eq!(CalendarDate::hour(Timestamp(1_794_801_300_250)), 3);
+        assert_eq!(CalendarDate::of(Timestamp(i64::MAX)).to_string(), "9999-12-31");
+        assert_eq!(CalendarDate::of(Timestamp(-5)).to_string(), "1970-01-01");
     }
 
     #[test]
     fn names_beyond_the_bound_are_counted_together() {
-        for (names, own, others) in
-            [(NAMES_MAX - 1, 999, 0), (NAMES_MAX, 1_000, 0), (NAMES_MAX + 1, 1_000, 1)]
-        {
-            let mut tallies = Names::default();
+        for (names, own, others) in [(NAMES_MAX - 1, 999, 0), (NAMES_MAX, 1_000, 0), (NAMES_MAX + 1, 1_000, 1)] {
+            let mut tallies = TallyByName::default();
             for name in 0..names {
                 tallies.of(&format!("plan {name}")).opened += 1;
             }
@@ -212,7 +201,7 @@ mod tests {
     #[test]
     fn adding_never_exceeds_the_bound() {
         let of = |range: std::ops::Range<usize>| {
-            let mut names = Names::default();
+            let mut names = TallyByName::default();
             range.for_each(|name| names.of(&format!("{name:05}")).opened += 1);
             names
         };

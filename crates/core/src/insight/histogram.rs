@@ -1,34 +1,34 @@
-//! How values are spread, in few numbers: buckets that grow with the value, so that none is off by more than a tenth.
+//! A compact histogram: buckets grow with the value, so that no value is off by more than a tenth.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Values below this have a bucket of their own.
+/// Values below this have their own bucket.
 const EXACT: u64 = 16;
 /// Buckets between a power of two and the next.
 const STEPS: u64 = 8;
-/// The power of two at which buckets begin to be shared.
+/// The power of two from which buckets are shared.
 const EXACT_BITS: u32 = EXACT.ilog2();
 const STEPS_BITS: u32 = STEPS.ilog2();
 
-/// Counts of whole numbers. Two of them add up to the one of all their values.
+/// Counts of whole numbers. Two histograms add up to the histogram of all their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Histogram {
+pub struct MergeableHistogram {
     #[serde(with = "pairs")]
     buckets: BTreeMap<u16, u64>,
     sum: u64,
     max: u64,
 }
 
-impl Histogram {
+impl MergeableHistogram {
     pub fn record(&mut self, value: u64) {
         *self.buckets.entry(bucket(value)).or_default() += 1;
         self.sum = self.sum.saturating_add(value);
         self.max = self.max.max(value);
     }
 
-    pub fn add(&mut self, other: &Histogram) {
+    pub fn add(&mut self, other: &MergeableHistogram) {
         for (bucket, count) in &other.buckets {
             *self.buckets.entry(*bucket).or_default() += count;
         }
@@ -52,7 +52,7 @@ impl Histogram {
         self.max
     }
 
-    /// The value that so many in a hundred do not exceed; off by at most a tenth. `None` of nothing.
+    /// A percentile, off by at most a tenth. `None` for an empty histogram.
     pub fn percentile(&self, percent: u64) -> Option<u64> {
         let count = self.count();
         let rank = u128::from(count) * u128::from(percent.min(100));
@@ -67,13 +67,13 @@ impl Histogram {
         None
     }
 
-    /// How many values are not more than this, as far as the buckets tell: a bucket counts by its middle.
+    /// The number of values up to this one; a bucket counts by its middle.
     pub fn up_to(&self, value: u64) -> u64 {
         let within = |bucket: &&u16| middle(**bucket) <= value;
         self.buckets.keys().take_while(within).map(|bucket| self.buckets[bucket]).sum()
     }
 
-    /// The middle of each bucket and how many values it has, smallest first.
+    /// The middle and the count of each bucket, smallest first.
     pub fn spread(&self) -> impl Iterator<Item = (u64, u64)> {
         self.buckets.iter().map(|(bucket, count)| (middle(*bucket), *count))
     }
@@ -95,13 +95,13 @@ fn middle(bucket: u16) -> u64 {
     if number < EXACT {
         return number;
     }
-    // A bucket that does not exist, in bytes somebody else wrote, is as good as the last one.
+    // A bucket that does not exist, in damaged bytes, counts as the last one.
     let bits = u32::try_from((number - EXACT) / STEPS).unwrap_or(u32::MAX).saturating_add(EXACT_BITS).min(63);
     let width = 1u64 << (bits - STEPS_BITS);
     (1u64 << bits) + (number - EXACT) % STEPS * width + width / 2
 }
 
-/// A list of pairs is half as long as an object with numbers for names.
+/// Serializes as a list of pairs, which is half as long as an object with numeric keys.
 mod pairs {
     use serde::{Deserialize, Deserializer, Serializer};
     use std::collections::BTreeMap;
@@ -124,11 +124,7 @@ mod tests {
         let edges = (0..64).flat_map(|bits| [1u64 << bits, (1u64 << bits) - 1, (1u64 << bits) + 1]);
         for value in (0..100_000).chain(edges).chain([u64::MAX]) {
             let off = middle(bucket(value)).abs_diff(value);
-            assert!(
-                u128::from(off) * 10 <= u128::from(value),
-                "{value} is told as {}",
-                middle(bucket(value))
-            );
+            assert!(u128::from(off) * 10 <= u128::from(value), "{value} is reported as {}", middle(bucket(value)));
         }
     }
 
@@ -147,7 +143,7 @@ mod tests {
         let values: Vec<u64> = (1..=5_000u64).map(|n| n * n % 7_919 * 13).collect();
         let mut sorted = values.clone();
         sorted.sort_unstable();
-        let mut halves = [Histogram::default(), Histogram::default()];
+        let mut halves = [MergeableHistogram::default(), MergeableHistogram::default()];
         for (at, value) in values.iter().enumerate() {
             halves[at % 2].record(*value);
         }
@@ -156,20 +152,20 @@ mod tests {
         assert_eq!((histogram.count(), histogram.sum()), (5_000, values.iter().sum()));
         for percent in [1, 50, 95, 99, 100] {
             let exact = sorted[(5_000 * percent / 100) as usize - 1];
-            let told = histogram.percentile(percent).unwrap();
-            assert!(told.abs_diff(exact) * 10 <= exact, "p{percent}: {told} for {exact}");
+            let count = histogram.percentile(percent).unwrap();
+            assert!(count.abs_diff(exact) * 10 <= exact, "p{percent}: {count} for {exact}");
         }
-        assert_eq!(Histogram::default().percentile(50), None);
+        assert_eq!(MergeableHistogram::default().percentile(50), None);
     }
 
     #[test]
     fn what_is_written_is_read_back() {
-        let mut histogram = Histogram::default();
+        let mut histogram = MergeableHistogram::default();
         for value in [0, 3, 3, 900, 1_000_000] {
             histogram.record(value);
         }
         let text = serde_json::to_string(&histogram).unwrap();
-        assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), histogram, "{text}");
+        assert_eq!(serde_json::from_str::<MergeableHistogram>(&text).unwrap(), histogram, "{text}");
         assert_eq!((histogram.up_to(3), histogram.up_to(999), histogram.up_to(u64::MAX)), (3, 4, 5));
     }
 }

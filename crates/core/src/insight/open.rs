@@ -1,98 +1,89 @@
-//! What must be remembered until it ends: executions under way, their attempts, and what they wait for.
+//! The state of open executions: their attempts, and what they wait for.
 
-use super::tally::Cause;
+use super::tally::WaitCause;
 use crate::hash::Hash;
 use crate::id::{ExecutionId, PartId, ToolName};
-use crate::journal::event::Side;
+use crate::journal::attempts::OpenAttempts;
 use crate::plan::Driver;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Executions under way that are remembered; beyond it those of which nothing was heard for longest are forgotten.
+/// Open executions that are tracked; beyond it the least recently changed are dropped.
 pub const EXECUTIONS_MAX: usize = 20_000;
-/// Plans whose names are remembered; beyond it those that were not used for longest are forgotten.
+/// Plan names that are cached; beyond it the least recently used are dropped.
 pub const PLANS_MAX: usize = 2_000;
 
-/// What a fold remembers beside its days.
+/// The state of a projection besides its days.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Open {
-    /// The last entry that was counted.
+pub struct ProjectionState {
+    /// The position of the last entry that was counted.
     pub place: u64,
-    pub(super) executions: BTreeMap<ExecutionId, Underway>,
-    pub(super) plans: BTreeMap<Hash, Named>,
+    pub(super) executions: BTreeMap<ExecutionId, OpenExecution>,
+    pub(super) plans: BTreeMap<Hash, PlanNameUse>,
 }
 
-/// The name of a plan, and when it was last of use.
+/// The name of a plan, and the position of its last use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Named {
+pub(super) struct PlanNameUse {
     pub name: Arc<str>,
     pub place: u64,
 }
 
-/// Whose execution it is.
+/// The plan and driver to which an execution is counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Origin {
-    /// By the name it had when the execution was opened.
+pub struct ExecutionOrigin {
+    /// The plan's name when the execution was opened.
     pub plan: Arc<str>,
-    /// Who drove it at first.
+    /// The first driver.
     pub driver: Driver,
     pub opened_at: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Underway {
-    pub origin: Origin,
-    /// The last entry about it.
+pub(super) struct OpenExecution {
+    pub origin: ExecutionOrigin,
+    /// The position of its last entry.
     pub place: u64,
-    /// Goes on, or is being undone; an execution that has ended is not remembered.
+    /// Whether it is running or being undone; an ended execution is dropped.
     pub is_live: bool,
-    /// Has ended before.
+    /// Whether it has ended before.
     pub again: bool,
-    /// Begun so far.
+    /// The number of parts started so far.
     pub steps: u64,
-    pub attempts: Vec<Running>,
-    pub waits: Vec<Wait>,
-    /// Parts that were begun and are not completed, with their first start.
+    pub attempts: OpenAttempts,
+    pub waits: Vec<OngoingWait>,
+    /// Parts that were started and are not completed, with their first start.
     pub begun: Vec<(PartId, Timestamp)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Running {
-    pub part: PartId,
-    pub side: Side,
-    pub tool: ToolName,
-    pub since: Timestamp,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Wait {
-    pub cause: Cause,
+pub(super) struct OngoingWait {
+    pub cause: WaitCause,
     /// A part, or a step as a whole; `None` when the execution waits.
     pub part: Option<PartId>,
     pub tool: Option<ToolName>,
     pub since: Timestamp,
 }
 
-impl Open {
+impl ProjectionState {
     pub(super) fn learn(&mut self, plan: Hash, name: &str, place: u64) {
-        self.plans.insert(plan, Named { name: name.into(), place });
+        self.plans.insert(plan, PlanNameUse { name: name.into(), place });
         forget_oldest(&mut self.plans, PLANS_MAX, |named| named.place);
     }
 
-    pub(super) fn enter(&mut self, execution: &ExecutionId, underway: Underway) {
+    pub(super) fn enter(&mut self, execution: &ExecutionId, underway: OpenExecution) {
         self.executions.insert(execution.clone(), underway);
         forget_oldest(&mut self.executions, EXECUTIONS_MAX, |underway| underway.place);
     }
 
-    /// Executions that are remembered.
+    /// The number of tracked executions.
     pub fn len(&self) -> usize {
         self.executions.len()
     }
@@ -102,7 +93,7 @@ impl Open {
     }
 }
 
-/// Makes room for a while, so that it is not looked for the oldest each time.
+/// Drops several of the oldest at once, so that it does not search for the oldest each time.
 fn forget_oldest<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, max: usize, place: impl Fn(&V) -> u64) {
     if map.len() <= max {
         return;
@@ -113,27 +104,22 @@ fn forget_oldest<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, max: usize, place:
     map.retain(|_, value| place(value) > last_forgotten);
 }
 
-impl Underway {
-    pub fn new(origin: Origin, place: u64) -> Underway {
-        Underway {
+impl OpenExecution {
+    pub fn new(origin: ExecutionOrigin, place: u64) -> OpenExecution {
+        OpenExecution {
             origin,
             place,
             is_live: false,
             again: false,
             steps: 0,
-            attempts: Vec::new(),
+            attempts: OpenAttempts::default(),
             waits: Vec::new(),
             begun: Vec::new(),
         }
     }
 
-    pub fn end_attempt(&mut self, part: &PartId, side: Side) -> Option<Running> {
-        let at = self.attempts.iter().position(|running| running.side == side && running.part == *part)?;
-        Some(self.attempts.swap_remove(at))
-    }
-
-    /// Takes out the waits that are over.
-    pub fn end_waits(&mut self, is_over: impl Fn(&Wait) -> bool) -> Vec<Wait> {
+    /// Removes and returns the waits that are over.
+    pub fn end_waits(&mut self, is_over: impl Fn(&OngoingWait) -> bool) -> Vec<OngoingWait> {
         if !self.waits.iter().any(&is_over) {
             return Vec::new();
         }
@@ -142,22 +128,21 @@ impl Underway {
         over
     }
 
-    pub fn waits_for(&self, cause: Cause, part: Option<&PartId>) -> bool {
+    pub fn waits_for(&self, cause: WaitCause, part: Option<&PartId>) -> bool {
         self.waits.iter().any(|wait| wait.cause == cause && wait.part.as_ref() == part)
     }
 
-    /// The step is no longer on its way to completion. Says since when it was.
+    /// Stops tracking a part. Returns its first start.
     pub fn leave_off(&mut self, part: &PartId) -> Option<Timestamp> {
         let at = self.begun.iter().position(|(begun, _)| begun == part)?;
         Some(self.begun.swap_remove(at).1)
     }
 
-    /// Only what is under way, or in doubt, may still be completed.
+    /// Stops tracking parts that can no longer complete: those neither in flight nor in doubt.
     pub fn leave_off_the_rest(&mut self) {
         let mut begun = std::mem::take(&mut self.begun);
         begun.retain(|(part, _)| {
-            self.attempts.iter().any(|running| running.part == *part)
-                || self.waits_for(Cause::Doubt, Some(part))
+            self.attempts.iter().any(|open| open.key.part == *part) || self.waits_for(WaitCause::Doubt, Some(part))
         });
         self.begun = begun;
     }
@@ -169,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_longest_unused_plans_are_forgotten() {
-        let mut open = Open::default();
+        let mut open = ProjectionState::default();
         let hash = |n: u64| Hash::of(&[&n.to_be_bytes()]);
         for place in 0..PLANS_MAX as u64 {
             open.learn(hash(place), "plan", place);

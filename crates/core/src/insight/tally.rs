@@ -1,44 +1,44 @@
-//! What is counted of a plan, a tool or a driver.
+//! The tally of a plan, a tool or a driver.
 
-use super::histogram::Histogram;
-use crate::journal::event::{Deviation, EndedAs, Limit, Side};
-use crate::tool::Category;
+use super::histogram::MergeableHistogram;
+use crate::journal::event::{CallSide, Deviation, ExecutionEnding, ExecutionLimit};
+use crate::tool::FailureCategory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Counts and times. What stands at zero is not written.
+/// Counts and times. Zeros are not serialized.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Tally {
+pub struct ActivityTally {
     #[serde(skip_serializing_if = "is_zero")]
     pub opened: u64,
-    #[serde(skip_serializing_if = "Endings::is_empty")]
-    pub ended: Endings,
-    /// Ended once more, after something was undone in an execution that had ended.
+    #[serde(skip_serializing_if = "OutcomeCounts::is_empty")]
+    pub ended: OutcomeCounts,
+    /// Ended again, after compensations in an execution that had ended.
     #[serde(skip_serializing_if = "is_zero")]
     pub ended_again: u64,
     /// From the opening to the end.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub duration_ms: Histogram,
-    /// Steps, and items of steps that fan out, that were begun in an execution that has ended.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub steps: Histogram,
-    /// From the first attempt of a step to its completion, with everything it waited for in between.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub step_ms: Histogram,
-    /// From the start of an attempt to its answer; those that nobody answered are left out.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub attempt_ms: Histogram,
+    #[serde(skip_serializing_if = "MergeableHistogram::is_empty")]
+    pub duration_ms: MergeableHistogram,
+    /// Steps, and items of fan-outs, started per ended execution.
+    #[serde(skip_serializing_if = "MergeableHistogram::is_empty")]
+    pub steps: MergeableHistogram,
+    /// From the first attempt of a step to its completion, including all waits.
+    #[serde(skip_serializing_if = "MergeableHistogram::is_empty")]
+    pub step_ms: MergeableHistogram,
+    /// From the start of an attempt to its answer; attempts without an answer are left out.
+    #[serde(skip_serializing_if = "MergeableHistogram::is_empty")]
+    pub attempt_ms: MergeableHistogram,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub attempts: BTreeMap<Side, u64>,
-    /// Attempts that were not the first of their kind.
+    pub attempts: BTreeMap<CallSide, u64>,
+    /// Attempts other than the first of their side.
     #[serde(skip_serializing_if = "is_zero")]
     pub retries: u64,
     #[serde(skip_serializing_if = "is_zero")]
     pub succeeded: u64,
     /// Attempts that failed, and calls that could not be prepared.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub failures: BTreeMap<Category, u64>,
+    pub failures: BTreeMap<FailureCategory, u64>,
     /// Steps whose failure was final.
     #[serde(skip_serializing_if = "is_zero")]
     pub steps_failed: u64,
@@ -50,7 +50,7 @@ pub struct Tally {
     pub doubts: u64,
     #[serde(skip_serializing_if = "is_zero")]
     pub late_answers: u64,
-    /// How often undoing began, and what came of it part by part.
+    /// How often undoing started; the outcomes are counted per part.
     #[serde(skip_serializing_if = "is_zero")]
     pub compensations: u64,
     #[serde(skip_serializing_if = "is_zero")]
@@ -61,15 +61,15 @@ pub struct Tally {
     pub replans: u64,
     #[serde(skip_serializing_if = "is_zero")]
     pub handovers: u64,
-    #[serde(skip_serializing_if = "Approvals::is_empty")]
-    pub approvals: Approvals,
-    /// How long each wait took, by what was waited for; counted on the day it ended.
+    #[serde(skip_serializing_if = "ApprovalTally::is_empty")]
+    pub approvals: ApprovalTally,
+    /// The duration of waits, by cause; counted on the day they ended.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub waits_ms: BTreeMap<Cause, Histogram>,
+    pub waits_ms: BTreeMap<WaitCause, MergeableHistogram>,
     #[serde(skip_serializing_if = "is_zero")]
     pub cost_micros: u64,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub limits: BTreeMap<Limit, u64>,
+    pub limits: BTreeMap<ExecutionLimit, u64>,
     #[serde(skip_serializing_if = "is_zero")]
     pub drifts: u64,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -80,8 +80,8 @@ pub struct Tally {
     pub actions: u64,
 }
 
-impl Tally {
-    pub fn add(&mut self, other: &Tally) {
+impl ActivityTally {
+    pub fn add(&mut self, other: &ActivityTally) {
         self.opened += other.opened;
         self.ended.add(&other.ended);
         self.ended_again += other.ended_again;
@@ -115,12 +115,12 @@ impl Tally {
         self.actions += other.actions;
     }
 
-    /// Calls that went forward, which is what budgets count.
+    /// Forward calls, which count towards budgets.
     pub fn calls(&self) -> u64 {
-        self.attempts_of(Side::Do) + self.attempts_of(Side::Fallback)
+        self.attempts_of(CallSide::Do) + self.attempts_of(CallSide::Fallback)
     }
 
-    pub fn attempts_of(&self, side: Side) -> u64 {
+    pub fn attempts_of(&self, side: CallSide) -> u64 {
         self.attempts.get(&side).copied().unwrap_or(0)
     }
 
@@ -128,16 +128,16 @@ impl Tally {
         self.failures.values().sum()
     }
 
-    /// How many in a thousand of those that ended reached their goal.
+    /// Completed executions per thousand ended ones.
     pub fn completed_permille(&self) -> Option<u64> {
         (self.ended.completed * 1_000).checked_div(self.ended.all())
     }
 }
 
-/// Executions by how they ended.
+/// Executions by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Endings {
+pub struct OutcomeCounts {
     pub completed: u64,
     pub partial: u64,
     pub failed: u64,
@@ -145,14 +145,14 @@ pub struct Endings {
     pub compensated: u64,
 }
 
-impl Endings {
-    pub fn of(&mut self, outcome: EndedAs) -> &mut u64 {
+impl OutcomeCounts {
+    pub fn of(&mut self, outcome: ExecutionEnding) -> &mut u64 {
         match outcome {
-            EndedAs::Completed => &mut self.completed,
-            EndedAs::Partial => &mut self.partial,
-            EndedAs::Failed => &mut self.failed,
-            EndedAs::Cancelled => &mut self.cancelled,
-            EndedAs::Compensated => &mut self.compensated,
+            ExecutionEnding::Completed => &mut self.completed,
+            ExecutionEnding::Partial => &mut self.partial,
+            ExecutionEnding::Failed => &mut self.failed,
+            ExecutionEnding::Cancelled => &mut self.cancelled,
+            ExecutionEnding::Compensated => &mut self.compensated,
         }
     }
 
@@ -160,7 +160,7 @@ impl Endings {
         self.completed + self.partial + self.failed + self.cancelled + self.compensated
     }
 
-    pub fn add(&mut self, other: &Endings) {
+    pub fn add(&mut self, other: &OutcomeCounts) {
         self.completed += other.completed;
         self.partial += other.partial;
         self.failed += other.failed;
@@ -175,17 +175,17 @@ impl Endings {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Approvals {
+pub struct ApprovalTally {
     pub asked: u64,
     pub granted: u64,
     pub denied: u64,
     pub expired: u64,
-    /// The call was no longer the one that was asked for.
+    /// The call changed after approval was requested.
     pub voided: u64,
 }
 
-impl Approvals {
-    fn add(&mut self, other: &Approvals) {
+impl ApprovalTally {
+    fn add(&mut self, other: &ApprovalTally) {
         self.asked += other.asked;
         self.granted += other.granted;
         self.denied += other.denied;
@@ -194,25 +194,25 @@ impl Approvals {
     }
 
     fn is_empty(&self) -> bool {
-        *self == Approvals::default()
+        *self == ApprovalTally::default()
     }
 }
 
-/// What an execution, or one part of it, can wait for.
+/// What an execution or a part can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum WaitCause {
     Approval,
-    /// A step failed for good and somebody must decide.
+    /// A step failed for good and needs a decision.
     Failure,
     /// A compensation failed for good.
     Compensation,
-    /// Whether something happened, until that is known: by probe, late answer or word.
+    /// A doubt, until a probe, a late answer or a person settles it.
     Doubt,
     Limit,
-    /// A tool is not the one the plan was checked with.
+    /// A tool has changed since the plan was checked.
     Drift,
-    /// A tool asked something in the middle of a call.
+    /// A tool asked a question during a call.
     ToolQuestion,
     Paused,
     Replanning,
@@ -220,32 +220,32 @@ pub enum Cause {
     BackOff,
 }
 
-impl Cause {
-    pub const ALL: [Cause; 10] = [
-        Cause::Approval,
-        Cause::Failure,
-        Cause::Compensation,
-        Cause::Doubt,
-        Cause::Limit,
-        Cause::Drift,
-        Cause::ToolQuestion,
-        Cause::Paused,
-        Cause::Replanning,
-        Cause::BackOff,
+impl WaitCause {
+    pub const ALL: [WaitCause; 10] = [
+        WaitCause::Approval,
+        WaitCause::Failure,
+        WaitCause::Compensation,
+        WaitCause::Doubt,
+        WaitCause::Limit,
+        WaitCause::Drift,
+        WaitCause::ToolQuestion,
+        WaitCause::Paused,
+        WaitCause::Replanning,
+        WaitCause::BackOff,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Cause::Approval => "approval",
-            Cause::Failure => "failure",
-            Cause::Compensation => "compensation",
-            Cause::Doubt => "doubt",
-            Cause::Limit => "limit",
-            Cause::Drift => "drift",
-            Cause::ToolQuestion => "tool_question",
-            Cause::Paused => "paused",
-            Cause::Replanning => "replanning",
-            Cause::BackOff => "back_off",
+            WaitCause::Approval => "approval",
+            WaitCause::Failure => "failure",
+            WaitCause::Compensation => "compensation",
+            WaitCause::Doubt => "doubt",
+            WaitCause::Limit => "limit",
+            WaitCause::Drift => "drift",
+            WaitCause::ToolQuestion => "tool_question",
+            WaitCause::Paused => "paused",
+            WaitCause::Replanning => "replanning",
+            WaitCause::BackOff => "back_off",
         }
     }
 }

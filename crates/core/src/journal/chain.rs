@@ -1,11 +1,11 @@
 //! The hash chain of one execution: each entry is bound to everything before it.
 //!
-//! `hash = SHA-256("rutter/entry/v1" ‖ prev ‖ bytes)`, where the bytes are exactly those that are stored. The
+//! `hash = SHA-256("rutter/entry/v1" ‖ prev ‖ bytes)`, where the bytes are exactly the stored bytes. The
 //! first `prev` is a hash of tenant and execution, so that no two executions share a beginning.
 
-use super::codec::{self, ErasedPayload, Stored};
-use super::event::Record;
-use super::payload::{Commitment, Salt, SealedPayload, Wrong};
+use super::codec::{self, ErasedPayload, StoredRecord};
+use super::event::EventRecord;
+use super::payload::{Commitment, PayloadMismatch, PayloadSalt, SealedPayload};
 use crate::hash::Hash;
 use crate::id::{ExecutionId, TenantId};
 use std::sync::Arc;
@@ -20,153 +20,150 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether the hash is that of the bytes and of what they follow.
+    /// Whether the hash matches the bytes and the previous hash.
     pub fn is_linked(&self) -> bool {
         link(self.prev, &self.bytes) == self.hash
     }
 }
 
-/// Where a chain ends: its last entry, or 0 and the hash the first will follow.
+/// The end of a chain: its last entry, or 0 and the initial hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct ChainHead {
     pub seq: u64,
     pub hash: Hash,
 }
 
 /// The chain of one execution, as far as it has been written or read.
 #[derive(Clone, Debug)]
-pub struct Chain {
+pub struct HashChain {
     tenant: TenantId,
     execution: ExecutionId,
-    head: Head,
+    head: ChainHead,
 }
 
 /// What is wrong with an entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
-    #[error("its bytes are not the ones that were hashed")]
+pub enum EntryDefect {
+    #[error("its bytes do not match its hash")]
     Altered,
     #[error("its bytes cannot be read: {0}")]
     Undecodable(codec::Error),
     #[error("it belongs to execution {execution} of tenant {tenant}")]
     Foreign { tenant: TenantId, execution: ExecutionId },
-    #[error("it is kept as entry {kept}, but says it is entry {says}")]
-    Renumbered { kept: u64, says: u64 },
+    #[error("it is stored as entry {stored_as}, but its bytes say entry {says}")]
+    Renumbered { stored_as: u64, says: u64 },
     #[error("entry {expected} is missing before it")]
     Missing { expected: u64 },
-    #[error("it stands before entry {expected}")]
+    #[error("it comes before entry {expected}")]
     Reordered { expected: u64 },
-    #[error("there was an entry with its number before")]
+    #[error("its number was already used by an earlier entry")]
     Duplicated,
     #[error("it does not follow from the entry before it")]
     Detached,
     #[error(transparent)]
-    Payload(#[from] Wrong),
+    Payload(#[from] PayloadMismatch),
 }
 
-/// The first entry that is not as it was written.
+/// The first entry that is defective.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("entry {seq}: {why}")]
-pub struct Broken {
+pub struct BrokenChain {
     pub seq: u64,
-    pub why: Why,
+    pub why: EntryDefect,
 }
 
-/// What an intact chain amounts to.
+/// The summary of an intact chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Intact {
-    pub head: Head,
-    /// Payloads that were erased: their commitments stand, their bytes are gone.
+pub struct IntactChain {
+    pub head: ChainHead,
+    /// Erased payloads: their commitments remain, their bytes are gone.
     pub erased: u64,
 }
 
-impl Chain {
-    pub fn new(tenant: TenantId, execution: ExecutionId) -> Chain {
-        let first = Hash::of_fields(
-            "rutter/journal/v1",
-            &[tenant.as_str().as_bytes(), execution.as_str().as_bytes()],
-        );
-        Chain { tenant, execution, head: Head { seq: 0, hash: first } }
+impl HashChain {
+    pub fn new(tenant: TenantId, execution: ExecutionId) -> HashChain {
+        let first = Hash::of_fields("rutter/journal/v1", &[tenant.as_str().as_bytes(), execution.as_str().as_bytes()]);
+        HashChain { tenant, execution, head: ChainHead { seq: 0, hash: first } }
     }
 
-    /// Goes on where a chain that is known to be intact ended.
-    pub fn resume(tenant: TenantId, execution: ExecutionId, head: Head) -> Chain {
-        Chain { tenant, execution, head }
+    /// Continues at the head of a chain that is known to be intact.
+    pub fn resume(tenant: TenantId, execution: ExecutionId, head: ChainHead) -> HashChain {
+        HashChain { tenant, execution, head }
     }
 
-    pub fn head(&self) -> Head {
+    pub fn head(&self) -> ChainHead {
         self.head
     }
 
-    /// Seals a record into the next entry and splits its payloads off.
+    /// Seals a record as the next entry and separates its payloads.
     pub fn seal(
         &mut self,
-        record: &Record,
-        salts: &mut dyn FnMut() -> Salt,
+        record: &EventRecord,
+        salts: &mut dyn FnMut() -> PayloadSalt,
     ) -> Result<(Entry, Vec<SealedPayload>), ErasedPayload> {
         let seq = self.head.seq.saturating_add(1);
-        let (stored, payloads) = Stored::split(&self.tenant, &self.execution, seq, record, salts)?;
+        let (stored, payloads) = StoredRecord::split(&self.tenant, &self.execution, seq, record, salts)?;
         let bytes: Arc<[u8]> = stored.encode().into();
         let entry = Entry { seq, prev: self.head.hash, hash: link(self.head.hash, &bytes), bytes };
-        self.head = Head { seq, hash: entry.hash };
+        self.head = ChainHead { seq, hash: entry.hash };
         Ok((entry, payloads))
     }
 
-    /// Checks that `entry` is the next one, reads it, and goes on behind it.
-    pub fn follow(&mut self, entry: &Entry) -> Result<Stored, Why> {
+    /// Checks that `entry` is the next one, decodes it and advances the head.
+    pub fn follow(&mut self, entry: &Entry) -> Result<StoredRecord, EntryDefect> {
         let Entry { seq, prev, hash, ref bytes } = *entry;
         let before = self.head;
         self.check(seq, prev, hash, bytes)?;
         codec::decode(bytes).map_err(|error| {
             self.head = before;
-            Why::Undecodable(error)
+            EntryDefect::Undecodable(error)
         })
     }
 
-    /// Checks that these bytes are the next entry and goes on behind it. What happened is not looked at.
-    pub fn check(&mut self, seq: u64, prev: Hash, hash: Hash, bytes: &[u8]) -> Result<(), Why> {
+    /// Checks that these bytes are the next entry and advances the head. The event is not decoded.
+    pub fn check(&mut self, seq: u64, prev: Hash, hash: Hash, bytes: &[u8]) -> Result<(), EntryDefect> {
         let expected = self.head.seq.saturating_add(1);
         if link(prev, bytes) != hash {
-            // Whoever keeps no links cannot know what it follows when the one before is gone.
+            // A store without `prev` columns passes our head as `prev`, which is wrong if an entry is missing.
             let is_late = seq > expected && prev == self.head.hash;
-            return Err(if is_late { Why::Missing { expected } } else { Why::Altered });
+            return Err(if is_late { EntryDefect::Missing { expected } } else { EntryDefect::Altered });
         }
-        let says = codec::envelope(bytes).map_err(Why::Undecodable)?;
+        let says = codec::envelope(bytes).map_err(EntryDefect::Undecodable)?;
         if says.tenant != self.tenant.as_str() || says.execution != self.execution.as_str() {
             let (tenant, execution) = (TenantId::new(&says.tenant), ExecutionId::new(&says.execution));
-            return Err(Why::Foreign { tenant, execution });
+            return Err(EntryDefect::Foreign { tenant, execution });
         }
         if says.seq != seq {
-            return Err(Why::Renumbered { kept: seq, says: says.seq });
+            return Err(EntryDefect::Renumbered { stored_as: seq, says: says.seq });
         }
         if seq > expected {
-            return Err(Why::Missing { expected });
+            return Err(EntryDefect::Missing { expected });
         }
         if seq < expected {
-            return Err(Why::Duplicated);
+            return Err(EntryDefect::Duplicated);
         }
         if prev != self.head.hash {
-            return Err(Why::Detached);
+            return Err(EntryDefect::Detached);
         }
-        self.head = Head { seq, hash };
+        self.head = ChainHead { seq, hash };
         Ok(())
     }
 }
 
-/// Checks all entries of an execution and their payloads; `find` answers `None` for an erased payload.
+/// Checks all entries of an execution and their payloads; `find` returns `None` for an erased payload.
 pub fn verify_chain(
     tenant: &TenantId,
     execution: &ExecutionId,
     entries: &[Entry],
     find: &dyn Fn(Commitment) -> Option<SealedPayload>,
-) -> Result<Intact, Broken> {
-    let mut chain = Chain::new(tenant.clone(), execution.clone());
+) -> Result<IntactChain, BrokenChain> {
+    let mut chain = HashChain::new(tenant.clone(), execution.clone());
     let mut erased = 0;
     for (at, entry) in entries.iter().enumerate() {
-        let broken = |why| Broken { seq: entry.seq, why };
+        let broken = |why| BrokenChain { seq: entry.seq, why };
         let stored = chain.follow(entry).map_err(|why| match why {
-            Why::Missing { expected } if entries[at..].iter().any(|later| later.seq == expected) => {
-                broken(Why::Reordered { expected })
+            EntryDefect::Missing { expected } if entries[at..].iter().any(|later| later.seq == expected) => {
+                broken(EntryDefect::Reordered { expected })
             }
             why => broken(why),
         })?;
@@ -177,7 +174,7 @@ pub fn verify_chain(
             }
         }
     }
-    Ok(Intact { head: chain.head, erased })
+    Ok(IntactChain { head: chain.head, erased })
 }
 
 fn link(prev: Hash, bytes: &[u8]) -> Hash {

@@ -1,20 +1,20 @@
-//! The signed head of a tenant's ledger: how many entries, and the root over them, in C2SP's form.
+//! Checkpoints, the signed heads of a tenant's ledger: its size and its root, in C2SP's format.
 
 use super::merkle;
-use super::note::{self, Note, SigningKey, VerifierKey};
+use super::note::{self, SignedNote, SigningKey, VerifierKey};
 use crate::hash::Hash;
 use crate::time::Timestamp;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use std::fmt;
 
-/// The extension line that says when: milliseconds since 1970.
+/// The prefix of the extension line with the time, in milliseconds since 1970.
 const TIME: &str = "time ";
 
-/// What a checkpoint says. Its text is `origin`, `size`, `root` and the extensions, a line each.
+/// A checkpoint. Its text is `origin`, `size`, `root` and the extensions, one line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Which ledger; a restored or forked one gets another name.
+    /// The ledger's name; a restored or forked ledger gets another one.
     pub origin: String,
     pub size: u64,
     pub root: Hash,
@@ -25,7 +25,7 @@ pub struct Checkpoint {
 pub enum Error {
     #[error("expected an origin, a size and a base64 root on three lines")]
     Form,
-    #[error("it is of ledger {found:?}, not {expected:?}")]
+    #[error("it belongs to ledger {found:?}, not {expected:?}")]
     Origin { expected: String, found: String },
     #[error(transparent)]
     Note(#[from] note::Error),
@@ -51,17 +51,15 @@ impl Checkpoint {
         if origin.is_empty() || extensions.iter().any(String::is_empty) {
             return Err(Error::Form);
         }
-        let canonical =
-            size == "0" || (!size.starts_with('0') && size.bytes().all(|byte| byte.is_ascii_digit()));
+        let canonical = size == "0" || (!size.starts_with('0') && size.bytes().all(|byte| byte.is_ascii_digit()));
         let size = size.parse().ok().filter(|_| canonical).ok_or(Error::Form)?;
-        let root =
-            BASE64_STANDARD.decode(root).ok().and_then(|root| root.try_into().ok()).ok_or(Error::Form)?;
+        let root = BASE64_STANDARD.decode(root).ok().and_then(|root| root.try_into().ok()).ok_or(Error::Form)?;
         Ok(Checkpoint { origin: origin.to_owned(), size, root: Hash(root), extensions })
     }
 
     /// Reads a note that a known key signed for this ledger.
     pub fn open(note: &str, origin: &str, keys: &[VerifierKey]) -> Result<Checkpoint, Error> {
-        let note = Note::parse(note)?;
+        let note = SignedNote::parse(note)?;
         let checkpoint = Checkpoint::parse(note.verify(keys)?)?;
         if checkpoint.origin != origin {
             return Err(Error::Origin { expected: origin.to_owned(), found: checkpoint.origin });
@@ -77,20 +75,20 @@ impl fmt::Display for Checkpoint {
     }
 }
 
-/// Stands between the key and the ledger: it never lets two checkpoints be signed that contradict each other.
+/// Guards the signing key: it never signs two checkpoints that contradict each other.
 #[derive(Clone, Debug)]
 pub struct CheckpointGuard {
     last: Option<Checkpoint>,
 }
 
-/// Why a checkpoint is not signed. Each of these means that the ledger is not the one signed before.
+/// Why a checkpoint is not signed. Each means that the ledger does not continue the one signed before.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum CheckpointRefusal {
     #[error("the last checkpoint is of ledger {last:?}, this one of {next:?}")]
     OtherLedger { last: String, next: String },
     #[error("the last checkpoint has {last} entries, this one only {next}")]
     Shrunk { last: u64, next: u64 },
-    #[error("the last checkpoint has the same {size} entries and another root")]
+    #[error("the last checkpoint has the same {size} entries, but another root")]
     Forked { size: u64 },
     #[error("the consistency proof from {last} to {next} entries does not hold")]
     Inconsistent { last: u64, next: u64 },
@@ -101,7 +99,7 @@ pub enum Refused {
 }
 
 impl CheckpointGuard {
-    /// `last` is the newest checkpoint this key signed for the ledger, wherever it was kept.
+    /// `last` is the newest checkpoint this key signed for the ledger, wherever it is stored.
     pub fn new(last: Option<Checkpoint>) -> CheckpointGuard {
         CheckpointGuard { last }
     }
@@ -116,24 +114,24 @@ impl CheckpointGuard {
         key: &SigningKey,
         next: Checkpoint,
         consistency: &[Hash],
-    ) -> Result<Note, Refused> {
+    ) -> Result<SignedNote, CheckpointRefusal> {
         if let Some(last) = &self.last {
             if last.origin != next.origin {
-                return Err(Refused::OtherLedger { last: last.origin.clone(), next: next.origin });
+                return Err(CheckpointRefusal::OtherLedger { last: last.origin.clone(), next: next.origin });
             }
             if next.size < last.size {
-                return Err(Refused::Shrunk { last: last.size, next: next.size });
+                return Err(CheckpointRefusal::Shrunk { last: last.size, next: next.size });
             }
             if next.size == last.size && next.root != last.root {
-                return Err(Refused::Forked { size: next.size });
+                return Err(CheckpointRefusal::Forked { size: next.size });
             }
             if !merkle::verify_consistency(last.size, last.root, next.size, next.root, consistency) {
-                return Err(Refused::Inconsistent { last: last.size, next: next.size });
+                return Err(CheckpointRefusal::Inconsistent { last: last.size, next: next.size });
             }
         }
         let text = next.to_string();
         if Checkpoint::parse(&text).as_ref() != Ok(&next) {
-            return Err(Refused::Unreadable);
+            return Err(CheckpointRefusal::Unreadable);
         }
         let note = key.sign(&text)?;
         self.last = Some(next);

@@ -1,12 +1,12 @@
-//! Between a record and the bytes that are stored, hashed and kept for ever.
+//! Encodes records as the bytes that are stored and hashed for ever, and decodes them.
 //!
-//! Compact JSON that begins with its format version. The bytes name the tenant, the execution and the
-//! sequence number too, so that nothing that matters about an entry is outside its hash.
+//! The format is compact JSON that begins with its version. The bytes include the tenant, the execution and
+//! the sequence number, so that the hash covers everything about an entry.
 
 mod payloads;
 
-use super::event::{Event, Record};
-use super::payload::{self, Commitment, Payload, Salt, SealedPayload, Wrong};
+use super::event::{Event, EventRecord};
+use super::payload::{self, Commitment, EventPayload, PayloadMismatch, PayloadSalt, SealedPayload};
 use crate::actor::Actor;
 use crate::hash::Hash;
 use crate::id::{ExecutionId, TenantId};
@@ -17,13 +17,13 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::convert::Infallible;
 
-/// The format that is written. Older ones are still read.
+/// The format version that is written. Older versions are still read.
 pub const VERSION: u32 = 1;
 
 /// A record as it is stored, its payloads replaced by commitments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stored {
+pub struct StoredRecord {
     v: u32,
     pub tenant: TenantId,
     pub execution: ExecutionId,
@@ -48,17 +48,17 @@ pub enum Error {
 #[error("an erased payload cannot go into a new entry")]
 pub struct ErasedPayload;
 
-impl Stored {
-    /// Splits the payloads off a record. Each gets a salt of its own, in the order of the event's fields.
+impl StoredRecord {
+    /// Separates the payloads from a record. Each gets its own salt, in the order of the event's fields.
     pub fn split(
         tenant: &TenantId,
         execution: &ExecutionId,
         seq: u64,
-        record: &Record,
-        salts: &mut dyn FnMut() -> Salt,
-    ) -> Result<(Stored, Vec<SealedPayload>), ErasedPayload> {
+        record: &EventRecord,
+        salts: &mut dyn FnMut() -> PayloadSalt,
+    ) -> Result<(StoredRecord, Vec<SealedPayload>), ErasedPayload> {
         let mut payloads = Vec::new();
-        let event = record.event.clone().try_map(&mut |payload: Payload| {
+        let event = record.event.clone().try_map(&mut |payload: EventPayload| {
             let value = payload.value().ok_or(ErasedPayload)?;
             let sealed = SealedPayload::seal(value, salts());
             let commitment = sealed.commitment;
@@ -67,15 +67,14 @@ impl Stored {
         })?;
         let (tenant, execution) = (tenant.clone(), execution.clone());
         let stored =
-            Stored { v: VERSION, tenant, execution, seq, at: record.at, actor: record.actor.clone(), event };
+            StoredRecord { v: VERSION, tenant, execution, seq, at: record.at, actor: record.actor.clone(), event };
         Ok((stored, payloads))
     }
 
-    /// Puts the payloads back in; one that is no longer stored was erased.
-    pub fn open(self, find: &dyn Fn(Commitment) -> Option<SealedPayload>) -> Result<Record, Wrong> {
-        let event =
-            self.event.try_map(&mut |commitment| payload::open(commitment, find(commitment).as_ref()))?;
-        Ok(Record { at: self.at, actor: self.actor, event })
+    /// Puts the payloads back into the record; one that is no longer stored was erased.
+    pub fn open(self, find: &dyn Fn(Commitment) -> Option<SealedPayload>) -> Result<EventRecord, PayloadMismatch> {
+        let event = self.event.try_map(&mut |commitment| payload::open(commitment, find(commitment).as_ref()))?;
+        Ok(EventRecord { at: self.at, actor: self.actor, event })
     }
 
     /// Returns the commitments of the event, in the order of its fields.
@@ -93,19 +92,19 @@ impl Stored {
     }
 }
 
-/// What stored bytes say of themselves; the event is not looked into.
+/// The envelope of stored bytes: everything but the event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Envelope<'a> {
+pub struct EntryEnvelope<'a> {
     pub tenant: Cow<'a, str>,
     pub execution: Cow<'a, str>,
     pub seq: u64,
 }
 
-/// Reads whose entry this is. Whoever only checks hashes need not know the event: it may be of a later program.
-pub fn envelope(bytes: &[u8]) -> Result<Envelope<'_>, Error> {
+/// Reads the envelope of an entry. The event may be of a later program: checking hashes does not decode it.
+pub fn envelope(bytes: &[u8]) -> Result<EntryEnvelope<'_>, Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct First<'a> {
+    struct EnvelopeFields<'a> {
         #[serde(rename = "v")]
         _version: IgnoredAny,
         #[serde(borrow)]
@@ -122,16 +121,15 @@ pub fn envelope(bytes: &[u8]) -> Result<Envelope<'_>, Error> {
     }
     match version(bytes).ok_or(Error::NoVersion)? {
         1 => {
-            let malformed =
-                |error: serde_json::Error| Error::Malformed { version: 1, why: error.to_string() };
-            let First { tenant, execution, seq, .. } = serde_json::from_slice(bytes).map_err(malformed)?;
-            Ok(Envelope { tenant, execution, seq })
+            let malformed = |error: serde_json::Error| Error::Malformed { version: 1, why: error.to_string() };
+            let EnvelopeFields { tenant, execution, seq, .. } = serde_json::from_slice(bytes).map_err(malformed)?;
+            Ok(EntryEnvelope { tenant, execution, seq })
         }
         unknown => Err(Error::UnknownVersion(unknown)),
     }
 }
 
-/// Returns the commitments in stored bytes without reading the rest, in the order in which they stand there.
+/// Returns the commitments in stored bytes, in their order there, without decoding the rest.
 ///
 /// Inside a text every quotation mark is escaped, so what looks like a commitment is one.
 pub fn commitments_in(bytes: &[u8]) -> Vec<Commitment> {
@@ -147,17 +145,16 @@ pub fn commitments_in(bytes: &[u8]) -> Vec<Commitment> {
     commitments
 }
 
-/// Reads stored bytes of any known version as a record of today's.
-pub fn decode(bytes: &[u8]) -> Result<Stored, Error> {
+/// Decodes stored bytes of any known version into a record of the current version.
+pub fn decode(bytes: &[u8]) -> Result<StoredRecord, Error> {
     match version(bytes).ok_or(Error::NoVersion)? {
-        // A later format gets an arm of its own here, which reads the older shape and brings it up to date.
-        1 => serde_json::from_slice(bytes)
-            .map_err(|error| Error::Malformed { version: 1, why: error.to_string() }),
+        // A later format gets its own arm here, which upgrades the older shape.
+        1 => serde_json::from_slice(bytes).map_err(|error| Error::Malformed { version: 1, why: error.to_string() }),
         unknown => Err(Error::UnknownVersion(unknown)),
     }
 }
 
-/// The version stands first, so that it can be read before anything is known about the rest.
+/// The version comes first, so that it can be read before anything else is known.
 fn version(bytes: &[u8]) -> Option<u64> {
     let rest = bytes.strip_prefix(b"{\"v\":")?;
     let digits = &rest[..rest.iter().position(|&byte| byte == b',')?];

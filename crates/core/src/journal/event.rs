@@ -1,23 +1,23 @@
-//! What can happen to an execution. Past tense, plain data, for ever.
+//! The events of an execution, as plain data in the past tense. Stored for ever.
 //!
-//! An event says everything that [`crate::execution`] needs to reach the next state: replaying never
-//! evaluates an expression or a policy again. `P` is how payloads appear: values in memory,
+//! An event contains everything that [`crate::execution`] needs to reach the next state: replaying never
+//! evaluates an expression or a policy again. `P` is the form of payloads: values in memory,
 //! commitments in stored bytes.
 
-use super::payload::Payload;
+use super::payload::EventPayload;
 use crate::actor::Actor;
 use crate::hash::Hash;
 use crate::id::{ExecutionId, PartId, PlanId, StepId, ToolName};
 use crate::plan::{Driver, Plan, PolicyAction};
 use crate::time::Timestamp;
-use crate::tool::Failure;
+use crate::tool::ToolFailure;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
 
-/// An event with when and who: an entry before it is sealed.
+/// An event with its time and actor: an entry before it is sealed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Record<P = Payload> {
+pub struct EventRecord<P = EventPayload> {
     pub at: Timestamp,
     pub actor: Actor,
     pub event: Event<P>,
@@ -25,10 +25,10 @@ pub struct Record<P = Payload> {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Event<P = Payload> {
+pub enum Event<P = EventPayload> {
     /// The first event of every execution.
     ExecutionOpened {
-        plan: PlanRef,
+        plan: PlanReference,
         revision: u32,
         lineage: String,
         driver: Driver,
@@ -36,13 +36,13 @@ pub enum Event<P = Payload> {
     },
     ExecutionStarted {},
 
-    /// A step's list is known: one part per item.
+    /// A step's list is known; it gets one part per item.
     FanOutOpened {
         step: StepId,
         count: u32,
         items: P,
     },
-    /// The steps will not be done; what needs them in order goes on.
+    /// The steps will not run; steps that only wait for them proceed.
     StepsSkipped {
         steps: Vec<StepId>,
         because: SkipReason,
@@ -50,7 +50,7 @@ pub enum Event<P = Payload> {
 
     ApprovalRequested {
         part: PartId,
-        side: Side,
+        side: CallSide,
         call: Hash,
         tool: ToolName,
         parameters: P,
@@ -70,7 +70,7 @@ pub enum Event<P = Payload> {
         part: PartId,
         call: Hash,
     },
-    /// The call is no longer the one that was approved or asked for.
+    /// The call has changed since its approval was requested or granted.
     ApprovalVoided {
         part: PartId,
         call: Hash,
@@ -80,7 +80,7 @@ pub enum Event<P = Payload> {
     /// Written before the first byte is sent.
     AttemptStarted {
         part: PartId,
-        side: Side,
+        side: CallSide,
         attempt: u32,
         by: Driver,
         tool: ToolName,
@@ -90,86 +90,86 @@ pub enum Event<P = Payload> {
         parameters: P,
         deadline: Option<Timestamp>,
     },
-    /// The tool works on it elsewhere and can be asked under this ticket: a crash does not lose the attempt.
+    /// The tool works in the background and can be asked with this ticket: a crash does not lose the attempt.
     AttemptAccepted {
         part: PartId,
-        side: Side,
+        side: CallSide,
         attempt: u32,
         ticket: String,
     },
-    /// The tool wants to know something before it goes on. The words are the tool's.
+    /// The tool asks a question before it continues. The message is the tool's.
     ToolAsked {
         part: PartId,
-        side: Side,
+        side: CallSide,
         attempt: u32,
         message: String,
         schema: P,
     },
-    /// Somebody answered the tool, or with no answer: nobody will.
+    /// The tool got an answer, or `None` if there will be none.
     ToolAnswered {
         part: PartId,
-        side: Side,
+        side: CallSide,
         attempt: u32,
         answer: Option<P>,
         reason: String,
     },
     AttemptSucceeded {
         part: PartId,
-        side: Side,
+        side: CallSide,
         attempt: u32,
         result: P,
         cost_micros: u64,
     },
     AttemptFailed {
         part: PartId,
-        side: Side,
+        side: CallSide,
         attempt: u32,
-        failure: Failure,
+        failure: ToolFailure,
         maybe: bool,
-        then: Then,
+        then: AttemptFollowUp,
     },
-    /// Nobody is left who could say how it ended: a crash, or an agent that is gone.
+    /// The outcome cannot be learned any more: the process crashed, or the agent is gone.
     AttemptLost {
         part: PartId,
-        side: Side,
+        side: CallSide,
         attempt: u32,
-        then: Then,
+        then: AttemptFollowUp,
     },
     /// An answer to an attempt that was already closed.
     LateAnswerArrived {
         part: PartId,
-        side: Side,
+        side: CallSide,
         attempt: u32,
         answer: LateAnswer<P>,
         cost_micros: u64,
     },
-    /// No attempt could be made: a condition, a list or parameters could not be worked out.
+    /// No attempt could be made: a condition, a list or parameters could not be evaluated.
     PreparationFailed {
         part: PartId,
-        side: Side,
-        failure: Failure,
+        side: CallSide,
+        failure: ToolFailure,
     },
-    /// Time or tries ran out between two attempts.
+    /// The deadline or the attempts ran out between two attempts.
     RetryAbandoned {
         part: PartId,
-        side: Side,
-        failure: Failure,
+        side: CallSide,
+        failure: ToolFailure,
     },
 
-    /// The probe answered, and its answer does not tell.
+    /// The probe answered, but its answer settles nothing.
     ProbeInconclusive {
         part: PartId,
         reason: String,
     },
     DoubtSettled {
         part: PartId,
-        side: Side,
+        side: CallSide,
         happened: bool,
         source: DoubtSource,
         reason: String,
         result: Option<P>,
         evidence: Option<P>,
-        then: Then,
+        then: AttemptFollowUp,
     },
 
     /// A step failed for good and its policy was applied.
@@ -183,14 +183,14 @@ pub enum Event<P = Payload> {
     /// A question was answered by an agent or a person.
     QuestionAnswered {
         about: Question,
-        answer: Answer,
+        answer: QuestionAnswer,
         reason: String,
         result: Option<P>,
         evidence: Option<P>,
         skipped: Vec<StepId>,
     },
     LimitReached {
-        limit: Limit,
+        limit: ExecutionLimit,
         action: PolicyAction,
     },
 
@@ -200,23 +200,23 @@ pub enum Event<P = Payload> {
     Resumed {
         reason: String,
     },
-    /// No new attempts; what runs is cancelled or awaited.
+    /// No new attempts start; calls in flight are cancelled or awaited.
     CancelRequested {
         reason: String,
         undo: bool,
     },
-    /// Stopped without clean-up; what was under way stays unknown.
+    /// Stopped without clean-up; the outcome of calls in flight stays unknown.
     Killed {
         reason: String,
     },
 
-    /// The parts to undo, in the order in which they will be, dependents first.
+    /// The parts to undo, in this order: dependents first.
     CompensationStarted {
         parts: Vec<PartId>,
         whole: bool,
         reason: String,
     },
-    /// Undone by hand, by whoever says so.
+    /// The actor reports that the part was undone by hand.
     CompensationRecorded {
         part: PartId,
         description: String,
@@ -230,7 +230,7 @@ pub enum Event<P = Payload> {
         reason: String,
     },
     Replanned {
-        plan: PlanRef,
+        plan: PlanReference,
         revision: u32,
         reason: String,
     },
@@ -265,7 +265,7 @@ pub enum Event<P = Payload> {
     ContextSaved {
         values: P,
     },
-    /// What was done is not what was planned.
+    /// The execution deviated from its plan.
     DeviationFound {
         kind: Deviation,
         step: Option<StepId>,
@@ -273,12 +273,12 @@ pub enum Event<P = Payload> {
     },
 
     ExecutionEnded {
-        outcome: EndedAs,
+        outcome: ExecutionEnding,
         reason: String,
         remains: Vec<PartId>,
     },
 
-    // What follows happens to a ledger as a whole and stands in the ledger's own journal, never in an execution's.
+    // The following events concern a ledger as a whole. They are in the ledger's own journal, never in an execution's.
     PlanSaved {
         id: PlanId,
         revision: u32,
@@ -293,17 +293,17 @@ pub enum Event<P = Payload> {
     },
     /// Entries and payloads are gone; the hashes stay.
     ExecutionsRemoved {
-        executions: Vec<Removed>,
+        executions: Vec<RemovedExecution>,
         reason: String,
     },
-    /// The ledger goes on from a backup, under another name; what came after the backup is unknown.
+    /// The ledger continues from a backup, under another name; entries after the backup are unknown.
     LedgerRestored {
         origin: String,
         size: u64,
         reason: String,
     },
-    /// Somebody changed how the installation behaves: a key, a webhook, a rule. Or a delivery to a webhook was given up or
-    /// sent again. `change` says it in words.
+    /// A setting of the installation changed: a key, a webhook, a rule. Or a delivery to a webhook was given up or
+    /// resent. `change` describes it.
     SettingChanged {
         setting: String,
         id: String,
@@ -312,7 +312,7 @@ pub enum Event<P = Payload> {
 }
 
 impl<P> Event<P> {
-    /// Puts the plan itself beside its hash, where the event names one.
+    /// Adds the plan itself to its hash, if the event names a plan.
     pub fn supply_plan(&mut self, find: &dyn Fn(Hash) -> Option<Arc<Plan>>) {
         if let Event::ExecutionOpened { plan, .. } | Event::Replanned { plan, .. } = self {
             plan.plan = find(plan.hash);
@@ -320,33 +320,33 @@ impl<P> Event<P> {
     }
 }
 
-/// Which call of a part an attempt makes.
+/// The call of a part that an attempt makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Side {
+pub enum CallSide {
     Do,
     Fallback,
     Undo,
     Probe,
 }
 
-/// What follows a closed attempt.
+/// The follow-up of a closed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Then {
+pub enum AttemptFollowUp {
     RetryAt(Timestamp),
     FallBack,
-    /// It may have happened and must not be repeated: find out first.
+    /// It may have taken effect and must not be repeated before that is known.
     InDoubt,
     GiveUp,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LateAnswer<P = Payload> {
+pub enum LateAnswer<P = EventPayload> {
     Done(P),
-    NotDone(Failure),
-    Maybe(Failure),
+    NotDone(ToolFailure),
+    Maybe(ToolFailure),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -360,6 +360,16 @@ pub enum SkipReason {
     LeftUndone,
 }
 
+impl fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SkipReason::Condition => f.write_str("the condition is false"),
+            SkipReason::NeedsResultOf(step) => write!(f, "{step} has no result"),
+            SkipReason::LeftUndone => f.write_str("the agent ended without it"),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DoubtSource {
@@ -368,7 +378,7 @@ pub enum DoubtSource {
     Person,
 }
 
-/// What an execution can wait for somebody to say.
+/// A question an execution waits on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {
@@ -376,27 +386,28 @@ pub enum Question {
     Failure(StepId),
     /// A compensation failed for good.
     Compensation(PartId),
-    Limit(Limit),
+    Limit(ExecutionLimit),
 }
 
 impl Question {
-    pub const FAILURE_ANSWERS: &[Answer] = &[
-        Answer::Retry,
-        Answer::Skip,
-        Answer::Resolve,
-        Answer::Stop,
-        Answer::Continue,
-        Answer::Compensate,
-        Answer::Replan,
+    pub const FAILURE_ANSWERS: &[QuestionAnswer] = &[
+        QuestionAnswer::Retry,
+        QuestionAnswer::Skip,
+        QuestionAnswer::Resolve,
+        QuestionAnswer::Stop,
+        QuestionAnswer::Continue,
+        QuestionAnswer::Compensate,
+        QuestionAnswer::Replan,
     ];
-    pub const COMPENSATION_ANSWERS: &[Answer] = &[Answer::Retry, Answer::Resolve, Answer::Skip];
-    pub const LIMIT_ANSWERS: &[Answer] =
-        &[Answer::Continue, Answer::Stop, Answer::Compensate, Answer::Replan];
+    pub const COMPENSATION_ANSWERS: &[QuestionAnswer] =
+        &[QuestionAnswer::Retry, QuestionAnswer::Resolve, QuestionAnswer::Skip];
+    pub const LIMIT_ANSWERS: &[QuestionAnswer] =
+        &[QuestionAnswer::Continue, QuestionAnswer::Stop, QuestionAnswer::Compensate, QuestionAnswer::Replan];
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum QuestionAnswer {
     Retry,
     Skip,
     /// Done by hand, with evidence.
@@ -409,7 +420,7 @@ pub enum Answer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Limit {
+pub enum ExecutionLimit {
     Deadline,
     Calls,
     Cost,
@@ -417,7 +428,7 @@ pub enum Limit {
     Entries,
 }
 
-/// How deed and plan can differ.
+/// How an execution can deviate from its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deviation {
@@ -425,7 +436,7 @@ pub enum Deviation {
     Duplicate,
     OutOfOrder,
     Undeclared,
-    /// Started, never finished.
+    /// Started but never finished.
     Dangling,
     Unapproved,
     /// Another tool than the plan names.
@@ -434,7 +445,7 @@ pub enum Deviation {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum EndedAs {
+pub enum ExecutionEnding {
     Completed,
     Partial,
     Failed,
@@ -442,48 +453,48 @@ pub enum EndedAs {
     Compensated,
 }
 
-/// An execution that was cleaned up, and where its journal ended.
+/// An execution that was cleaned up, and the end of its journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Removed {
+pub struct RemovedExecution {
     pub execution: ExecutionId,
     pub entries: u64,
     pub head: Hash,
 }
 
-/// A plan by its hash; in memory with the plan itself.
+/// A plan by its hash; in memory also the plan itself.
 #[derive(Clone)]
-pub struct PlanRef {
+pub struct PlanReference {
     pub hash: Hash,
     pub plan: Option<Arc<Plan>>,
 }
 
-impl PlanRef {
-    pub fn of(plan: &Arc<Plan>) -> PlanRef {
-        PlanRef { hash: plan.hash, plan: Some(plan.clone()) }
+impl PlanReference {
+    pub fn of(plan: &Arc<Plan>) -> PlanReference {
+        PlanReference { hash: plan.hash, plan: Some(plan.clone()) }
     }
 }
 
-impl PartialEq for PlanRef {
-    fn eq(&self, other: &PlanRef) -> bool {
+impl PartialEq for PlanReference {
+    fn eq(&self, other: &PlanReference) -> bool {
         self.hash == other.hash
     }
 }
 
-impl fmt::Debug for PlanRef {
+impl fmt::Debug for PlanReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "plan {}", self.hash.short())
     }
 }
 
-impl Serialize for PlanRef {
+impl Serialize for PlanReference {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.hash.serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for PlanRef {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PlanRef, D::Error> {
-        Ok(PlanRef { hash: Hash::deserialize(deserializer)?, plan: None })
+impl<'de> Deserialize<'de> for PlanReference {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PlanReference, D::Error> {
+        Ok(PlanReference { hash: Hash::deserialize(deserializer)?, plan: None })
     }
 }

@@ -1,10 +1,10 @@
-//! A journal written for somebody else: one JSON object per line, with all that is needed to check it.
+//! Exports: a journal as one JSON object per line, with everything needed to verify it.
 //!
-//! docs/journal-format.md describes the lines exactly. A line has one way to be written; the reader refuses
+//! docs/journal-format.md specifies the lines exactly. A line has one canonical form; the reader refuses
 //! every other, so that no byte of an export can change unnoticed.
 
 use super::chain::Entry;
-use super::payload::{Commitment, Salt, SealedPayload};
+use super::payload::{Commitment, PayloadSalt, SealedPayload};
 use crate::hash::Hash;
 use crate::id::{ExecutionId, TenantId};
 use serde::{Deserialize, Serialize};
@@ -16,33 +16,33 @@ pub const FORMAT: &str = "rutter-export/1";
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Line {
+pub enum ExportLine {
     /// The first line, and only that.
-    Header(Header),
+    Header(ExportHeader),
     Entry(EntryLine),
-    /// An entry of an execution that was cleaned up: only its hash is left, and holds its place.
+    /// An entry of an execution that was cleaned up: only its hash and its position are left.
     Removed(RemovedLine),
     Checkpoint(CheckpointLine),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Header {
+pub struct ExportHeader {
     pub format: String,
-    pub scope: Scope,
+    pub scope: ExportScope,
     pub tenant: TenantId,
     /// The ledger's name in its checkpoints.
     pub origin: String,
-    /// The keys that signed the checkpoints. A reader who wants to be sure knows them from elsewhere.
+    /// The keys that signed the checkpoints. A reader should get them from a trusted source.
     pub keys: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// The whole ledger in order, each checkpoint right behind the entries it covers.
+pub enum ExportScope {
+    /// The whole ledger in order, each checkpoint right after the entries it covers.
     Ledger,
-    /// Some executions; checkpoints come first, and each entry brings a proof that one of them covers it.
+    /// Some executions; checkpoints come first, and each entry has a proof that one of them covers it.
     Executions,
 }
 
@@ -51,7 +51,7 @@ pub enum Scope {
 pub struct EntryLine {
     pub execution: ExecutionId,
     pub seq: u64,
-    /// The entry's place in the ledger, counted from 0; `null` while it has none.
+    /// The entry's index in the ledger, from 0; `null` while it has none.
     pub leaf: Option<u64>,
     pub prev: Hash,
     pub hash: Hash,
@@ -65,8 +65,15 @@ pub struct EntryLine {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PayloadLine {
-    Kept { commitment: Hash, salt: Salt, bytes: String },
-    Erased { commitment: Hash },
+    #[serde(rename = "kept")]
+    Present {
+        commitment: Hash,
+        salt: PayloadSalt,
+        bytes: String,
+    },
+    Erased {
+        commitment: Hash,
+    },
 }
 
 /// Proves that the entry is in the tree of the checkpoint with this size.
@@ -93,19 +100,19 @@ pub struct CheckpointLine {
     pub consistency: Vec<Hash>,
 }
 
-impl Line {
+impl ExportLine {
     /// Writes the line with its line end.
     pub fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         out.write_str(&self.text())?;
         out.write_char('\n')
     }
 
-    /// Reads one line without its line end; refuses anything that [`Line::write`] would not have written.
-    pub fn parse(line: &[u8]) -> Result<Line, String> {
-        let parsed: Line = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    /// Parses one line without its line end; refuses anything that [`ExportLine::write`] would not have written.
+    pub fn parse(line: &[u8]) -> Result<ExportLine, String> {
+        let parsed: ExportLine = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         match parsed.text().as_bytes() == line {
             true => Ok(parsed),
-            false => Err("it is not written the one way a line is written".to_owned()),
+            false => Err("it is not in canonical form".to_owned()),
         }
     }
 
@@ -114,20 +121,15 @@ impl Line {
     }
 }
 
-impl Header {
-    pub fn new(scope: Scope, tenant: TenantId, origin: &str, keys: Vec<String>) -> Header {
-        Header { format: FORMAT.to_owned(), scope, tenant, origin: origin.to_owned(), keys }
+impl ExportHeader {
+    pub fn new(scope: ExportScope, tenant: TenantId, origin: &str, keys: Vec<String>) -> ExportHeader {
+        ExportHeader { format: FORMAT.to_owned(), scope, tenant, origin: origin.to_owned(), keys }
     }
 }
 
 impl EntryLine {
-    /// Writes an entry down as it is stored, even when it is damaged: the reader is to find that out.
-    pub fn new(
-        execution: ExecutionId,
-        entry: &Entry,
-        leaf: Option<u64>,
-        payloads: Vec<PayloadLine>,
-    ) -> EntryLine {
+    /// Exports an entry as it is stored, even a damaged one: the verifier reports that.
+    pub fn new(execution: ExecutionId, entry: &Entry, leaf: Option<u64>, payloads: Vec<PayloadLine>) -> EntryLine {
         let Entry { seq, ref bytes, prev, hash } = *entry;
         EntryLine { execution, seq, leaf, prev, hash, bytes: text(bytes), payloads, proof: None }
     }
@@ -142,18 +144,18 @@ impl PayloadLine {
     pub fn new(commitment: Commitment, sealed: Option<&SealedPayload>) -> PayloadLine {
         let commitment = commitment.hash;
         match sealed {
-            Some(sealed) => PayloadLine::Kept { commitment, salt: sealed.salt, bytes: text(&sealed.bytes) },
+            Some(sealed) => PayloadLine::Present { commitment, salt: sealed.salt, bytes: text(&sealed.bytes) },
             None => PayloadLine::Erased { commitment },
         }
     }
 
     pub fn commitment(&self) -> Commitment {
-        let (PayloadLine::Kept { commitment, .. } | PayloadLine::Erased { commitment }) = self;
+        let (PayloadLine::Present { commitment, .. } | PayloadLine::Erased { commitment }) = self;
         Commitment { hash: *commitment }
     }
 }
 
-/// What we store is JSON text. Bytes that no longer are become other bytes here, which their hash will show.
+/// Stored bytes are JSON text. Invalid UTF-8 is replaced here, and the hash then no longer matches.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -1,8 +1,8 @@
-//! What an event is called, and the words in it that people search for.
+//! The names of events, and their text for search.
 
-use super::event::{DoubtSource, Event, LateAnswer};
+use super::event::{CallSide, DoubtSource, Event, ExecutionEnding, LateAnswer};
 
-/// Every name there is, in the order of the variants.
+/// Every name, in the order of the variants.
 pub const KINDS: &[&str] = &[
     "execution_opened",
     "execution_started",
@@ -53,7 +53,7 @@ pub const KINDS: &[&str] = &[
 ];
 
 impl<P> Event<P> {
-    /// The name of the variant as it stands in stored bytes.
+    /// The name of the variant in stored bytes.
     pub fn kind(&self) -> &'static str {
         match self {
             Event::ExecutionOpened { .. } => "execution_opened",
@@ -105,7 +105,7 @@ impl<P> Event<P> {
         }
     }
 
-    /// What somebody said, or what went wrong: the text a search finds the event by. Most events have none.
+    /// The searchable text of the event: reasons, messages, failures. Most events have none.
     pub fn words(&self) -> Option<String> {
         let mut words: Vec<&str> = Vec::new();
         match self {
@@ -136,10 +136,9 @@ impl<P> Event<P> {
             Event::AttemptFailed { failure, .. }
             | Event::PreparationFailed { failure, .. }
             | Event::RetryAbandoned { failure, .. }
-            | Event::LateAnswerArrived {
-                answer: LateAnswer::NotDone(failure) | LateAnswer::Maybe(failure),
-                ..
-            } => words.extend([failure.category.as_str(), &failure.message]),
+            | Event::LateAnswerArrived { answer: LateAnswer::NotDone(failure) | LateAnswer::Maybe(failure), .. } => {
+                words.extend([failure.category.as_str(), &failure.message])
+            }
             Event::CompensationRecorded { description, .. } | Event::DeviationFound { description, .. } => {
                 words.push(description);
             }
@@ -166,5 +165,29 @@ impl<P> Event<P> {
         }
         words.retain(|word| !word.is_empty());
         (!words.is_empty()).then(|| words.join("\n"))
+    }
+}
+
+impl CallSide {
+    /// The name in the journal and the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CallSide::Do => "do",
+            CallSide::Fallback => "fallback",
+            CallSide::Undo => "undo",
+            CallSide::Probe => "probe",
+        }
+    }
+}
+
+impl ExecutionEnding {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ExecutionEnding::Completed => "completed",
+            ExecutionEnding::Partial => "partial",
+            ExecutionEnding::Failed => "failed",
+            ExecutionEnding::Cancelled => "cancelled",
+            ExecutionEnding::Compensated => "compensated",
+        }
     }
 }

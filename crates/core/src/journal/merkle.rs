@@ -1,7 +1,7 @@
 //! The RFC 6962 tree over all entries of a tenant: its head commits to every entry and their order.
 //!
 //! A leaf is `SHA-256(0x00 ‖ entry hash)`, a node `SHA-256(0x01 ‖ left ‖ right)`. Appending needs only the
-//! [`Frontier`]; proofs need the complete nodes, which the caller keeps wherever it likes.
+//! [`MerkleFrontier`]; proofs need the complete nodes, which the caller stores.
 
 use crate::hash::Hash;
 
@@ -19,22 +19,22 @@ fn join(left: Hash, right: Hash) -> Hash {
     Hash::of(&[&[1], &left.0, &right.0])
 }
 
-/// The place of a complete subtree: it covers the leaves `index << level ..(index + 1) << level`.
+/// The position of a complete subtree: it covers the leaves `index << level ..(index + 1) << level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Node {
+pub struct SubtreePosition {
     pub level: u32,
     pub index: u64,
 }
 
-/// What is needed to append and to tell the root: one hash for each bit set in the size.
+/// The state needed to append and to compute the root: one hash for each bit set in the size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Frontier {
+pub struct MerkleFrontier {
     size: u64,
     /// Roots of the complete subtrees, the largest first.
     peaks: Vec<Hash>,
 }
 
-impl Frontier {
+impl MerkleFrontier {
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -43,21 +43,21 @@ impl Frontier {
         &self.peaks
     }
 
-    /// Takes up a stored frontier; the size says how many peaks there must be.
-    pub fn restore(size: u64, peaks: Vec<Hash>) -> Option<Frontier> {
-        (peaks.len() == size.count_ones() as usize).then_some(Frontier { size, peaks })
+    /// Restores a stored frontier; the size determines the number of peaks.
+    pub fn restore(size: u64, peaks: Vec<Hash>) -> Option<MerkleFrontier> {
+        (peaks.len() == size.count_ones() as usize).then_some(MerkleFrontier { size, peaks })
     }
 
-    /// Appends a leaf and hands every node that this completes to `keep`, the leaf itself first.
-    pub fn append(&mut self, leaf: Hash, keep: &mut dyn FnMut(Node, Hash)) {
-        let mut node = Node { level: 0, index: self.size };
+    /// Appends a leaf and passes every node that this completes to `keep`, the leaf itself first.
+    pub fn append(&mut self, leaf: Hash, keep: &mut dyn FnMut(SubtreePosition, Hash)) {
+        let mut node = SubtreePosition { level: 0, index: self.size };
         let mut hash = leaf;
         keep(node, hash);
         while node.index & 1 == 1
             && let Some(left) = self.peaks.pop()
         {
             hash = join(left, hash);
-            node = Node { level: node.level + 1, index: node.index >> 1 };
+            node = SubtreePosition { level: node.level + 1, index: node.index >> 1 };
             keep(node, hash);
         }
         self.peaks.push(hash);
@@ -71,12 +71,12 @@ impl Frontier {
 
 /// A tree with all its complete nodes in memory.
 #[derive(Clone, Debug, Default)]
-pub struct Tree {
-    frontier: Frontier,
+pub struct MerkleTree {
+    frontier: MerkleFrontier,
     levels: Vec<Vec<Hash>>,
 }
 
-impl Tree {
+impl MerkleTree {
     pub fn append(&mut self, leaf: Hash) {
         let levels = &mut self.levels;
         self.frontier.append(leaf, &mut |node, hash| {
@@ -88,11 +88,11 @@ impl Tree {
         });
     }
 
-    pub fn frontier(&self) -> &Frontier {
+    pub fn frontier(&self) -> &MerkleFrontier {
         &self.frontier
     }
 
-    pub fn node(&self, node: Node) -> Option<Hash> {
+    pub fn node(&self, node: SubtreePosition) -> Option<Hash> {
         self.levels.get(node.level as usize)?.get(usize::try_from(node.index).ok()?).copied()
     }
 
@@ -106,7 +106,7 @@ impl Tree {
 }
 
 /// Proves that leaf `index` is in the tree of `size`; `None` when it is not, or a node is missing.
-pub fn inclusion_proof(nodes: &dyn Fn(Node) -> Option<Hash>, index: u64, size: u64) -> Option<Vec<Hash>> {
+pub fn inclusion_proof(nodes: &dyn Fn(SubtreePosition) -> Option<Hash>, index: u64, size: u64) -> Option<Vec<Hash>> {
     if index >= size {
         return None;
     }
@@ -126,8 +126,8 @@ pub fn inclusion_proof(nodes: &dyn Fn(Node) -> Option<Hash>, index: u64, size: u
     Some(path)
 }
 
-/// Proves that the tree of `size` continues the tree of `old`; empty when there is nothing to show.
-pub fn consistency_proof(nodes: &dyn Fn(Node) -> Option<Hash>, old: u64, size: u64) -> Option<Vec<Hash>> {
+/// Proves that the tree of `size` continues the tree of `old`; empty when there is nothing to prove.
+pub fn consistency_proof(nodes: &dyn Fn(SubtreePosition) -> Option<Hash>, old: u64, size: u64) -> Option<Vec<Hash>> {
     if old > size {
         return None;
     }
@@ -136,7 +136,7 @@ pub fn consistency_proof(nodes: &dyn Fn(Node) -> Option<Hash>, old: u64, size: u
     }
     let (mut start, mut end) = (0, size);
     let mut path = Vec::new();
-    // Down to the subtree that ends where the old tree ended.
+    // Descend to the subtree that ends where the old tree ended.
     while end != old {
         let middle = start + split(end - start);
         if old <= middle {
@@ -223,12 +223,12 @@ fn split(count: u64) -> u64 {
 }
 
 /// Returns the root over the leaves `start..end` of one RFC 6962 subtree, so `start` is a multiple of its width.
-fn range_root(nodes: &dyn Fn(Node) -> Option<Hash>, start: u64, end: u64) -> Option<Hash> {
+fn range_root(nodes: &dyn Fn(SubtreePosition) -> Option<Hash>, start: u64, end: u64) -> Option<Hash> {
     let mut frontier = Vec::new();
     let mut at = start;
     while at < end {
         let level = (u64::BITS - 1 - (end - at).leading_zeros()).min(at.trailing_zeros());
-        frontier.push(nodes(Node { level, index: at >> level })?);
+        frontier.push(nodes(SubtreePosition { level, index: at >> level })?);
         at += 1 << level;
     }
     frontier.into_iter().rev().reduce(|right, left| join(left, right))

@@ -1,16 +1,17 @@
-//! Signed notes as C2SP defines them: a text, a blank line, and signatures that name their keys.
+//! Signed notes as specified by C2SP: a text, a blank line, and signatures that name their keys.
 
+use crate::encoding::hex;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use ed25519_dalek::{Signature, Signer};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// More than any note of ours; a longer one is refused before it is looked at.
+/// Larger than any note we write; a longer one is refused before it is parsed.
 pub const NOTE_BYTES_MAX: usize = 64 << 10;
 pub const SIGNATURES_MAX: usize = 16;
 
-/// The only kind of signature we make and check.
+/// The only signature algorithm we sign and verify with.
 const ED25519: u8 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +38,7 @@ pub enum Error {
     Unsigned,
 }
 
-/// A private key and the name it signs under.
+/// A private key and its name.
 #[derive(Clone)]
 pub struct SigningKey {
     name: String,
@@ -52,9 +53,9 @@ pub struct VerifierKey {
     key: ed25519_dalek::VerifyingKey,
 }
 
-/// A text and who signed it; nothing is checked yet.
+/// A text and its signatures, not yet verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct SignedNote {
     text: String,
     signatures: Vec<NoteSignature>,
 }
@@ -62,7 +63,7 @@ pub struct Note {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NoteSignature {
     name: String,
-    /// The key's id and then the signature itself; other kinds than ours have other lengths.
+    /// The key's id, then the signature itself; other algorithms have other lengths.
     bytes: Vec<u8>,
 }
 
@@ -77,12 +78,12 @@ impl SigningKey {
         VerifierKey { name: self.name.clone(), id: key_id(&self.name, key.as_bytes()), key }
     }
 
-    pub fn sign(&self, text: &str) -> Result<Note, Error> {
+    pub fn sign(&self, text: &str) -> Result<SignedNote, Error> {
         check_text(text)?;
         let mut bytes = self.verifier().id.to_vec();
         bytes.extend(self.secret.sign(text.as_bytes()).to_bytes());
         let signature = NoteSignature { name: self.name.clone(), bytes };
-        Ok(Note { text: text.to_owned(), signatures: vec![signature] })
+        Ok(SignedNote { text: text.to_owned(), signatures: vec![signature] })
     }
 }
 
@@ -103,7 +104,7 @@ impl VerifierKey {
         let Some((&ED25519, key)) = bytes.split_first() else { return Err(Error::Key) };
         let key: [u8; 32] = key.try_into().map_err(|_| Error::Key)?;
         let found = key_id(name, &key);
-        if id != hex(found) {
+        if id != hex(&found) {
             return Err(Error::KeyId);
         }
         let key = ed25519_dalek::VerifyingKey::from_bytes(&key).map_err(|_| Error::Key)?;
@@ -121,7 +122,7 @@ impl VerifierKey {
 impl fmt::Display for VerifierKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = [&[ED25519], self.key.as_bytes().as_slice()].concat();
-        write!(f, "{}+{}+{}", self.name, hex(self.id), BASE64_STANDARD.encode(key))
+        write!(f, "{}+{}+{}", self.name, hex(&self.id), BASE64_STANDARD.encode(key))
     }
 }
 
@@ -131,17 +132,17 @@ impl fmt::Debug for VerifierKey {
     }
 }
 
-impl Note {
-    /// The text, whoever signed it.
+impl SignedNote {
+    /// The text, without a check of the signatures.
     pub fn unverified_text(&self) -> &str {
         &self.text
     }
 
-    pub fn parse(note: &str) -> Result<Note, Error> {
+    pub fn parse(note: &str) -> Result<SignedNote, Error> {
         if note.len() > NOTE_BYTES_MAX {
             return Err(Error::TooLarge);
         }
-        // The last blank line divides; one before it would belong to the text.
+        // The last blank line is the separator; an earlier one belongs to the text.
         let middle = note.rfind("\n\n").ok_or(Error::Form)?;
         let (text, signatures) = (&note[..middle + 1], &note[middle + 2..]);
         check_text(text)?;
@@ -153,12 +154,12 @@ impl Note {
             .collect::<Result<Vec<NoteSignature>, Error>>()?;
         match signatures.len() > SIGNATURES_MAX {
             true => Err(Error::TooLarge),
-            false => Ok(Note { text: text.to_owned(), signatures }),
+            false => Ok(SignedNote { text: text.to_owned(), signatures }),
         }
     }
 
-    /// Returns the text if a known key signed it. Unknown keys are passed over, as C2SP asks, but a
-    /// signature by a known key that does not hold spoils the note.
+    /// Returns the text if a known key signed it. Unknown keys are ignored, as C2SP requires, but a wrong
+    /// signature of a known key invalidates the note.
     pub fn verify(&self, keys: &[VerifierKey]) -> Result<&str, Error> {
         let mut signed = false;
         for signature in &self.signatures {
@@ -177,7 +178,7 @@ impl Note {
     }
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for SignedNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.text)?;
         self.signatures.iter().try_for_each(|signature| {
@@ -188,10 +189,8 @@ impl fmt::Display for Note {
 
 impl NoteSignature {
     fn parse(line: &str) -> Result<NoteSignature, Error> {
-        let (name, base64) = line
-            .strip_prefix("\u{2014} ")
-            .and_then(|rest| rest.split_once(' '))
-            .ok_or(Error::SignatureForm)?;
+        let (name, base64) =
+            line.strip_prefix("\u{2014} ").and_then(|rest| rest.split_once(' ')).ok_or(Error::SignatureForm)?;
         check_name(name)?;
         let bytes = BASE64_STANDARD.decode(base64).map_err(|_| Error::SignatureForm)?;
         match bytes.len() > 4 {
@@ -215,10 +214,6 @@ fn key_id(name: &str, key: &[u8; 32]) -> [u8; 4] {
     let hash: [u8; 32] =
         Sha256::new().chain_update(name).chain_update([b'\n', ED25519]).chain_update(key).finalize().into();
     [hash[0], hash[1], hash[2], hash[3]]
-}
-
-fn hex(id: [u8; 4]) -> String {
-    id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -1,38 +1,38 @@
-//! The plan compiler: every mistake and every doubt at once, and the plan if there is no mistake.
+//! The plan compiler: reports all errors and warnings at once, and returns the plan if there is no error.
 //!
-//! [`sketch`] builds what can be built and names what cannot; [`mod@reference`], [`call`], [`limit`] and [`statement`] look
-//! at the sketch, each for one kind of mistake, [`lint`] for what is allowed and probably not meant. Nothing stops at
-//! the first finding.
+//! [`sketch`] builds the plan as far as possible; [`mod@reference`], [`call`], [`limit`] and [`statement`] check the
+//! sketch, each for one kind of error, and [`lint`] warns of what is allowed but probably a mistake. No check stops at
+//! its first finding.
 
 mod call;
+mod call_site;
 mod edge;
+mod expression_site;
 mod limit;
 mod lint;
-mod place;
 mod reference;
 mod scope;
-mod site;
 mod sketch;
 mod statement;
 #[cfg(test)]
 mod tests;
 
+use crate::diagnostic::{Diagnostic, DiagnosticSeverity};
 use crate::id::ToolName;
 use crate::limits::FINDINGS_MAX;
-use crate::plan::diagnostic::{Diagnostic, Severity};
-use crate::plan::document::{Document, Format};
+use crate::plan::document::{DocumentFormat, PlanDocument};
 use crate::plan::draft::PlanDraft;
 use crate::plan::{Driver, Plan};
 use crate::time::Timestamp;
 use crate::tool::{Tool, ToolCatalog};
-use sketch::Sketch;
+use sketch::PlanSketch;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-/// What checking found. There is a plan if and only if there is no error.
+/// The result of a check. There is a plan if and only if there is no error.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub struct PlanCheck {
     pub plan: Option<Arc<Plan>>,
     /// Errors first, each kind step by step.
     pub diagnostics: Vec<Diagnostic>,
@@ -41,29 +41,38 @@ pub struct Checked {
 /// Reads and checks the text of a plan. With `now`, times in it must not be in the future.
 pub fn read_and_check(
     bytes: &[u8],
-    format: Format,
+    format: DocumentFormat,
     catalog: &ToolCatalog,
     driver: Driver,
     now: Option<Timestamp>,
-) -> Checked {
-    let document = match Document::read(bytes, format) {
-        Ok(document) => document,
-        Err(diagnostics) => return Checked { plan: None, diagnostics },
-    };
-    let (draft, mut diagnostics) = PlanDraft::read(&document, now);
-    let Some(draft) = draft else { return Checked { plan: None, diagnostics } };
-    let checked = check(&draft, catalog, driver);
-    // What could not be read has been said; what follows from that need not be. A mere warning hides nothing.
-    let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
-    let said: HashSet<String> = errors.map(|found| found.pointer.clone()).collect();
-    let readable = said.is_empty();
-    diagnostics.extend(checked.diagnostics.into_iter().filter(|found| !said.contains(&found.pointer)));
-    Checked { plan: checked.plan.filter(|_| readable), diagnostics: sorted(diagnostics) }
+) -> PlanCheck {
+    match PlanDocument::read(bytes, format) {
+        Ok(document) => check_document(&document, catalog, driver, now),
+        Err(diagnostics) => PlanCheck { plan: None, diagnostics },
+    }
 }
 
-/// Checks a draft against the tools there are. A plan for the agent may name tools nobody registered.
-pub fn check(draft: &PlanDraft, catalog: &ToolCatalog, driver: Driver) -> Checked {
-    let mut sketch = Sketch::draw(draft, &catalog.tools);
+/// The same for a text that was parsed before.
+pub fn check_document(
+    document: &PlanDocument,
+    catalog: &ToolCatalog,
+    driver: Driver,
+    now: Option<Timestamp>,
+) -> PlanCheck {
+    let (draft, mut diagnostics) = PlanDraft::read(document, now);
+    let Some(draft) = draft else { return PlanCheck { plan: None, diagnostics } };
+    let checked = check(&draft, catalog, driver);
+    // Drop findings at pointers that already have a read error: they only follow from it.
+    let errors = diagnostics.iter().filter(|found| found.severity == DiagnosticSeverity::Error);
+    let pointers: HashSet<String> = errors.map(|found| found.pointer.clone()).collect();
+    let readable = pointers.is_empty();
+    diagnostics.extend(checked.diagnostics.into_iter().filter(|found| !pointers.contains(&found.pointer)));
+    PlanCheck { plan: checked.plan.filter(|_| readable), diagnostics: sorted(diagnostics) }
+}
+
+/// Checks a draft against the catalogue. A plan for an agent may name tools that are not registered.
+pub fn check(draft: &PlanDraft, catalog: &ToolCatalog, driver: Driver) -> PlanCheck {
+    let mut sketch = PlanSketch::draw(draft, &catalog.tools);
     let mut found = std::mem::take(&mut sketch.diagnostics);
     statement::check(&sketch, &mut found);
     reference::check(&sketch, &mut found);
@@ -71,34 +80,34 @@ pub fn check(draft: &PlanDraft, catalog: &ToolCatalog, driver: Driver) -> Checke
     limit::check(&sketch, &mut found);
     let sound = sound_steps(draft, &found);
     lint::check(&sketch, &sound, &mut found);
-    let fine = found.iter().all(|found| found.severity != Severity::Error);
+    let fine = found.iter().all(|found| found.severity != DiagnosticSeverity::Error);
     let plan = if fine { sketch.into_plan().map(Arc::new) } else { None };
-    Checked { plan, diagnostics: sorted(found) }
+    PlanCheck { plan, diagnostics: sorted(found) }
 }
 
-/// Builds a plan that was accepted before. Only what cannot be built at all is refused, so that a stricter check of
-/// tomorrow does not make today's plans unreadable.
+/// Builds a plan that was accepted before. Refuses only a plan that cannot be built at all, so that stricter checks of
+/// later versions do not make stored plans unreadable.
 pub fn assemble(draft: &PlanDraft, tools: &BTreeMap<ToolName, Arc<Tool>>) -> Result<Plan, Vec<Diagnostic>> {
-    let mut sketch = Sketch::draw(draft, tools);
+    let mut sketch = PlanSketch::draw(draft, tools);
     let found = std::mem::take(&mut sketch.diagnostics);
     if found.is_empty() { sketch.into_plan().ok_or(found) } else { Err(sorted(found)) }
 }
 
 /// For each step whether it has no error.
 fn sound_steps(draft: &PlanDraft, found: &[Diagnostic]) -> Vec<bool> {
-    let errors = found.iter().filter(|found| found.severity == Severity::Error);
+    let errors = found.iter().filter(|found| found.severity == DiagnosticSeverity::Error);
     let owners: HashSet<&str> = errors.filter_map(|found| owner(&found.pointer)).collect();
     draft.steps.iter().map(|step| !owners.contains(step.pointer.as_str())).collect()
 }
 
-/// The pointer of the step that a pointer leads into: `/steps/3` of `/steps/3/when`.
+/// The pointer of the step that contains a pointer: `/steps/3` of `/steps/3/when`.
 fn owner(pointer: &str) -> Option<&str> {
     let steps = pointer.find("/steps/")? + "/steps/".len();
     let end = pointer[steps..].find('/').map_or(pointer.len(), |length| steps + length);
     Some(&pointer[..end])
 }
 
-/// Errors first, then by place, as people count: step 9 before step 10.
+/// Errors first, then by position, in numeric order: step 9 before step 10.
 fn sorted(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     found.sort_by(|a, b| {
         let by_place = || by_place(&a.pointer, &b.pointer);
@@ -108,9 +117,8 @@ fn sorted(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     if found.len() > FINDINGS_MAX {
         let left_out = found.len() - FINDINGS_MAX;
         found.truncate(FINDINGS_MAX);
-        let message =
-            format!("only the first {FINDINGS_MAX} findings are listed, {left_out} more were left out");
-        let severity = found.first().map_or(Severity::Warning, |found| found.severity);
+        let message = format!("only the first {FINDINGS_MAX} findings are listed, {left_out} more were left out");
+        let severity = found.first().map_or(DiagnosticSeverity::Warning, |found| found.severity);
         found.push(Diagnostic { severity, ..Diagnostic::error("plan.too_many_findings", "", message) });
     }
     found
@@ -123,7 +131,7 @@ fn by_place(a: &str, b: &str) -> Ordering {
             (Some(left), Some(right)) => (left, right),
             (left, right) => return left.is_some().cmp(&right.is_some()),
         };
-        // Positions come before names, so that this stays one order even for names that begin with digits.
+        // Numbers sort before names, so that the order is total even for names that begin with digits.
         let rank = |name: &str| name.parse::<u64>().unwrap_or(u64::MAX);
         let order = rank(left).cmp(&rank(right)).then_with(|| left.cmp(right));
         if order.is_ne() {

@@ -1,4 +1,4 @@
-//! Every code a plan can be told, in order. Each has its paragraph in docs/errors.md, and codes never change their meaning.
+//! Every code of a plan diagnostic, in order. Each has its paragraph in docs/errors.md and never changes its meaning.
 
 pub const CODES: &[&str] = &[
     "document.duplicate_key",

@@ -1,4 +1,4 @@
-//! What changed between two revisions of a plan, by step and by meaning. Formatting is not a change.
+//! The differences between two revisions of a plan, by step and by meaning. Formatting does not count.
 
 mod step;
 
@@ -6,7 +6,7 @@ use super::Plan;
 use crate::id::StepId;
 use serde::Serialize;
 
-/// What a new revision changes.
+/// The changes of a new revision.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PlanDiff {
     /// In the order of the new plan.
@@ -16,7 +16,7 @@ pub struct PlanDiff {
     pub changed: Vec<StepChange>,
     pub unchanged: Vec<StepId>,
     /// Changes outside the steps.
-    pub plan: Vec<Change>,
+    pub plan: Vec<PlanChange>,
 }
 
 impl PlanDiff {
@@ -29,9 +29,10 @@ impl PlanDiff {
         let plan = self.plan.iter().map(|change| format!("~ plan: {}", change.text));
         let removed = self.removed.iter().map(|step| format!("- {step}"));
         let added = self.added.iter().map(|step| format!("+ {step}"));
-        let changed = self.changed.iter().flat_map(|step| {
-            step.changes.iter().map(move |change| format!("~ {}: {}", step.step, change.text))
-        });
+        let changed = self
+            .changed
+            .iter()
+            .flat_map(|step| step.changes.iter().map(move |change| format!("~ {}: {}", step.step, change.text)));
         plan.chain(removed).chain(added).chain(changed).collect()
     }
 }
@@ -39,20 +40,20 @@ impl PlanDiff {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StepChange {
     pub step: StepId,
-    pub changes: Vec<Change>,
+    pub changes: Vec<PlanChange>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Change {
+pub struct PlanChange {
     pub kind: ChangeKind,
     pub text: String,
 }
 
-/// What a change touches.
+/// The subject of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// Tool or parameters: approvals given for the old call are void.
+    /// Tool or parameters: approvals of the old call become void.
     Call,
     Fallback,
     Safety,
@@ -81,7 +82,7 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
             diff.added.push(step.id.clone());
             continue;
         };
-        let mut changes = Changes::default();
+        let mut changes = ChangeCollector::default();
         step::compare(&old.steps[before], step, &mut changes);
         step::compare_names(old, before, new, position, &mut changes);
         match changes.0.is_empty() {
@@ -92,15 +93,15 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
     diff
 }
 
-fn plan_changes(old: &Plan, new: &Plan) -> Vec<Change> {
-    let mut changes = Changes::default();
+fn plan_changes(old: &Plan, new: &Plan) -> Vec<PlanChange> {
+    let mut changes = ChangeCollector::default();
     changes.text(ChangeKind::Description, "name", &old.name, &new.name);
     changes.text(ChangeKind::Description, "goal", &old.goal, &new.goal);
     if old.about != new.about {
-        changes.push(ChangeKind::Description, "what is said about the plan changes".to_owned());
+        changes.push(ChangeKind::Description, "the description of the plan changes".to_owned());
     }
     if old.inputs != new.inputs {
-        changes.push(ChangeKind::Inputs, "other inputs are expected".to_owned());
+        changes.push(ChangeKind::Inputs, "the inputs schema changes".to_owned());
     }
     changes.value(ChangeKind::Limits, "max_parallel", &old.max_parallel, &new.max_parallel);
     changes.value(ChangeKind::Limits, "deadline", &old.deadline, &new.deadline);
@@ -118,13 +119,13 @@ fn plan_changes(old: &Plan, new: &Plan) -> Vec<Change> {
     changes.0
 }
 
-/// The changes of one thing, as they are found.
+/// Collects the changes of the plan or of one step.
 #[derive(Default)]
-struct Changes(Vec<Change>);
+struct ChangeCollector(Vec<PlanChange>);
 
-impl Changes {
+impl ChangeCollector {
     fn push(&mut self, kind: ChangeKind, text: String) {
-        self.0.push(Change { kind, text });
+        self.0.push(PlanChange { kind, text });
     }
 
     fn value<T: PartialEq + std::fmt::Display>(&mut self, kind: ChangeKind, name: &str, old: &T, new: &T) {
@@ -141,12 +142,12 @@ impl Changes {
         match (old, new) {
             (Some(old), Some(new)) if old != new => self.push(kind, format!("{name}: {old} becomes {new}")),
             (None, Some(new)) => self.push(kind, format!("{name}: {new} is added")),
-            (Some(old), None) => self.push(kind, format!("{name}: {old} is taken away")),
+            (Some(old), None) => self.push(kind, format!("{name}: {old} is removed")),
             _ => {}
         }
     }
 
-    /// Words as they are written in plans.
+    /// Enum values as they are written in plans.
     fn word<T: PartialEq + Serialize>(&mut self, kind: ChangeKind, name: &str, old: &T, new: &T) {
         let written = |word: &T| match serde_json::to_value(word) {
             Ok(serde_json::Value::String(word)) => word,
@@ -157,7 +158,7 @@ impl Changes {
         }
     }
 
-    /// Text for people may be long, so it is not repeated.
+    /// Free text may be long, so it is not repeated.
     fn text(&mut self, kind: ChangeKind, name: &str, old: &str, new: &str) {
         if old != new {
             self.push(kind, format!("the {name} changes"));

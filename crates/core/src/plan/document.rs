@@ -1,71 +1,71 @@
-//! The text of a plan, read strictly: what two readers could understand differently is refused by name.
+//! Strict parsing of a plan's text: anything that two parsers could read differently is refused.
 //!
-//! JSON and YAML go the same way: a reader of the format reports what it meets to a [`builder`], which
-//! keeps the bounds and builds the value together with the places in the text. A second key of the same
-//! name, an integer that not every program can hold, a `NaN`, an alias, a tag: all of them are findings.
+//! JSON and YAML work the same way: a parser of the format reports tokens to a [`builder`], which enforces
+//! the limits and builds the value together with its source spans. A duplicate key, an integer that not
+//! every program can hold, a `NaN`, an alias, a tag: each of them is a finding.
 
 mod builder;
 mod json;
 mod spans;
 mod yaml;
 
-pub use spans::Spans;
+pub use spans::SourceSpans;
 
-use super::diagnostic::{Diagnostic, Place};
-use super::findings::Findings;
+use super::findings::FindingCollector;
+use crate::diagnostic::{Diagnostic, SourceLocation};
 use crate::limits::PLAN_BYTES_MAX;
-use builder::Builder;
+use builder::DocumentBuilder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A text that has been understood in the one way there is.
+/// A parsed document, without ambiguities.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub struct PlanDocument {
     /// The exact bytes.
     pub source: Arc<[u8]>,
-    pub format: Format,
+    pub format: DocumentFormat,
     pub value: Arc<Value>,
-    /// Where in the source each part of the value stands.
-    pub spans: Spans,
+    /// The source range of each part of the value.
+    pub spans: SourceSpans,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Format {
+pub enum DocumentFormat {
     Json,
     Yaml,
 }
 
-impl Format {
-    /// Guesses by the first byte that is not space: a JSON plan begins with `{` or `[`.
-    pub fn guess(bytes: &[u8]) -> Format {
+impl DocumentFormat {
+    /// Guesses by the first byte that is not white space: a JSON plan begins with `{` or `[`.
+    pub fn guess(bytes: &[u8]) -> DocumentFormat {
         let bytes = bytes.strip_prefix(BOM).unwrap_or(bytes);
         match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
-            Some(b'{' | b'[') => Format::Json,
-            _ => Format::Yaml,
+            Some(b'{' | b'[') => DocumentFormat::Json,
+            _ => DocumentFormat::Yaml,
         }
     }
 }
 
-impl Document {
-    /// Reads a text; when it is refused, all that is wrong with it, as far as it could be read.
-    pub fn read(bytes: &[u8], format: Format) -> Result<Document, Vec<Diagnostic>> {
+impl PlanDocument {
+    /// Parses a text, or returns all its mistakes, as far as it could be parsed.
+    pub fn read(bytes: &[u8], format: DocumentFormat) -> Result<PlanDocument, Vec<Diagnostic>> {
         let text = text_of(bytes)?;
-        let mut builder = Builder::new(text);
-        // Whoever stops early has left a finding that says why.
+        let mut builder = DocumentBuilder::new(text);
+        // A parser that stops early has reported a finding.
         let _ = match format {
-            Format::Json => json::read(text, start_of(text), &mut builder),
-            Format::Yaml => yaml::read(text, start_of(text), &mut builder),
+            DocumentFormat::Json => json::read(text, start_of(text), &mut builder),
+            DocumentFormat::Yaml => yaml::read(text, start_of(text), &mut builder),
         };
-        let (value, nodes) = builder.finish().map_err(Findings::into_list)?;
+        let (value, nodes) = builder.finish().map_err(FindingCollector::into_list)?;
         let value = Arc::new(value);
-        Ok(Document { source: bytes.into(), format, spans: Spans::new(Arc::clone(&value), nodes), value })
+        Ok(PlanDocument { source: bytes.into(), format, spans: SourceSpans::new(Arc::clone(&value), nodes), value })
     }
 }
 
-/// The byte order mark some editors put first; it is skipped.
+/// The byte order mark that some editors write first; it is skipped.
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
 fn start_of(text: &str) -> usize {
@@ -80,17 +80,17 @@ fn text_of(bytes: &[u8]) -> Result<&str, Vec<Diagnostic>> {
     std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
         let before = std::str::from_utf8(&bytes[..at]).unwrap_or_default();
-        let place = Place { end: at + 1, ..place_of(before, at..at) };
-        let message = "expected UTF-8 text, found a byte that is none";
+        let place = SourceLocation { end: at + 1, ..place_of(before, at..at) };
+        let message = "expected UTF-8 text, found an invalid byte";
         vec![Diagnostic::error("document.encoding", "", message).place(place)]
     })
 }
 
-/// Returns line and column of the start of a range.
-fn place_of(text: &str, range: Range<usize>) -> Place {
+/// Returns the location of a range, with the line and column of its start.
+fn place_of(text: &str, range: Range<usize>) -> SourceLocation {
     let before = text.get(..range.start).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    Place {
+    SourceLocation {
         line: before.bytes().filter(|&byte| byte == b'\n').count() + 1,
         column: before[line_start..].chars().count() + 1,
         start: range.start,

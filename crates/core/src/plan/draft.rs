@@ -1,4 +1,4 @@
-//! A plan as its author typed it: fields have types, nothing has been checked against anything else.
+//! A plan draft: typed fields of the author's document, not yet checked against each other or the tools.
 
 mod form;
 mod ids;
@@ -7,26 +7,26 @@ mod numbered;
 mod reader;
 mod shape;
 
-use super::diagnostic::Diagnostic;
-use super::document::{Document, Format};
-use super::findings::Findings;
-use super::{Backoff, Cancellable, PolicyAction};
+use super::document::{DocumentFormat, PlanDocument};
+use super::findings::FindingCollector;
+use super::{BackoffStrategy, Cancellable, PolicyAction};
+use crate::diagnostic::Diagnostic;
 use crate::time::{Millis, Timestamp};
-use crate::tool::{Category, Safety};
+use crate::tool::{FailureCategory, Safety};
 pub use form::schema;
-use reader::Reader;
+use reader::FieldReader;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// What was typed, in whichever of the accepted shapes.
+/// A plan draft, read from any of the accepted shapes.
 #[derive(Clone, Debug)]
 pub struct PlanDraft {
     /// The exact bytes; the plan's hash is over these and the tools it pins.
     pub source: Arc<[u8]>,
-    pub format: Format,
-    /// The same as a JSON value; pointers and fixes refer to it.
+    pub format: DocumentFormat,
+    /// The document as a JSON value; pointers and fixes refer to it.
     pub document: Arc<Value>,
-    pub shape: Shape,
+    pub shape: DraftShape,
     pub name: String,
     pub goal: String,
     pub description: String,
@@ -44,22 +44,22 @@ pub struct PlanDraft {
 }
 
 impl PlanDraft {
-    /// Reads the fields of a document, all mistakes at once.
+    /// Reads the fields of a document, and reports all mistakes at once.
     ///
-    /// There is a draft whenever there is an object to read; a field that was mistaken is then missing
-    /// from it. `now` is what timestamps are compared with, where the caller has a clock.
-    pub fn read(document: &Document, now: Option<Timestamp>) -> (Option<PlanDraft>, Vec<Diagnostic>) {
-        let mut findings = Findings::default();
+    /// There is a draft whenever the document is an object; a wrong field is then missing from it.
+    /// Timestamps are compared with `now`, if given.
+    pub fn read(document: &PlanDocument, now: Option<Timestamp>) -> (Option<PlanDraft>, Vec<Diagnostic>) {
+        let mut findings = FindingCollector::default();
         let draft = PlanDraft::read_object(document, now, &mut findings);
         (draft, findings.into_list())
     }
 
     fn read_object(
-        document: &Document,
+        document: &PlanDocument,
         now: Option<Timestamp>,
-        findings: &mut Findings,
+        findings: &mut FindingCollector,
     ) -> Option<PlanDraft> {
-        let mut reader = Reader::new(&document.value, String::new(), "a plan", findings)?;
+        let mut reader = FieldReader::new(&document.value, String::new(), "a plan", findings)?;
         if shape::is_wrapped(reader.fields()) {
             let draft = reader.child("plan").map(|plan| native::read(plan, document, now));
             reader.finish();
@@ -69,13 +69,12 @@ impl PlanDraft {
     }
 }
 
-/// Which of the accepted ways of writing a plan this is; [`Shape::of`] tells.
+/// The accepted shapes of a plan document; [`DraftShape::of`] recognises them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// The form of the documentation.
+pub enum DraftShape {
+    /// The documented form.
     Native,
-    /// A list in which nothing speaks of order, so the order is the list's: every step comes after the one
-    /// before.
+    /// A list of steps without ordering fields: every step runs after the one before.
     Flat,
     /// `step_number`, `tool_name`, numeric `depends_on`.
     Numbered,
@@ -96,7 +95,7 @@ pub struct DefaultsDraft {
 
 #[derive(Clone, Debug)]
 pub struct StepDraft {
-    /// Where this step stands in the document: `/steps/3`.
+    /// The pointer of this step in the document: `/steps/3`.
     pub pointer: String,
     /// In the numbered shape, `step_3`.
     pub id: String,
@@ -108,7 +107,7 @@ pub struct StepDraft {
     pub name: String,
     pub description: String,
     pub call: CallDraft,
-    /// Ids; numbers of the numbered shape are already turned into ids. Each with its pointer.
+    /// Step ids, each with its pointer; numbers of the numbered shape are already ids here.
     pub depends_on: Vec<(String, String)>,
     pub when: Option<String>,
     pub for_each: Option<FanOutDraft>,
@@ -123,13 +122,13 @@ pub struct StepDraft {
     pub output: Option<Value>,
 }
 
-/// The part that a step, a compensation, a probe and a fallback have in common.
+/// The fields that a step, a compensation, a probe and a fallback have in common.
 #[derive(Clone, Debug)]
 pub struct CallDraft {
-    /// Where the object that holds `tool` and `parameters` stands.
+    /// The pointer of the object with `tool` and `parameters`.
     pub pointer: String,
     pub tool: String,
-    /// Always an object; shared with the template that is made of it.
+    /// Always an object; shared with the template compiled from it.
     pub parameters: Arc<Value>,
     pub safety: Option<Safety>,
     pub timeout: Option<Millis>,
@@ -146,18 +145,18 @@ impl CallDraft {
 pub struct RetryDraft {
     pub pointer: String,
     pub max_attempts: Option<u32>,
-    pub backoff: Option<Backoff>,
+    pub backoff: Option<BackoffStrategy>,
     pub initial: Option<Millis>,
     pub factor: Option<f64>,
     pub max: Option<Millis>,
     pub jitter: Option<bool>,
-    pub on: Option<Vec<Category>>,
+    pub on: Option<Vec<FailureCategory>>,
 }
 
 #[derive(Clone, Debug)]
 pub struct FanOutDraft {
     pub pointer: String,
-    /// Where the expression text itself stands: the same pointer, or its `items`.
+    /// The pointer of the expression itself: the same pointer, or its `items`.
     pub items_pointer: String,
     pub items: String,
     pub max_parallel: Option<u32>,

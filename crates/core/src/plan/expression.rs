@@ -1,8 +1,8 @@
-//! Expressions: what they may say, what they read, what they give. Data is never evaluated a second time.
+//! Expressions: parsing, the paths they read, and evaluation. Data is never evaluated as an expression.
 //!
-//! The language is the expression part of Jinja, without functions and statements. [`token`] reads words,
-//! [`parse`] builds a [`node`] tree of bounded depth and notes every path it reads, [`evaluate`] walks the tree over
-//! borrowed JSON while counting steps and bytes. [`filter`] and [`mod@test`] list all names there are.
+//! The language is the expression part of Jinja, without functions and statements. [`token`] splits the source,
+//! [`parse`] builds a [`node`] tree of bounded depth and collects the paths it reads, [`evaluate`] walks the tree over
+//! borrowed JSON and counts steps and bytes. [`filter`] and [`mod@test`] define all filters and tests.
 
 mod arithmetic;
 mod evaluate;
@@ -14,7 +14,7 @@ mod test;
 mod tests;
 mod token;
 
-use super::schema::Types;
+use super::schema::JsonTypeSet;
 use crate::limits;
 use serde_json::Value;
 use std::fmt;
@@ -24,8 +24,8 @@ use std::sync::Arc;
 pub(crate) use evaluate::{json_bytes, write_text};
 pub(crate) use token::find_close;
 
-/// What an expression can see. Only what it reads is looked up.
-pub trait Scope {
+/// The values an expression can read. They are looked up only when read.
+pub trait ExpressionScope {
     fn inputs(&self) -> Option<&Value>;
     /// The result of a completed step.
     fn step_result(&self, step: &str) -> Option<&Value>;
@@ -40,52 +40,49 @@ pub trait Scope {
     fn item(&self) -> Option<(&Value, u32)>;
 }
 
-/// The names an expression can begin a path with. Which of them have a value depends on the place.
+/// The roots of paths. Which of them have a value depends on the position of the expression.
 pub const ROOTS: [&str; 7] = ["inputs", "steps", "key", "result", "parameters", "item", "index"];
 
 /// A compiled expression. Cloning it is cheap.
 #[derive(Clone)]
 pub struct Expression {
     pub source: Arc<str>,
-    /// What it reads, as dotted paths: `["steps", "charge", "result", "id"]`. Each path once, in source order.
+    /// The paths it reads, such as `["steps", "charge", "result", "id"]`. Each path once, in source order.
     pub reads: Arc<[Vec<String>]>,
-    root: Arc<node::Node>,
+    root: Arc<node::ExpressionNode>,
 }
 
 impl Expression {
     pub fn compile(source: &str) -> Result<Expression, ExpressionError> {
         if source.len() > limits::EXPRESSION_BYTES_MAX {
-            let message = format!(
-                "the expression has {} bytes, more than {}",
-                source.len(),
-                limits::EXPRESSION_BYTES_MAX
-            );
+            let message =
+                format!("the expression has {} bytes, more than {}", source.len(), limits::EXPRESSION_BYTES_MAX);
             return Err(ExpressionError { message, range: None, hint: None });
         }
         let (root, reads) = parse::parse(source)?;
         Ok(Expression { source: source.into(), reads: reads.into(), root: Arc::new(root) })
     }
 
-    /// What the expression gives in this scope. A missing value is an error, never null.
-    pub fn evaluate(&self, scope: &dyn Scope) -> Result<Value, EvaluationError> {
+    /// Evaluates the expression in this scope. A missing value is an error, never null.
+    pub fn evaluate(&self, scope: &dyn ExpressionScope) -> Result<Value, EvaluationError> {
         evaluate::evaluate(&self.root, &self.source, scope)
     }
 
     /// Like [`Expression::evaluate`], and anything but true or false is an error.
-    pub fn evaluate_bool(&self, scope: &dyn Scope) -> Result<bool, EvaluationError> {
+    pub fn evaluate_bool(&self, scope: &dyn ExpressionScope) -> Result<bool, EvaluationError> {
         evaluate::evaluate_bool(&self.root, &self.source, scope)
     }
 
-    /// The path, if the expression is nothing but one: `inputs.sku`.
+    /// The path, if the expression is only a path: `inputs.sku`.
     pub fn path(&self) -> Option<&[String]> {
         match self.root.kind {
-            node::Kind::Path(_) => self.reads.first().map(Vec::as_slice),
+            node::ExpressionKind::Path(_) => self.reads.first().map(Vec::as_slice),
             _ => None,
         }
     }
 
-    /// The types its value can have, where that is plain from how it is written.
-    pub fn types(&self) -> Option<Types> {
+    /// The types its value can have, if they are clear from the source.
+    pub fn types(&self) -> Option<JsonTypeSet> {
         self.root.types()
     }
 }
@@ -102,24 +99,24 @@ impl PartialEq for Expression {
     }
 }
 
-/// Why a text is not an expression.
+/// Why a text is not a valid expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ExpressionError {
     pub message: String,
     /// The bytes of the source to underline.
     pub range: Option<Range<usize>>,
-    /// What to write instead.
+    /// What to write instead, if known.
     pub hint: Option<String>,
 }
 
-/// Why an expression gives no value. Messages name types and paths, never the data itself.
+/// Why an expression has no value. Messages name types and paths, never the data itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluationError {
-    /// Something it reads is not there.
+    /// A value it reads is missing.
     #[error("{path} is missing")]
     Missing { path: String, range: Range<usize> },
-    /// What it reads is there and does not fit.
+    /// A value it reads has the wrong type.
     #[error("{message}")]
     Unfit { message: String, range: Range<usize> },
     /// It would take too many steps or grow too large.

@@ -1,58 +1,58 @@
-//! The edges of a plan: who must end before whom, and why.
+//! The dependency graph of a plan.
 
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// An edge from a step to one it needs.
+/// An edge from a step to one of its dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct Need {
+pub struct StepNeed {
     pub step: usize,
     pub kind: NeedKind,
 }
 
-/// Why one step comes after another. A pair of steps has one edge, the strongest of its kinds.
+/// Why one step runs after another. A pair of steps has one edge, of the strongest kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NeedKind {
-    /// Only the order of a flat list. Failure does not travel along it.
+    /// Only the order of a flat list. Failures do not propagate along it.
     Sequence,
     /// `depends_on`: comes after, reads nothing.
     Order,
-    /// Reads the result, but looks at the status first and so copes without it.
+    /// Reads the result, but checks the status first and so works without it.
     SoftData,
-    /// Reads the result and cannot do without.
+    /// Reads the result and cannot run without it.
     Data,
 }
 
-/// Needs and dependents of every step, and what follows from them. Indexes are positions in the plan.
+/// Dependencies and dependents of every step, and data derived from them. Indexes are positions in the plan.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Graph {
-    pub needs: Vec<Vec<Need>>,
-    pub dependents: Vec<Vec<Need>>,
-    /// Every step after all it needs; ties in plan order.
+pub struct StepGraph {
+    pub needs: Vec<Vec<StepNeed>>,
+    pub dependents: Vec<Vec<StepNeed>>,
+    /// Every step after its dependencies; ties in plan order.
     pub topological: Vec<usize>,
-    /// Steps on the longest way from here to an end, this one included.
+    /// The number of steps on the longest path from here to an end, including this one.
     pub height: Vec<u32>,
 }
 
-/// Steps that need each other in a ring: each needs the next, the last needs the first.
+/// A dependency cycle: each step needs the next, the last needs the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cycle(pub Vec<usize>);
+pub struct DependencyCycle(pub Vec<usize>);
 
-/// How many cycles are named at once; the others show when these are gone.
+/// How many cycles are reported at once; the others show once these are resolved.
 const CYCLES_NAMED_MAX: usize = 8;
 
-impl Graph {
-    /// Builds the graph of `count` steps. An edge is a step and what it needs; ends outside the plan are dropped.
+impl StepGraph {
+    /// Builds the graph of `count` steps. An edge is a step and its dependency; ends outside the plan are dropped.
     ///
-    /// Where steps need each other, cycles without a common step are named, shortest first.
-    pub fn build(count: usize, edges: &[(usize, Need)]) -> Result<Graph, Vec<Cycle>> {
+    /// If there are cycles, returns some without a common step, shortest first.
+    pub fn build(count: usize, edges: &[(usize, StepNeed)]) -> Result<StepGraph, Vec<DependencyCycle>> {
         let needs = merge(count, edges);
         let mut dependents = vec![Vec::new(); count];
         for (step, needs) in needs.iter().enumerate() {
             for need in needs {
-                dependents[need.step].push(Need { step, kind: need.kind });
+                dependents[need.step].push(StepNeed { step, kind: need.kind });
             }
         }
         let topological = sort(&needs, &dependents);
@@ -65,7 +65,7 @@ impl Graph {
                 height[need.step] = height[need.step].max(height[step] + 1);
             }
         }
-        Ok(Graph { needs, dependents, topological, height })
+        Ok(StepGraph { needs, dependents, topological, height })
     }
 
     pub fn len(&self) -> usize {
@@ -76,8 +76,8 @@ impl Graph {
         self.needs.is_empty()
     }
 
-    /// Everything each step comes after, directly or not.
-    pub fn ancestors(&self) -> Ancestors {
+    /// All ancestors of each step.
+    pub fn ancestors(&self) -> AncestorSets {
         let width = self.len().div_ceil(64);
         let mut bits = vec![0; width * self.len()];
         for &step in &self.topological {
@@ -89,10 +89,10 @@ impl Graph {
                 bits[step * width + need.step / 64] |= 1 << (need.step % 64);
             }
         }
-        Ancestors { width, bits }
+        AncestorSets { width, bits }
     }
 
-    /// Everything that comes after the given steps along edges of the wanted kinds, in plan order; not they themselves.
+    /// All dependents of the given steps along edges of the wanted kinds, in plan order, without the steps themselves.
     pub fn dependents_of(&self, steps: &[usize], wanted: impl Fn(NeedKind) -> bool) -> Vec<usize> {
         let mut seen = vec![false; self.len()];
         let mut given = vec![false; self.len()];
@@ -124,14 +124,14 @@ impl Graph {
     }
 }
 
-/// For every step the set of those it comes after: one bit per pair, 125 kB for a thousand steps.
+/// The set of ancestors of every step: one bit per pair, 125 kB for a thousand steps.
 #[derive(Clone, Debug)]
-pub struct Ancestors {
+pub struct AncestorSets {
     width: usize,
     bits: Vec<u64>,
 }
 
-impl Ancestors {
+impl AncestorSets {
     /// Whether `step` comes after `ancestor`.
     pub fn has(&self, step: usize, ancestor: usize) -> bool {
         let word = self.bits.get(step * self.width + ancestor / 64).copied().unwrap_or(0);
@@ -140,8 +140,8 @@ impl Ancestors {
 }
 
 /// One edge per pair, the strongest; needs in plan order.
-fn merge(count: usize, edges: &[(usize, Need)]) -> Vec<Vec<Need>> {
-    let mut needs: Vec<Vec<Need>> = vec![Vec::new(); count];
+fn merge(count: usize, edges: &[(usize, StepNeed)]) -> Vec<Vec<StepNeed>> {
+    let mut needs: Vec<Vec<StepNeed>> = vec![Vec::new(); count];
     for &(step, need) in edges {
         if step < count && need.step < count {
             needs[step].push(need);
@@ -154,8 +154,8 @@ fn merge(count: usize, edges: &[(usize, Need)]) -> Vec<Vec<Need>> {
     needs
 }
 
-/// Takes, again and again, the first step in plan order whose needs are all taken. Steps in or behind a cycle stay out.
-fn sort(needs: &[Vec<Need>], dependents: &[Vec<Need>]) -> Vec<usize> {
+/// Topological sort; ties in plan order. Steps in a cycle, and their dependents, are left out.
+fn sort(needs: &[Vec<StepNeed>], dependents: &[Vec<StepNeed>]) -> Vec<usize> {
     let mut missing: Vec<usize> = needs.iter().map(Vec::len).collect();
     let mut ready: BinaryHeap<Reverse<usize>> =
         (0..needs.len()).filter(|&step| missing[step] == 0).map(Reverse).collect();
@@ -172,8 +172,8 @@ fn sort(needs: &[Vec<Need>], dependents: &[Vec<Need>]) -> Vec<usize> {
     order
 }
 
-/// Names a shortest cycle, takes its steps away, and looks again.
-fn cycles(needs: &[Vec<Need>], sorted: &[usize]) -> Vec<Cycle> {
+/// Finds a shortest cycle, removes its steps, and repeats.
+fn cycles(needs: &[Vec<StepNeed>], sorted: &[usize]) -> Vec<DependencyCycle> {
     let mut inside = vec![true; needs.len()];
     for &step in sorted {
         inside[step] = false;
@@ -184,12 +184,12 @@ fn cycles(needs: &[Vec<Need>], sorted: &[usize]) -> Vec<Cycle> {
         for &step in &cycle {
             inside[step] = false;
         }
-        found.push(Cycle(cycle));
+        found.push(DependencyCycle(cycle));
     }
     found
 }
 
-fn shortest_cycle(needs: &[Vec<Need>], inside: &[bool]) -> Option<Vec<usize>> {
+fn shortest_cycle(needs: &[Vec<StepNeed>], inside: &[bool]) -> Option<Vec<usize>> {
     let mut best: Option<Vec<usize>> = None;
     for start in (0..needs.len()).filter(|&step| inside[step]) {
         let bound = best.as_ref().map_or(usize::MAX, Vec::len);
@@ -200,8 +200,8 @@ fn shortest_cycle(needs: &[Vec<Need>], inside: &[bool]) -> Option<Vec<usize>> {
     best
 }
 
-/// The shortest way from a step over its needs back to itself, if it is shorter than `bound` steps.
-fn way_back(needs: &[Vec<Need>], inside: &[bool], start: usize, bound: usize) -> Option<Vec<usize>> {
+/// The shortest path from a step over its dependencies back to itself, if shorter than `bound` steps.
+fn way_back(needs: &[Vec<StepNeed>], inside: &[bool], start: usize, bound: usize) -> Option<Vec<usize>> {
     let mut from: Vec<Option<usize>> = vec![None; needs.len()];
     let mut open = VecDeque::from([(start, 1)]);
     while let Some((step, length)) = open.pop_front() {
@@ -230,12 +230,12 @@ fn way_back(needs: &[Vec<Need>], inside: &[bool], start: usize, bound: usize) ->
 mod tests {
     use super::*;
 
-    fn edges(list: &[(usize, usize, NeedKind)]) -> Vec<(usize, Need)> {
-        list.iter().map(|&(step, need, kind)| (step, Need { step: need, kind })).collect()
+    fn edges(list: &[(usize, usize, NeedKind)]) -> Vec<(usize, StepNeed)> {
+        list.iter().map(|&(step, need, kind)| (step, StepNeed { step: need, kind })).collect()
     }
 
-    fn orders(list: &[(usize, usize)]) -> Vec<(usize, Need)> {
-        list.iter().map(|&(step, need)| (step, Need { step: need, kind: NeedKind::Order })).collect()
+    fn orders(list: &[(usize, usize)]) -> Vec<(usize, StepNeed)> {
+        list.iter().map(|&(step, need)| (step, StepNeed { step: need, kind: NeedKind::Order })).collect()
     }
 
     #[test]
@@ -247,34 +247,34 @@ mod tests {
             (4, &[(3, 1), (3, 2), (1, 0), (2, 0)], &[0, 1, 2, 3]),
             (4, &[(0, 3), (1, 3)], &[2, 3, 0, 1]),
         ] {
-            assert_eq!(Graph::build(count, &orders(list)).unwrap().topological, expected);
+            assert_eq!(StepGraph::build(count, &orders(list)).unwrap().topological, expected);
         }
     }
 
     #[test]
     fn a_pair_of_steps_keeps_its_strongest_edge() {
         use NeedKind::*;
-        let graph = Graph::build(2, &edges(&[(1, 0, Order), (1, 0, Data), (1, 0, Sequence)])).unwrap();
-        assert_eq!(graph.needs[1], [Need { step: 0, kind: Data }]);
-        assert_eq!(graph.dependents[0], [Need { step: 1, kind: Data }]);
+        let graph = StepGraph::build(2, &edges(&[(1, 0, Order), (1, 0, Data), (1, 0, Sequence)])).unwrap();
+        assert_eq!(graph.needs[1], [StepNeed { step: 0, kind: Data }]);
+        assert_eq!(graph.dependents[0], [StepNeed { step: 1, kind: Data }]);
     }
 
     #[test]
     fn the_shortest_cycle_is_named_first_and_every_ring_once() {
         let list = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 3), (5, 0), (1, 6)];
-        let found = Graph::build(7, &orders(&list)).unwrap_err();
-        assert_eq!(found, [Cycle(vec![3, 4]), Cycle(vec![0, 1, 2])]);
+        let found = StepGraph::build(7, &orders(&list)).unwrap_err();
+        assert_eq!(found, [DependencyCycle(vec![3, 4]), DependencyCycle(vec![0, 1, 2])]);
     }
 
     #[test]
     fn a_step_that_needs_itself_is_a_cycle_of_one() {
-        assert_eq!(Graph::build(2, &orders(&[(1, 1)])).unwrap_err(), [Cycle(vec![1])]);
+        assert_eq!(StepGraph::build(2, &orders(&[(1, 1)])).unwrap_err(), [DependencyCycle(vec![1])]);
     }
 
     #[test]
     fn ancestors_reach_through_the_whole_plan() {
         let list: Vec<_> = (1..200).map(|step| (step, step - 1)).collect();
-        let graph = Graph::build(200, &orders(&list)).unwrap();
+        let graph = StepGraph::build(200, &orders(&list)).unwrap();
         let ancestors = graph.ancestors();
         assert!(ancestors.has(199, 0) && ancestors.has(130, 64) && ancestors.has(1, 0));
         assert!(!ancestors.has(0, 199) && !ancestors.has(64, 64) && !ancestors.has(64, 130));
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn dependents_follow_only_the_wanted_kinds() {
         use NeedKind::*;
-        let graph = Graph::build(4, &edges(&[(1, 0, Data), (2, 1, Order), (3, 2, Data)])).unwrap();
+        let graph = StepGraph::build(4, &edges(&[(1, 0, Data), (2, 1, Order), (3, 2, Data)])).unwrap();
         assert_eq!(graph.dependents_of(&[0], |_| true), [1, 2, 3]);
         assert_eq!(graph.dependents_of(&[0], |kind| kind == Data), [1]);
         assert_eq!(graph.dependents_of(&[0, 2], |kind| kind == Data), [1, 3]);
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn the_critical_path_is_the_longest_chain() {
-        let graph = Graph::build(5, &orders(&[(1, 0), (2, 0), (3, 2), (4, 1)])).unwrap();
+        let graph = StepGraph::build(5, &orders(&[(1, 0), (2, 0), (3, 2), (4, 1)])).unwrap();
         assert_eq!(graph.critical_path(), [0, 1, 4]);
     }
 }

@@ -1,29 +1,29 @@
 //! Applies a fix: the add, remove and replace of JSON Patch (RFC 6902).
 
-use super::diagnostic::PatchOp;
-use super::pointer;
+use crate::diagnostic::PatchOperation;
+use crate::pointer;
 use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
     #[error("{path:?} is not a JSON Pointer")]
     BadPointer { path: String },
-    #[error("nothing stands at {path:?}")]
+    #[error("there is nothing at {path:?}")]
     Missing { path: String },
-    #[error("{path:?} would stand in something that is neither an object nor a list")]
+    #[error("{path:?} is not in an object or a list")]
     NoContainer { path: String },
     #[error("the whole document cannot be removed")]
     RemovesRoot,
 }
 
-/// Returns the value with all operations applied, in order; the given one stays as it is.
-pub fn apply_patch(value: &Value, patch: &[PatchOp]) -> Result<Value, PatchError> {
+/// Returns the value with all operations applied, in order; the given one is unchanged.
+pub fn apply_patch(value: &Value, patch: &[PatchOperation]) -> Result<Value, PatchError> {
     let mut patched = value.clone();
     for op in patch {
         match op {
-            PatchOp::Add { path, value } => add(&mut patched, path, value.clone())?,
-            PatchOp::Remove { path } => remove(&mut patched, path)?,
-            PatchOp::Replace { path, value } => {
+            PatchOperation::Add { path, value } => add(&mut patched, path, value.clone())?,
+            PatchOperation::Remove { path } => remove(&mut patched, path)?,
+            PatchOperation::Replace { path, value } => {
                 *find(&mut patched, path)? = value.clone();
             }
         }
@@ -53,7 +53,7 @@ fn add(root: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
 fn remove(root: &mut Value, path: &str) -> Result<(), PatchError> {
     let (parent, name) = split(path)?.ok_or(PatchError::RemovesRoot)?;
     match find(root, parent)? {
-        // Shifting keeps the order of the fields that stay.
+        // Shifting preserves the order of the other fields.
         Value::Object(fields) => fields.shift_remove(&name).map(drop).ok_or_else(|| missing(path)),
         Value::Array(items) => {
             let at = pointer::index(&name).filter(|&at| at < items.len()).ok_or_else(|| missing(path))?;
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn operations_apply_in_order_and_keep_the_rest() {
-        let patch: Vec<PatchOp> = serde_json::from_value(json!([
+        let patch: Vec<PatchOperation> = serde_json::from_value(json!([
             {"op": "remove", "path": "/a"},
             {"op": "add", "path": "/x~1y", "value": 1},
             {"op": "add", "path": "/list/1", "value": "b"},
@@ -108,20 +108,20 @@ mod tests {
 
     #[test]
     fn operations_on_nothing_are_refused() {
-        let add = |path: &str| PatchOp::Add { path: path.into(), value: json!(0) };
-        let remove = |path: &str| PatchOp::Remove { path: path.into() };
-        let replace = |path: &str| PatchOp::Replace { path: path.into(), value: json!(0) };
+        let add = |path: &str| PatchOperation::Add { path: path.into(), value: json!(0) };
+        let remove = |path: &str| PatchOperation::Remove { path: path.into() };
+        let replace = |path: &str| PatchOperation::Replace { path: path.into(), value: json!(0) };
         for (op, error) in [
             (add("a"), "\"a\" is not a JSON Pointer"),
-            (add("/n/x"), "\"/n/x\" would stand in something that is neither an object nor a list"),
-            (add("/l/2"), "nothing stands at \"/l/2\""),
-            (add("/no/x"), "nothing stands at \"/no\""),
+            (add("/n/x"), "\"/n/x\" is not in an object or a list"),
+            (add("/l/2"), "there is nothing at \"/l/2\""),
+            (add("/no/x"), "there is nothing at \"/no\""),
             (remove(""), "the whole document cannot be removed"),
-            (remove("/no"), "nothing stands at \"/no\""),
-            (remove("/l/-"), "nothing stands at \"/l/-\""),
-            (remove("/l/01"), "nothing stands at \"/l/01\""),
-            (remove("/n/x"), "\"/n/x\" would stand in something that is neither an object nor a list"),
-            (replace("/no"), "nothing stands at \"/no\""),
+            (remove("/no"), "there is nothing at \"/no\""),
+            (remove("/l/-"), "there is nothing at \"/l/-\""),
+            (remove("/l/01"), "there is nothing at \"/l/01\""),
+            (remove("/n/x"), "\"/n/x\" is not in an object or a list"),
+            (replace("/no"), "there is nothing at \"/no\""),
             (replace("/~2"), "\"/~2\" is not a JSON Pointer"),
         ] {
             let refused = apply_patch(&json!({"n": 1, "l": [1]}), std::slice::from_ref(&op)).unwrap_err();

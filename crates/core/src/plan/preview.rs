@@ -1,4 +1,4 @@
-//! What would happen: what can be undone, from where on not everything can, and what each failure would lead to.
+//! A preview of a plan: what can be undone, the point of no return, and the consequence of each failure.
 
 mod guarantee;
 #[cfg(test)]
@@ -12,45 +12,45 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-pub use guarantee::{Guarantee, GuaranteeKind};
-pub use undo::{Coverage, Undo};
-pub use what_if::{Ending, WhatIf};
+pub use guarantee::{GuaranteeKind, StepGuarantee};
+pub use undo::{UndoCoverage, UndoPreview};
+pub use what_if::{ScenarioOutcome, WhatIfScenario};
 
-/// Everything that can be said about a plan before it starts.
+/// What is known about a plan before it starts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Preview {
-    /// In the order they run when nothing fails and only one runs at a time.
+pub struct PlanPreview {
+    /// In the order in which they run if nothing fails and one runs at a time.
     pub steps: Vec<StepPreview>,
     /// The first step after whose start the execution can no longer be undone completely.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub point_of_no_return: Option<NoReturn>,
-    /// The longest chain of steps that must follow each other.
+    pub point_of_no_return: Option<PointOfNoReturn>,
+    /// The longest chain of dependent steps.
     pub critical_path: Vec<StepId>,
-    /// For every step, in the same order: what if it fails for good.
-    pub what_if: Vec<WhatIf>,
+    /// For every step, in the same order: the consequence if it fails for good.
+    pub what_if: Vec<WhatIfScenario>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StepPreview {
     pub step: StepId,
-    pub undo: Undo,
-    pub guarantee: Guarantee,
+    pub undo: UndoPreview,
+    pub guarantee: StepGuarantee,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct NoReturn {
+pub struct PointOfNoReturn {
     pub step: StepId,
     pub reason: String,
 }
 
-pub fn preview(plan: &Plan) -> Preview {
+pub fn preview(plan: &Plan) -> PlanPreview {
     let order = sequence(plan);
-    let undo: Vec<Undo> = plan.steps.iter().map(|step| undo::of(step)).collect();
+    let undo: Vec<UndoPreview> = plan.steps.iter().map(|step| undo::of(step)).collect();
     let id = |step: usize| plan.steps[step].id.clone();
     let no_return = order.iter().find(|step| undo[**step].coverage.leaves_something());
-    Preview {
+    PlanPreview {
         point_of_no_return: no_return
-            .map(|&step| NoReturn { step: id(step), reason: undo[step].reason.clone() }),
+            .map(|&step| PointOfNoReturn { step: id(step), reason: undo[step].reason.clone() }),
         critical_path: plan.graph.critical_path().into_iter().map(id).collect(),
         what_if: (0..order.len()).map(|turn| what_if::at(plan, &order, turn, &undo)).collect(),
         steps: order
@@ -64,17 +64,17 @@ pub fn preview(plan: &Plan) -> Preview {
     }
 }
 
-/// What if this one step fails for good; `None` when the plan has no such step.
-pub fn what_if(plan: &Plan, step: &str) -> Option<WhatIf> {
+/// The consequence if this step fails for good; `None` when the plan has no such step.
+pub fn what_if(plan: &Plan, step: &str) -> Option<WhatIfScenario> {
     let position = plan.find(step)?;
     let order = sequence(plan);
     let turn = order.iter().position(|at| *at == position)?;
-    let undo: Vec<Undo> = plan.steps.iter().map(|step| undo::of(step)).collect();
+    let undo: Vec<UndoPreview> = plan.steps.iter().map(|step| undo::of(step)).collect();
     Some(what_if::at(plan, &order, turn, &undo))
 }
 
-/// The order in which steps come to their turn, one at a time: by priority, with parallelism the longest way to the
-/// end first, then as listed. Executions choose among ready steps by the same rule.
+/// The order of the steps, one at a time: by priority, then with parallelism by the longest path to the end, then in
+/// plan order. Executions choose among ready steps by the same rule.
 fn sequence(plan: &Plan) -> Vec<usize> {
     let turn = |step: usize| {
         let height = if plan.max_parallel == 1 { 0 } else { plan.graph.height[step] };

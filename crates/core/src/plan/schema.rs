@@ -1,4 +1,4 @@
-//! JSON Schema: whether a value fits, whether a template can fit, and what a schema says of a path.
+//! JSON Schema: validates values and templates, and looks up the schema of a path.
 
 mod bound;
 mod fit;
@@ -7,26 +7,27 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
-use super::template::Template;
-use super::wording::guess;
+use super::template::ParameterTemplate;
+use crate::text::cut;
+use crate::wording::guess;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-pub use lookup::{Lookup, Types, schema_at, types};
+pub use lookup::{JsonTypeSet, SchemaLookup, schema_at, types};
 
 /// A compiled schema. Cloning it is cheap.
 #[derive(Clone)]
-pub struct Schema {
+pub struct CompiledSchema {
     value: Arc<Value>,
     validator: Arc<Validator>,
-    /// How often it refers back to what is being followed already.
+    /// The number of its recursive references.
     recursions: usize,
 }
 
-/// Why a value is not a schema we use.
+/// Why a value is not a usable schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SchemaError {
@@ -35,36 +36,36 @@ pub struct SchemaError {
     pub message: String,
 }
 
-/// Where a value does not fit, and what was expected there. Names types, never the data itself.
+/// A violation of a schema: where, and what was expected. Names types, never the data itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
+pub struct SchemaViolation {
     /// JSON Pointer within the value.
     pub pointer: String,
     pub message: String,
 }
 
-/// More than this nobody reads.
+/// The most violations that are reported.
 const VIOLATIONS_MAX: usize = 100;
 
-impl Schema {
-    /// Compiles a schema that is bounded and refers to nothing outside itself.
-    pub fn compile(schema: &Value) -> Result<Schema, SchemaError> {
+impl CompiledSchema {
+    /// Compiles a schema that is within the limits and has no external references.
+    pub fn compile(schema: &Value) -> Result<CompiledSchema, SchemaError> {
         let recursions = bound::check(schema)?;
         let validator = build(schema).or_else(|error| match pattern::without_unsupported(schema) {
             Some(rest) => build(&rest),
             None => Err(error),
         })?;
-        Ok(Schema { value: Arc::new(schema.clone()), validator: Arc::new(validator), recursions })
+        Ok(CompiledSchema { value: Arc::new(schema.clone()), validator: Arc::new(validator), recursions })
     }
 
-    /// Everything that does not fit, up to a hundred findings.
-    pub fn validate(&self, value: &Value) -> Vec<Violation> {
-        // Telling whether it fits is always quick; saying why may not be.
+    /// All violations, at most a hundred.
+    pub fn validate(&self, value: &Value) -> Vec<SchemaViolation> {
+        // Validation is always fast; explaining the violations may not be.
         if self.validator.is_valid(value) {
             return Vec::new();
         }
         if !self.can_explain(value) {
-            return vec![Violation { pointer: String::new(), message: "does not fit the schema".to_owned() }];
+            return vec![SchemaViolation { pointer: String::new(), message: "does not fit the schema".to_owned() }];
         }
         self.validator
             .iter_errors(value)
@@ -74,29 +75,28 @@ impl Schema {
             .collect()
     }
 
-    /// What cannot fit, whatever the expressions will give. `known` is the schema of a path, where there is one.
+    /// Violations that no result of the expressions can avoid. `known` returns the schema of a path, if any.
     pub fn validate_template(
         &self,
-        template: &Template,
+        template: &ParameterTemplate,
         known: &dyn Fn(&[String]) -> Option<Value>,
-    ) -> Vec<Violation> {
+    ) -> Vec<SchemaViolation> {
         match template.constant() {
             Some(value) if template.secrets().is_empty() => self.validate(value),
             _ => fit::validate(self, template, known),
         }
     }
 
-    /// Whether all errors can be listed quickly: each level of the value may multiply the ways to look at it.
+    /// Whether all errors can be listed quickly: each level of the value may multiply the paths to evaluate.
     fn can_explain(&self, value: &Value) -> bool {
         const WAYS_MAX: usize = 100_000;
-        let ways = (0..bound::depth(value)).try_fold(1, |ways: usize, _| {
-            ways.checked_mul(self.recursions.max(1)).filter(|ways| *ways <= WAYS_MAX)
-        });
+        let ways = (0..bound::depth(value))
+            .try_fold(1, |ways: usize, _| ways.checked_mul(self.recursions.max(1)).filter(|ways| *ways <= WAYS_MAX));
         ways.is_some()
     }
 
-    /// What an error means, each unknown key on its own.
-    fn violations(&self, error: &ValidationError<'_>) -> Vec<Violation> {
+    /// The violations of an error, one for each unknown key.
+    fn violations(&self, error: &ValidationError<'_>) -> Vec<SchemaViolation> {
         let pointer = error.instance_path().as_str();
         match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected }
@@ -105,13 +105,13 @@ impl Schema {
                 let expected = expected.iter().map(String::as_str);
                 unexpected
                     .iter()
-                    .map(|key| Violation {
+                    .map(|key| SchemaViolation {
                         pointer: format!("{pointer}/{}", escape(key)),
                         message: unknown_key(key, expected.clone()),
                     })
                     .collect()
             }
-            _ => vec![Violation { pointer: pointer.to_owned(), message: describe(error) }],
+            _ => vec![SchemaViolation { pointer: pointer.to_owned(), message: describe(error) }],
         }
     }
 
@@ -126,9 +126,9 @@ impl Schema {
     }
 }
 
-impl fmt::Debug for Schema {
+impl fmt::Debug for CompiledSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Schema").field(&self.value).finish()
+        f.debug_tuple("CompiledSchema").field(&self.value).finish()
     }
 }
 
@@ -141,10 +141,7 @@ fn build(schema: &Value) -> Result<Validator, SchemaError> {
         .should_validate_formats(true)
         .should_ignore_unknown_formats(true)
         .build(schema)
-        .map_err(|error| SchemaError {
-            pointer: error.instance_path().as_str().to_owned(),
-            message: describe(&error),
-        })
+        .map_err(|error| SchemaError { pointer: error.instance_path().as_str().to_owned(), message: describe(&error) })
 }
 
 fn unknown_key<'a>(key: &str, expected: impl Iterator<Item = &'a str> + Clone) -> String {
@@ -157,7 +154,7 @@ fn unknown_key<'a>(key: &str, expected: impl Iterator<Item = &'a str> + Clone) -
     }
 }
 
-/// The error in our words: what was expected, and the type of what was found.
+/// The message of an error: what was expected, and the type that was found.
 fn describe(error: &ValidationError<'_>) -> String {
     use ValidationErrorKind as Kind;
     let found = kind(error.instance());
@@ -196,12 +193,9 @@ fn describe(error: &ValidationError<'_>) -> String {
         Kind::OneOfMultipleValid { .. } => "expected to fit one alternative, fits several".to_owned(),
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => alternatives(context, found),
         Kind::PropertyNames { error } => format!("a key does not fit: {}", describe(error)),
-        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => unexpected
-            .iter()
-            .take(5)
-            .map(|key| unknown_key(key, [].into_iter()))
-            .collect::<Vec<_>>()
-            .join(", "),
+        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            unexpected.iter().take(5).map(|key| unknown_key(key, [].into_iter())).collect::<Vec<_>>().join(", ")
+        }
         Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } => {
             "the pattern takes too long to match".to_owned()
         }
@@ -211,12 +205,12 @@ fn describe(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// The first reason against each alternative.
+/// The first violation of each alternative.
 fn alternatives(context: &[Vec<ValidationError<'static>>], found: &str) -> String {
-    const SHOWN_MAX: usize = 4;
+    const LISTED_MAX: usize = 4;
     let mut reasons: Vec<String> = Vec::new();
-    for error in context.iter().filter_map(|branch| branch.first()).take(SHOWN_MAX) {
-        // Alternatives within alternatives would repeat the same sentence.
+    for error in context.iter().filter_map(|branch| branch.first()).take(LISTED_MAX) {
+        // Nested alternatives would repeat the same message.
         let reason = match error.kind() {
             ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => continue,
             _ => describe(error),
@@ -243,14 +237,10 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Part of a schema as text, cut where it gets long.
+/// Part of a schema as text, shortened.
 fn short(value: &Value) -> String {
     const CHARS_MAX: usize = 200;
-    let text = value.to_string();
-    match text.char_indices().nth(CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    cut(&value.to_string(), CHARS_MAX)
 }
 
 fn escape(key: &str) -> String {

@@ -1,7 +1,7 @@
-//! JSON with expressions in its strings.
+//! Templates: JSON with expressions in its strings.
 
 use super::expression::{
-    EvaluationError, Expression, ExpressionError, Scope, find_close, json_bytes, write_text,
+    EvaluationError, Expression, ExpressionError, ExpressionScope, find_close, json_bytes, write_text,
 };
 use crate::limits;
 use serde_json::Value;
@@ -10,29 +10,29 @@ use std::sync::Arc;
 
 /// Parameters in which strings may hold `{{ expression }}`. Keys are never evaluated. Cloning it is cheap.
 #[derive(Clone, Debug)]
-pub struct Template {
-    /// As it was written.
+pub struct ParameterTemplate {
+    /// The source value.
     value: Arc<Value>,
-    holes: Arc<[(String, Hole)]>,
+    holes: Arc<[(String, TemplateHole)]>,
     secrets: Arc<[(String, String)]>,
 }
 
-/// A string that an expression, or several, will fill.
+/// A string with one or more expressions.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Hole {
-    /// Exactly one expression: its value keeps its JSON type.
+pub enum TemplateHole {
+    /// Exactly one expression; its value keeps its JSON type.
     Whole(Expression),
-    /// Expressions within text: it becomes text.
-    Text(Vec<Piece>),
+    /// Expressions within text; the result is text.
+    Text(Vec<TemplatePiece>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Piece {
+pub enum TemplatePiece {
     Text(String),
     Expression(Expression),
 }
 
-/// What is wrong with a template, and where.
+/// A mistake in a template, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 pub struct TemplateError {
@@ -43,7 +43,7 @@ pub struct TemplateError {
     pub range: Option<Range<usize>>,
 }
 
-/// Why a template gives no value, and where.
+/// Why a template cannot be rendered, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 pub struct RenderError {
@@ -52,10 +52,10 @@ pub struct RenderError {
     pub error: EvaluationError,
 }
 
-impl Template {
-    /// Compiles every expression in it, or lists every mistake.
-    pub fn compile(value: Arc<Value>) -> Result<Template, Vec<TemplateError>> {
-        let mut compiler = Compiler::default();
+impl ParameterTemplate {
+    /// Compiles every expression in it, or returns all mistakes.
+    pub fn compile(value: Arc<Value>) -> Result<ParameterTemplate, Vec<TemplateError>> {
+        let mut compiler = TemplateCompiler::default();
         compiler.value(&value, &mut String::new(), 0);
         if json_bytes(&value, limits::VALUE_BYTES_MAX).is_none() {
             let message = format!("the value has more than {} bytes", limits::VALUE_BYTES_MAX);
@@ -64,11 +64,11 @@ impl Template {
         if !compiler.errors.is_empty() {
             return Err(compiler.errors);
         }
-        Ok(Template { value, holes: compiler.holes.into(), secrets: compiler.secrets.into() })
+        Ok(ParameterTemplate { value, holes: compiler.holes.into(), secrets: compiler.secrets.into() })
     }
 
     /// The value with every hole filled. Without holes nothing is copied.
-    pub fn render(&self, scope: &dyn Scope) -> Result<Arc<Value>, RenderError> {
+    pub fn render(&self, scope: &dyn ExpressionScope) -> Result<Arc<Value>, RenderError> {
         if self.holes.is_empty() {
             return Ok(Arc::clone(&self.value));
         }
@@ -91,22 +91,22 @@ impl Template {
         }
     }
 
-    /// The value as it was written, expressions and all.
+    /// The source value, with its expressions.
     pub fn source(&self) -> &Value {
         &self.value
     }
 
-    /// Where the holes are, in document order.
-    pub fn holes(&self) -> &[(String, Hole)] {
+    /// The holes with their pointers, in document order.
+    pub fn holes(&self) -> &[(String, TemplateHole)] {
         &self.holes
     }
 
-    /// Pointer and name of every secret. Only these may be resolved: data that merely looks like one is data.
+    /// Pointer and name of every secret. Only these are resolved, not data that looks like a reference.
     pub fn secrets(&self) -> &[(String, String)] {
         &self.secrets
     }
 
-    /// Pointer and path of everything that is read.
+    /// Pointer and path of every read.
     pub fn reads(&self) -> impl Iterator<Item = (&str, &[String])> {
         self.holes.iter().flat_map(|(pointer, hole)| {
             hole.expressions()
@@ -119,42 +119,42 @@ impl Template {
         self.reads().any(|(_, path)| path.first().is_some_and(|root| root == "key"))
     }
 
-    /// The value, when there is no hole in it.
+    /// The value, if it has no holes.
     pub fn constant(&self) -> Option<&Value> {
         self.holes.is_empty().then_some(&*self.value)
     }
 
-    /// The expression at the pointer, when the string there is nothing else.
+    /// The expression at the pointer, if the string there is only an expression.
     pub fn whole(&self, pointer: &str) -> Option<&Expression> {
         self.holes.iter().find_map(|(at, hole)| match hole {
-            Hole::Whole(expression) if at == pointer => Some(expression),
+            TemplateHole::Whole(expression) if at == pointer => Some(expression),
             _ => None,
         })
     }
 }
 
-impl Hole {
+impl TemplateHole {
     pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
         let (whole, pieces) = match self {
-            Hole::Whole(expression) => (Some(expression), [].as_slice()),
-            Hole::Text(pieces) => (None, pieces.as_slice()),
+            TemplateHole::Whole(expression) => (Some(expression), [].as_slice()),
+            TemplateHole::Text(pieces) => (None, pieces.as_slice()),
         };
         whole.into_iter().chain(pieces.iter().filter_map(|piece| match piece {
-            Piece::Expression(expression) => Some(expression),
-            Piece::Text(_) => None,
+            TemplatePiece::Expression(expression) => Some(expression),
+            TemplatePiece::Text(_) => None,
         }))
     }
 
-    fn fill(&self, scope: &dyn Scope) -> Result<Value, EvaluationError> {
+    fn fill(&self, scope: &dyn ExpressionScope) -> Result<Value, EvaluationError> {
         let pieces = match self {
-            Hole::Whole(expression) => return expression.evaluate(scope),
-            Hole::Text(pieces) => pieces,
+            TemplateHole::Whole(expression) => return expression.evaluate(scope),
+            TemplateHole::Text(pieces) => pieces,
         };
         let mut text = String::new();
         for piece in pieces {
             match piece {
-                Piece::Text(literal) => text.push_str(literal),
-                Piece::Expression(expression) => {
+                TemplatePiece::Text(literal) => text.push_str(literal),
+                TemplatePiece::Expression(expression) => {
                     let value = expression.evaluate(scope)?;
                     write_text(&value, &mut text).map_err(|message| EvaluationError::Unfit {
                         message: message.to_owned(),
@@ -171,13 +171,13 @@ impl Hole {
 }
 
 #[derive(Default)]
-struct Compiler {
-    holes: Vec<(String, Hole)>,
+struct TemplateCompiler {
+    holes: Vec<(String, TemplateHole)>,
     secrets: Vec<(String, String)>,
     errors: Vec<TemplateError>,
 }
 
-impl Compiler {
+impl TemplateCompiler {
     fn value(&mut self, value: &Value, pointer: &mut String, depth: usize) {
         if depth > limits::DEPTH_MAX {
             let message = format!("more than {} levels of nesting", limits::DEPTH_MAX);
@@ -248,39 +248,34 @@ impl Compiler {
             return;
         }
         match pieces.as_mut_slice() {
-            [Piece::Expression(expression)] => {
-                self.holes.push((pointer.to_owned(), Hole::Whole(expression.clone())));
+            [TemplatePiece::Expression(expression)] => {
+                self.holes.push((pointer.to_owned(), TemplateHole::Whole(expression.clone())));
             }
-            pieces if pieces.iter().any(|piece| matches!(piece, Piece::Expression(_))) => {
-                self.holes.push((pointer.to_owned(), Hole::Text(pieces.to_vec())));
+            pieces if pieces.iter().any(|piece| matches!(piece, TemplatePiece::Expression(_))) => {
+                self.holes.push((pointer.to_owned(), TemplateHole::Text(pieces.to_vec())));
             }
             _ => {}
         }
     }
 
-    fn literal(&mut self, text: &str, range: Range<usize>, pointer: &str, pieces: &mut Vec<Piece>) {
+    fn literal(&mut self, text: &str, range: Range<usize>, pointer: &str, pieces: &mut Vec<TemplatePiece>) {
         let literal = &text[range.clone()];
         for (mark, instead) in [("{%", "{{ '{%' }}"), ("{#", "{{ '{#' }}")] {
             if let Some(at) = literal.find(mark) {
                 let at = range.start + at;
-                self.wrong(
-                    pointer,
-                    &format!("`{mark}` is not available, only `{{{{ … }}}}` is"),
-                    at..at + 2,
-                    instead,
-                );
+                self.wrong(pointer, &format!("`{mark}` is not available, only `{{{{ … }}}}` is"), at..at + 2, instead);
             }
         }
         if !literal.is_empty() {
-            pieces.push(Piece::Text(literal.to_owned()));
+            pieces.push(TemplatePiece::Text(literal.to_owned()));
         }
     }
 
-    fn expression(&mut self, padded: &str, start: usize, pointer: &str, pieces: &mut Vec<Piece>) {
+    fn expression(&mut self, padded: &str, start: usize, pointer: &str, pieces: &mut Vec<TemplatePiece>) {
         let source = padded.trim();
         let start = start + (padded.len() - padded.trim_start().len());
         match Expression::compile(source) {
-            Ok(expression) => pieces.push(Piece::Expression(expression)),
+            Ok(expression) => pieces.push(TemplatePiece::Expression(expression)),
             Err(error) => {
                 let range = error.range.clone().unwrap_or(0..source.len());
                 let range = Some(start + range.start..start + range.end);
@@ -313,9 +308,9 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    struct Inputs(Value);
+    struct InputsScope(Value);
 
-    impl Scope for Inputs {
+    impl ExpressionScope for InputsScope {
         fn inputs(&self) -> Option<&Value> {
             Some(&self.0)
         }
@@ -339,15 +334,15 @@ mod tests {
         }
     }
 
-    fn inputs() -> Inputs {
-        Inputs(
+    fn inputs() -> InputsScope {
+        InputsScope(
             json!({"n": 3, "s": "a {{ inputs.n }} b", "list": [1, {"a": null}], "nil": null, "yes": true, "f": 1.0}),
         )
     }
 
     fn render(value: Value) -> Result<Value, RenderError> {
         let template =
-            Template::compile(Arc::new(value.clone())).unwrap_or_else(|errors| panic!("{value}: {errors:?}"));
+            ParameterTemplate::compile(Arc::new(value.clone())).unwrap_or_else(|errors| panic!("{value}: {errors:?}"));
         template.render(&inputs()).map(|rendered| Value::clone(&rendered))
     }
 
@@ -361,10 +356,7 @@ mod tests {
             (json!(" {{ inputs.n }}"), json!(" 3")),
             (json!("{{ inputs.n }}{{ inputs.n }}"), json!("33")),
             (json!("{{ inputs.s }}!"), json!("a {{ inputs.n }} b!")),
-            (
-                json!("{{ inputs.yes }}, {{ inputs.f }}, {{ inputs.list }}"),
-                json!("true, 1.0, [1,{\"a\":null}]"),
-            ),
+            (json!("{{ inputs.yes }}, {{ inputs.f }}, {{ inputs.list }}"), json!("true, 1.0, [1,{\"a\":null}]")),
             (json!("{{ '{{' }} {{ '}}' }} }} }"), json!("{{ }} }} }")),
             (json!("{{ {'a': {'b': 1}} }}"), json!({"a": {"b": 1}})),
             (json!("{{ \"}}\" ~ '\\'}}' }}"), json!("}}'}}")),
@@ -386,7 +378,7 @@ mod tests {
             "e": {"secret": "{{ inputs.x }}"},
             "f": "fine {{ inputs.x }}",
         });
-        let errors = Template::compile(Arc::new(value.clone())).unwrap_err();
+        let errors = ParameterTemplate::compile(Arc::new(value.clone())).unwrap_err();
         let found: Vec<(&str, &str)> = errors
             .iter()
             .map(|error| {
@@ -411,13 +403,13 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_value_is_told_with_its_place() {
+    fn a_missing_value_is_reported_with_its_pointer() {
         for (template, pointer, message) in [
             (json!({"a": ["x", "{{ inputs.gone }}"]}), "/a/1", "inputs.gone is missing"),
             (
                 json!({"a": "see {{ inputs.nil }}"}),
                 "/a",
-                "null cannot become text; say `| default(…, true)` for what to write",
+                "null cannot become text; give a replacement with `| default(…, true)`",
             ),
         ] {
             let error = render(template).unwrap_err();
@@ -434,22 +426,19 @@ mod tests {
             "flag": {"secret": true},
             "data": "{{ inputs.s }}",
         });
-        let template = Template::compile(Arc::new(value.clone())).unwrap();
-        let secrets =
-            [("/token".to_owned(), "payments_token".to_owned()), ("/list/0".to_owned(), "a.b-c".to_owned())];
+        let template = ParameterTemplate::compile(Arc::new(value.clone())).unwrap();
+        let secrets = [("/token".to_owned(), "payments_token".to_owned()), ("/list/0".to_owned(), "a.b-c".to_owned())];
         assert_eq!(template.secrets(), secrets);
-        let scope = Inputs(json!({"s": {"secret": "root_password"}}));
+        let scope = InputsScope(json!({"s": {"secret": "root_password"}}));
         assert_eq!(template.render(&scope).unwrap()["token"], value["token"]);
         assert_eq!(template.secrets(), secrets);
     }
 
     #[test]
     fn a_template_knows_what_it_reads() {
-        let value =
-            json!({"a": "{{ inputs.x ~ key }}", "b": "{{ steps.s.result.y }} {{ inputs.x }}", "c": 1});
-        let template = Template::compile(Arc::new(value.clone())).unwrap();
-        let reads: Vec<(&str, String)> =
-            template.reads().map(|(pointer, path)| (pointer, path.join("."))).collect();
+        let value = json!({"a": "{{ inputs.x ~ key }}", "b": "{{ steps.s.result.y }} {{ inputs.x }}", "c": 1});
+        let template = ParameterTemplate::compile(Arc::new(value.clone())).unwrap();
+        let reads: Vec<(&str, String)> = template.reads().map(|(pointer, path)| (pointer, path.join("."))).collect();
         let expected = [("/a", "inputs.x"), ("/a", "key"), ("/b", "steps.s.result.y"), ("/b", "inputs.x")];
         assert_eq!(reads, expected.map(|(pointer, path)| (pointer, path.to_owned())));
         assert!(template.uses_key());
@@ -461,7 +450,7 @@ mod tests {
 
     #[test]
     fn without_holes_nothing_is_copied() {
-        let template = Template::compile(Arc::new(json!({"a": [1, "x"]}))).unwrap();
+        let template = ParameterTemplate::compile(Arc::new(json!({"a": [1, "x"]}))).unwrap();
         let first = template.render(&inputs()).unwrap();
         assert!(Arc::ptr_eq(&first, &template.render(&inputs()).unwrap()));
         assert_eq!(template.constant(), Some(&*first));
@@ -470,24 +459,24 @@ mod tests {
 
     #[test]
     fn parameters_do_not_grow_beyond_the_limit() {
-        let scope = Inputs(json!({"s": "x".repeat(limits::VALUE_BYTES_MAX / 2)}));
+        let scope = InputsScope(json!({"s": "x".repeat(limits::VALUE_BYTES_MAX / 2)}));
         let limit = |value: Value| {
-            let template = Template::compile(Arc::new(value.clone())).unwrap();
+            let template = ParameterTemplate::compile(Arc::new(value.clone())).unwrap();
             matches!(template.render(&scope), Err(RenderError { error: EvaluationError::Limit { .. }, .. }))
         };
         assert!(!limit(json!("{{ inputs.s }}")));
         assert!(limit(json!("{{ inputs.s }}{{ inputs.s }}{{ inputs.s }}")));
         assert!(limit(json!(vec!["{{ inputs.s }}"; 10_000])));
         assert!(limit(json!(["{{ inputs.s }}", "{{ inputs.s }}"])));
-        assert!(Template::compile(Arc::new(json!("x".repeat(limits::VALUE_BYTES_MAX)))).is_err());
+        assert!(ParameterTemplate::compile(Arc::new(json!("x".repeat(limits::VALUE_BYTES_MAX)))).is_err());
         let deep = (0..limits::DEPTH_MAX + 2).fold(json!(1), |inner, _| json!([inner]));
-        assert!(Template::compile(Arc::new(deep.clone())).is_err());
+        assert!(ParameterTemplate::compile(Arc::new(deep.clone())).is_err());
     }
 
     proptest! {
         #[test]
         fn any_text_is_compiled_or_refused(text in "[{}%#' a-z0-9.|\"\\\\é-]{0,40}") {
-            match Template::compile(Arc::new(json!({ "a": text }))) {
+            match ParameterTemplate::compile(Arc::new(json!({ "a": text }))) {
                 Ok(template) => { let _ = template.render(&inputs()); }
                 Err(errors) => for error in errors {
                     if let Some(range) = error.range {

@@ -1,4 +1,4 @@
-//! Why a store could not do what it was asked for, and what to do about it.
+//! Errors of a store, and how to react to them.
 
 use crate::id::ExecutionId;
 
@@ -6,27 +6,27 @@ use crate::id::ExecutionId;
 pub enum Error {
     #[error("another worker holds execution {execution}, at epoch {epoch}")]
     Fenced { execution: ExecutionId, epoch: u64 },
-    #[error("{what} has moved on to {found}, {expected} was expected")]
+    #[error("{what} is at {found}, expected {expected}")]
     Conflict { what: String, expected: u64, found: u64 },
     #[error("there is no {what} {id:?}")]
     NotFound { what: &'static str, id: String },
-    #[error("the request key {key:?} was used before for something else")]
+    #[error("the request key {key:?} was already used for a different request")]
     KeyReused { key: String },
     #[error("{limit} is {max}, this has {found}")]
     Limit { limit: &'static str, max: u64, found: u64 },
     #[error("{0}")]
     Invalid(String),
 
-    #[error("the queue for writing is full")]
+    #[error("the write queue is full")]
     Overloaded,
     #[error("the disk is full: {0}")]
     DiskFull(String),
-    #[error("nothing can be written: {0}")]
+    #[error("the store is read-only: {0}")]
     ReadOnly(String),
-    /// A commit failed in a way that leaves open whether it happened.
-    #[error("it is not known whether this was written: {0}")]
+    /// A commit failed, and it may or may not have been written.
+    #[error("it is unknown whether this was written: {0}")]
     Unknown(String),
-    #[error("what is stored is damaged: {0}")]
+    #[error("the stored data is damaged: {0}")]
     Corrupt(String),
     #[error("the store failed: {0}")]
     Io(String),
@@ -39,24 +39,24 @@ pub enum Error {
     Schema { found: u64, known: u64 },
     #[error("SQLite {found} is older than {oldest} and can damage a database")]
     Engine { found: String, oldest: &'static str },
-    #[error("the query looks at too much: {0}")]
+    #[error("the query is too broad: {0}")]
     TooBroad(String),
 }
 
-/// Who has to react, and how.
+/// How to react to an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum React {
-    /// The caller asked for something that cannot be.
+pub enum ErrorReaction {
+    /// Refuse the request: the caller asked for something impossible.
     Refuse,
     /// The same request may succeed a little later.
     Retry,
-    /// Read the head, then decide: it may have been written.
+    /// Reload the head first: the entries may have been written.
     Reload,
-    /// Somebody must look after the store first.
+    /// The operator must repair the store first.
     Stop,
 }
 
-/// Every code there is, for the documentation to be compared with.
+/// Every code; a test compares them with the documentation.
 pub const CODES: &[&str] = &[
     "store.fenced",
     "store.conflict",
@@ -101,23 +101,23 @@ impl Error {
         }
     }
 
-    pub fn react(&self) -> React {
+    pub fn reaction(&self) -> ErrorReaction {
         match self {
             Error::Conflict { .. }
             | Error::NotFound { .. }
             | Error::KeyReused { .. }
             | Error::Limit { .. }
             | Error::Invalid(_)
-            | Error::TooBroad(_) => React::Refuse,
-            Error::Overloaded | Error::DiskFull(_) => React::Retry,
-            Error::Fenced { .. } | Error::Unknown(_) => React::Reload,
+            | Error::TooBroad(_) => ErrorReaction::Refuse,
+            Error::Overloaded | Error::DiskFull(_) => ErrorReaction::Retry,
+            Error::Fenced { .. } | Error::Unknown(_) => ErrorReaction::Reload,
             Error::ReadOnly(_)
             | Error::Corrupt(_)
             | Error::Io(_)
             | Error::Closed
             | Error::Locked { .. }
             | Error::Schema { .. }
-            | Error::Engine { .. } => React::Stop,
+            | Error::Engine { .. } => ErrorReaction::Stop,
         }
     }
 }

@@ -1,37 +1,37 @@
-//! The ledger as it grows: every entry of a tenant, in the one order in which they were written.
+//! The ledger feed: every entry of a tenant, in the order of writing.
 //!
-//! A place counts entries: the first has place 1, and whoever has seen place n goes on after n. Places never change,
-//! so that somebody who was away finds exactly what was written since.
+//! A position counts entries: the first has position 1, and a reader that has seen position n continues after n.
+//! Positions never change, so that a reader that was offline misses nothing and reads nothing twice.
 
-use super::Answer;
+use super::StoreFuture;
 use crate::hash::Hash;
 use crate::id::TenantId;
-use crate::journal::codec::Stored;
+use crate::journal::codec::StoredRecord;
 
-pub trait Feed: Send + Sync {
-    /// What stands after a place, oldest first, at most so many. What was cleaned up is passed over.
-    fn after(&self, tenant: &TenantId, place: u64, limit: u32) -> Answer<'_, Stretch>;
+pub trait LedgerFeed: Send + Sync {
+    /// At most `limit` entries after a position, oldest first. Entries that were cleaned up are skipped.
+    fn entries_after(&self, tenant: &TenantId, place: u64, limit: u32) -> StoreFuture<'_, FeedBatch>;
 
-    /// Answers with the ledger's size once it is more than `place`: at once, or when the next entry is on disk.
-    fn beyond(&self, tenant: &TenantId, place: u64) -> Answer<'_, u64>;
+    /// Waits until the ledger is longer than this position; returns its size.
+    fn wait_beyond(&self, tenant: &TenantId, place: u64) -> StoreFuture<'_, u64>;
 
-    /// How many entries the ledger has, those that were cleaned up among them.
-    fn size(&self, tenant: &TenantId) -> Answer<'_, u64>;
+    /// The number of entries in the ledger, including those that were cleaned up.
+    fn size(&self, tenant: &TenantId) -> StoreFuture<'_, u64>;
 }
 
-/// Some entries in a row.
+/// Consecutive entries of the feed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stretch {
-    pub items: Vec<Placed>,
-    /// Up to here was looked, also where nothing is left; go on after it.
+pub struct FeedBatch {
+    pub items: Vec<FeedEntry>,
+    /// The last position searched, even if its entry was cleaned up; continue after it.
     pub until: u64,
 }
 
-/// An entry with its place. Payloads stay where they are: the event has their commitments.
+/// An entry with its position. Payloads are left out: the event has their commitments.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Placed {
-    pub place: u64,
+pub struct FeedEntry {
+    pub position: u64,
     pub hash: Hash,
     /// The execution is `ledger` in the ledger's own journal.
-    pub stored: Stored,
+    pub stored: StoredRecord,
 }

@@ -1,91 +1,91 @@
-//! Keeping executions: who may write, and what was written. Acknowledged means: on disk.
+//! The store of executions: leases, appends and commands. Every acknowledged write is on disk.
 
-use super::Answer;
+use super::StoreFuture;
 use crate::actor::Actor;
-use crate::execution::Identity;
-use crate::execution::row::Row;
+use crate::execution::ExecutionIdentity;
+use crate::execution::row::ExecutionProjection;
 use crate::hash::Hash;
 use crate::id::{ExecutionId, PlanId, TenantId, WorkerId};
-use crate::journal::chain::{Chain, Entry, Head};
+use crate::journal::chain::{ChainHead, Entry, HashChain};
 use crate::journal::codec::ErasedPayload;
-use crate::journal::event::Record;
-use crate::journal::payload::{Salt, SealedPayload};
+use crate::journal::event::EventRecord;
+use crate::journal::payload::{PayloadSalt, SealedPayload};
 use crate::plan::Plan;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
 pub trait Journal: Send + Sync {
-    /// Keeps a plan as the next revision of its id. Bytes and tools that are the newest already are not kept twice,
-    /// whatever was expected. A new revision is recorded in the ledger's own journal.
-    fn save(&self, plan: NewPlan) -> Answer<'_, Saved>;
+    /// Saves a plan as the next revision of its id. A plan whose bytes and tools equal the newest revision is not
+    /// saved again, whatever was expected. A new revision is recorded in the ledger's own journal.
+    fn save(&self, plan: NewRevision) -> StoreFuture<'_, SaveOutcome>;
 
-    /// Begins the journal of a new execution, whose plan must have been saved. A request that was made before, or
-    /// the same entries under the same name, are answered with [`Opened::Already`]; another use of the name is a
+    /// Opens the journal of a new execution; its plan must be saved. A repeated request, or the same entries under
+    /// the same id, return [`OpenOutcome::Already`]; other entries under the same id are a
     /// [`super::Error::Conflict`].
-    fn open(&self, opening: Opening) -> Answer<'_, Opened>;
+    fn open(&self, opening: ExecutionOpening) -> StoreFuture<'_, OpenOutcome>;
 
-    /// Takes up to `limit` executions that are due and that no living worker holds, of any tenant, longest due first.
-    /// Each gets the next epoch. A worker renews before it claims: one that never did counts as dead.
-    fn claim(&self, claim: Claim) -> Answer<'_, Vec<Lease>>;
+    /// Claims up to `limit` executions that are due and that no live worker holds, of any tenant, longest due first.
+    /// Each gets the next epoch. A worker must renew before it claims: one that never did counts as dead.
+    fn claim(&self, claim: ClaimRequest) -> StoreFuture<'_, Vec<Lease>>;
 
-    /// Says that a worker lives, and until when it may be believed to, that moment included. It is never shortened.
-    fn renew(&self, worker: &WorkerId, until: Timestamp) -> Answer<'_, ()>;
+    /// Extends a worker's lease time until this moment, inclusive. It is never shortened.
+    fn renew(&self, worker: &WorkerId, until: Timestamp) -> StoreFuture<'_, ()>;
 
-    /// Reads an execution back, each entry checked against the chain. That of another tenant is not found.
-    fn load(&self, identity: &Identity) -> Answer<'_, Loaded>;
+    /// Loads an execution and verifies its hash chain. An execution of another tenant is not found.
+    fn load(&self, identity: &ExecutionIdentity) -> StoreFuture<'_, LoadedExecution>;
 
-    /// Appends in one piece or not at all: entries, payloads, row, consumed letters.
+    /// Appends atomically: entries, payloads, row, decided commands.
     ///
     /// Refused as [`super::Error::Fenced`] when the lease is no longer the newest, and as
-    /// [`super::Error::Conflict`] when the journal does not end at `expected`. The same entries once more
-    /// are answered with [`Appended::Already`] and change nothing, even if the journal has gone on since. Without
-    /// entries only the row changes, and letters are answered. The row's plan must have been saved.
-    fn append(&self, append: Append) -> Answer<'_, Appended>;
+    /// [`super::Error::Conflict`] when the journal does not end at `expected`. Repeating the same entries
+    /// returns [`AppendOutcome::Already`] and changes nothing, even if the journal has grown since. Without
+    /// entries, only the row and the commands change. The row's plan must be saved.
+    fn append(&self, append: AppendRequest) -> StoreFuture<'_, AppendOutcome>;
 
-    /// Puts a letter into an execution's inbox and makes the execution due, until the letter is answered; an
-    /// execution that has ended too.
-    fn post(&self, letter: NewLetter) -> Answer<'_, Posted>;
+    /// Queues a command for an execution, even an ended one, and makes the execution due until the command is
+    /// decided.
+    fn enqueue(&self, command: NewCommand) -> StoreFuture<'_, EnqueueOutcome>;
 
-    /// Gives an execution back, for any worker to take. Doing so again does no harm while nobody has taken it.
-    fn release(&self, lease: Lease) -> Answer<'_, ()>;
+    /// Releases a lease, so that any worker can claim the execution. Idempotent until the next claim.
+    fn release(&self, lease: Lease) -> StoreFuture<'_, ()>;
 }
 
-/// A request that may come twice: the same key means the same request, and `digest` tells if it is not. A tenant's
-/// keys are of visible ASCII, and shared by openings and letters.
+/// A request with an idempotency key. `digest` detects a key reused for a different request. Keys are visible ASCII;
+/// openings and commands of a tenant share one key space.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct IdempotentRequest {
     pub key: String,
     pub digest: Hash,
 }
 
 #[derive(Clone, Debug)]
-pub struct NewPlan {
+pub struct NewRevision {
     pub tenant: TenantId,
     pub id: PlanId,
     pub plan: Arc<Plan>,
-    /// The newest revision the author has seen; `None` does not ask.
+    /// The newest revision the author has seen; `None` skips the check.
     pub expected: Option<u32>,
     pub actor: Actor,
     pub at: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Saved {
+pub enum SaveOutcome {
     New { revision: u32 },
     Already { revision: u32 },
 }
 
-impl Saved {
+impl SaveOutcome {
     pub fn revision(self) -> u32 {
         match self {
-            Saved::New { revision } | Saved::Already { revision } => revision,
+            SaveOutcome::New { revision } | SaveOutcome::Already { revision } => revision,
         }
     }
 }
 
-/// An event sealed for its journal, with what a store looks at without reading the bytes.
+/// An event sealed for its journal, with the columns a store needs without decoding the bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sealed {
+pub struct SealedEntry {
     pub entry: Entry,
     /// In the order of their commitments in the event.
     pub payloads: Vec<SealedPayload>,
@@ -95,104 +95,104 @@ pub struct Sealed {
     pub words: Option<String>,
 }
 
-impl Sealed {
+impl SealedEntry {
     pub fn seal(
-        chain: &mut Chain,
-        record: &Record,
-        salts: &mut dyn FnMut() -> Salt,
-    ) -> Result<Sealed, ErasedPayload> {
+        chain: &mut HashChain,
+        record: &EventRecord,
+        salts: &mut dyn FnMut() -> PayloadSalt,
+    ) -> Result<SealedEntry, ErasedPayload> {
         let (entry, payloads) = chain.seal(record, salts)?;
         let (kind, words) = (record.event.kind(), record.event.words());
-        Ok(Sealed { entry, payloads, kind, at: record.at, actor: record.actor.clone(), words })
+        Ok(SealedEntry { entry, payloads, kind, at: record.at, actor: record.actor.clone(), words })
     }
 }
 
 #[derive(Clone, Debug)]
-pub struct Opening {
-    pub identity: Identity,
+pub struct ExecutionOpening {
+    pub identity: ExecutionIdentity,
     pub plan: PlanId,
-    /// Whoever asks twice with one key gets the execution of the first time.
-    pub request: Option<Request>,
-    /// Who drives it from the start; `None` leaves it to whoever claims it.
+    /// A repeated request with the same key gets the execution of the first one.
+    pub request: Option<IdempotentRequest>,
+    /// The worker that drives it from the start; `None` leaves it to the next claim.
     pub worker: Option<WorkerId>,
-    pub entries: Vec<Sealed>,
-    pub row: Row,
+    pub entries: Vec<SealedEntry>,
+    pub row: ExecutionProjection,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Opened {
+pub enum OpenOutcome {
     New {
         lease: Option<Lease>,
     },
-    /// There was such a request before, and it opened this execution.
+    /// An earlier request with the same key opened this execution.
     Already {
         execution: ExecutionId,
     },
 }
 
 #[derive(Clone, Debug)]
-pub struct Claim {
+pub struct ClaimRequest {
     pub worker: WorkerId,
     pub now: Timestamp,
     pub limit: u32,
 }
 
-/// The right of one worker to write one execution. A later epoch ends it.
+/// A worker's exclusive right to write an execution. A later epoch ends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    pub identity: Identity,
+    pub identity: ExecutionIdentity,
     pub worker: WorkerId,
     pub epoch: u64,
 }
 
 #[derive(Clone, Debug)]
-pub struct Loaded {
-    pub head: Head,
+pub struct LoadedExecution {
+    pub head: ChainHead,
     pub plan: PlanId,
-    /// With their payloads, and with the plans they name.
-    pub records: Vec<Record>,
+    /// Including their payloads and the plans they name.
+    pub records: Vec<EventRecord>,
     /// Oldest first.
-    pub letters: Vec<Letter>,
+    pub commands: Vec<StoredCommand>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Append {
+pub struct AppendRequest {
     pub lease: Lease,
-    pub expected: Head,
-    pub entries: Vec<Sealed>,
-    pub row: Row,
-    /// Letters that these entries answer; a number that is no letter of this execution is left alone.
-    pub consumed: Vec<u64>,
-    /// Keys of letters that were refused: nothing came of them, so the same may be asked again. Those of
-    /// other executions are left alone.
-    pub forgotten: Vec<String>,
+    pub expected: ChainHead,
+    pub entries: Vec<SealedEntry>,
+    pub row: ExecutionProjection,
+    /// Commands these entries decide; numbers of other executions' commands are ignored.
+    pub decided_commands: Vec<u64>,
+    /// Request keys of refused commands: they had no effect, so the keys may be used again. Keys of other
+    /// executions are ignored.
+    pub refused_keys: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Appended {
+pub enum AppendOutcome {
     New,
-    /// These very entries were there already.
+    /// Exactly these entries had been appended before.
     Already,
 }
 
 #[derive(Clone, Debug)]
-pub struct NewLetter {
-    pub identity: Identity,
-    pub request: Option<Request>,
+pub struct NewCommand {
+    pub identity: ExecutionIdentity,
+    pub request: Option<IdempotentRequest>,
     pub actor: Actor,
     pub at: Timestamp,
     pub bytes: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Posted {
-    New { letter: u64 },
+pub enum EnqueueOutcome {
+    New { command: u64 },
     Already,
 }
 
-/// Something asked of an execution that its worker has not answered yet.
+/// A command that the execution's worker has not decided yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Letter {
+pub struct StoredCommand {
     pub number: u64,
     pub actor: Actor,
     pub at: Timestamp,

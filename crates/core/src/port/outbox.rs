@@ -1,70 +1,67 @@
-//! What is still to be sent to somebody else's server, and what became of it.
+//! The outbox of webhook deliveries: pending ones and the results of their attempts.
 
-use super::Answer;
-use super::query::{Listing, Page};
+use super::StoreFuture;
+use super::query::{ListPage, Pagination};
 use crate::id::TenantId;
-use crate::journal::event::Record;
+use crate::journal::event::EventRecord;
 use crate::time::{Millis, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub trait Outbox: Send + Sync {
-    /// How far a reader of the ledger has come; 0 when it has not begun.
-    fn mark(&self, tenant: &TenantId, reader: &str) -> Answer<'_, u64>;
+pub trait DeliveryOutbox: Send + Sync {
+    /// The ledger position of a reader; 0 when it has read nothing yet.
+    fn reader_position(&self, tenant: &TenantId, reader: &str) -> StoreFuture<'_, u64>;
 
-    /// Puts deliveries in and moves the reader's mark, in one piece: after a crash nothing is missing or there twice.
-    /// A mark that is not where it is said to be is a [`super::Error::Conflict`].
-    fn put(&self, tenant: &TenantId, moved: Option<Moved>, deliveries: Vec<NewDelivery>) -> Answer<'_, ()>;
+    /// Adds deliveries and advances the reader's position atomically: a crash neither loses nor doubles a delivery.
+    /// A position other than the expected one is a [`super::Error::Conflict`].
+    fn put(&self, tenant: &TenantId, moved: Option<ReaderAdvance>, deliveries: Vec<NewDelivery>)
+    -> StoreFuture<'_, ()>;
 
-    /// What is to be tried now, of any tenant, longest due first; to some destinations nothing is to be sent now.
-    fn due(&self, now: Timestamp, besides: &[String], limit: u32) -> Answer<'_, Vec<Delivery>>;
+    /// Deliveries due now, of any tenant, longest due first; none to the destinations in `besides`.
+    fn due(&self, now: Timestamp, besides: &[String], limit: u32) -> StoreFuture<'_, Vec<Delivery>>;
 
-    /// When the next one is due, if any is pending.
-    fn next_due(&self) -> Answer<'_, Option<Timestamp>>;
+    /// When the next pending delivery is due.
+    fn next_due(&self) -> StoreFuture<'_, Option<Timestamp>>;
 
-    /// Records a try and what follows from it, in one piece with what the ledger's own journal is to say of it. One that
-    /// is not pending any more is left alone.
-    fn tried(
+    /// Records an attempt, its follow-up and the entry for the ledger's own journal atomically. A delivery that is no
+    /// longer pending is left alone.
+    fn record_attempt(
         &self,
         number: u64,
         attempt: DeliveryAttempt,
-        then: Then,
-        record: Option<Record>,
-    ) -> Answer<'_, ()>;
+        then: DeliveryFollowUp,
+        record: Option<EventRecord>,
+    ) -> StoreFuture<'_, ()>;
 
     /// Newest first.
     fn deliveries(
         &self,
         tenant: &TenantId,
         filter: DeliveryFilter,
-        page: Page,
-    ) -> Answer<'_, Listing<Delivery>>;
+        page: Pagination,
+    ) -> StoreFuture<'_, ListPage<Delivery>>;
 
-    /// With every try; `None` when there is none of that number.
-    fn delivery(
-        &self,
-        tenant: &TenantId,
-        number: u64,
-    ) -> Answer<'_, Option<(Delivery, Vec<DeliveryAttempt>)>>;
+    /// A delivery with all its attempts; `None` when there is none with this number.
+    fn delivery(&self, tenant: &TenantId, number: u64) -> StoreFuture<'_, Option<(Delivery, Vec<DeliveryAttempt>)>>;
 
-    /// Makes one that was delivered or given up pending again, and says so in the ledger's own journal. False when there is
-    /// none; one that is pending stays as it is.
-    fn again(
+    /// Makes a delivered or dead delivery pending again and records that in the ledger's own journal. Returns false
+    /// when there is no such delivery; a pending one is left alone.
+    fn resend(
         &self,
         tenant: &TenantId,
         number: u64,
         at: Timestamp,
-        record: Option<Record>,
-    ) -> Answer<'_, bool>;
+        record: Option<EventRecord>,
+    ) -> StoreFuture<'_, bool>;
 
-    /// How many have which state, to one destination or all.
-    fn counts(&self, tenant: &TenantId, destination: Option<&str>) -> Answer<'_, DeliveryCounts>;
+    /// Deliveries by state, for one destination or for all.
+    fn counts(&self, tenant: &TenantId, destination: Option<&str>) -> StoreFuture<'_, DeliveryCounts>;
 
-    /// Removes those that are delivered or given up and were last touched before; answers how many.
-    fn prune(&self, tenant: &TenantId, before: Timestamp) -> Answer<'_, u64>;
+    /// Removes delivered and dead deliveries last changed before this time; returns how many.
+    fn prune(&self, tenant: &TenantId, before: Timestamp) -> StoreFuture<'_, u64>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved {
+pub struct ReaderAdvance {
     pub reader: String,
     pub from: u64,
     pub to: u64,
@@ -74,7 +71,7 @@ pub struct Moved {
 pub struct NewDelivery {
     /// The id of a webhook.
     pub destination: String,
-    /// What the receiver tells doubles by; one destination gets each event once.
+    /// The id by which the receiver detects duplicates; a destination gets each event once.
     pub event: String,
     /// The type of the event, for lists.
     pub kind: String,
@@ -94,7 +91,7 @@ pub struct Delivery {
     pub attempts: u32,
     pub created_at: Timestamp,
     pub due_at: Option<Timestamp>,
-    /// How the last try went.
+    /// The last attempt.
     pub last: Option<DeliveryAttempt>,
 }
 
@@ -103,13 +100,12 @@ pub struct Delivery {
 pub enum DeliveryState {
     Pending,
     Delivered,
-    /// Given up; a person may send it again.
+    /// Given up; a person may resend it.
     Dead,
 }
 
 impl DeliveryState {
-    pub const ALL: [DeliveryState; 3] =
-        [DeliveryState::Pending, DeliveryState::Delivered, DeliveryState::Dead];
+    pub const ALL: [DeliveryState; 3] = [DeliveryState::Pending, DeliveryState::Delivered, DeliveryState::Dead];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -120,19 +116,19 @@ impl DeliveryState {
     }
 }
 
-/// One try.
+/// One attempt to deliver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveryAttempt {
     pub at: Timestamp,
     pub took_ms: u64,
-    /// What the receiver answered, if it did.
+    /// The HTTP status of the response, if there was one.
     pub status: Option<u16>,
-    /// In words: the beginning of the answer, or why there is none.
+    /// The beginning of the response, or why there is none.
     pub outcome: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
+pub enum DeliveryFollowUp {
     Delivered,
     Again { at: Timestamp },
     Dead,
@@ -151,16 +147,16 @@ pub struct DeliveryCounts {
     pub dead: u64,
 }
 
-/// Sends one request to somebody else's server: never to an address it must not reach, never twice by itself.
-pub trait Post: Send + Sync {
-    /// Whether this address may be sent to at all, as far as one can tell without asking for its name.
+/// Sends one HTTP request to an external server: never to a forbidden address, and without retries.
+pub trait HttpSender: Send + Sync {
+    /// Whether this URL is allowed, as far as can be known without a DNS lookup.
     fn check(&self, url: &str) -> Result<(), String>;
 
-    fn send(&self, parcel: Parcel) -> super::tools::Reply<'_, Receipt>;
+    fn send(&self, delivery: OutgoingRequest) -> super::tools::PortFuture<'_, SendOutcome>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parcel {
+pub struct OutgoingRequest {
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
@@ -168,16 +164,16 @@ pub struct Parcel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Receipt {
+pub enum SendOutcome {
     Answered {
         status: u16,
-        /// What the receiver asked to wait.
+        /// The wait the receiver asked for.
         retry_after: Option<Millis>,
-        /// The beginning of what it said.
+        /// The beginning of the response.
         text: String,
     },
-    /// It may or may not have arrived.
+    /// The request may or may not have arrived.
     Failed { why: String },
-    /// The address must not be reached; nothing was sent.
+    /// The address is forbidden; nothing was sent.
     Refused { why: String },
 }

@@ -1,76 +1,76 @@
-//! Showing that what is kept is what was written: signed heads, receipts, exports, and the check of all of it.
+//! Proof that the ledger is unaltered: checkpoints, receipts, exports and verification.
 
-use super::Answer;
-use super::query::{Listing, Page};
-use crate::execution::Identity;
+use super::StoreFuture;
+use super::query::{ListPage, Pagination};
+use crate::execution::ExecutionIdentity;
 use crate::id::{ExecutionId, TenantId};
-use crate::journal::export::Line;
-use crate::journal::verify::{Receipt, Verdict};
+use crate::journal::export::ExportLine;
+use crate::journal::verify::{EntryReceipt, VerificationReport};
 use crate::time::Timestamp;
 
-pub trait Proof: Send + Sync {
-    /// Signed heads of a tenant's ledger, newest first.
-    fn checkpoints(&self, tenant: &TenantId, page: Page) -> Answer<'_, Listing<SignedHead>>;
+pub trait LedgerProof: Send + Sync {
+    /// Signed checkpoints of a tenant's ledger, newest first.
+    fn checkpoints(&self, tenant: &TenantId, page: Pagination) -> StoreFuture<'_, ListPage<SignedCheckpoint>>;
 
-    /// Signs the head now; `None` when there is nothing new to sign.
-    fn sign(&self, tenant: &TenantId) -> Answer<'_, Option<String>>;
+    /// Signs a checkpoint now; `None` when there is nothing new to sign.
+    fn sign(&self, tenant: &TenantId) -> StoreFuture<'_, Option<String>>;
 
-    /// With which the signatures can be checked; `None` before the first one.
-    fn public_key(&self) -> Answer<'_, Option<String>>;
+    /// The key that verifies the signatures; `None` before the first one.
+    fn public_key(&self) -> StoreFuture<'_, Option<String>>;
 
-    /// What somebody can keep to show later that an entry was there; the last one if none is named.
-    fn receipt(&self, identity: &Identity, seq: Option<u64>) -> Answer<'_, Receipt>;
+    /// A receipt, which proves later that an entry existed; of the last entry if none is named.
+    fn receipt(&self, identity: &ExecutionIdentity, seq: Option<u64>) -> StoreFuture<'_, EntryReceipt>;
 
-    /// Hands out a whole ledger, or some executions, line by line. `each` answers whether it wants more.
+    /// Exports a whole ledger, or some executions, line by line. `each` returns whether it wants more.
     fn export(
         &self,
         tenant: &TenantId,
         executions: Option<Vec<ExecutionId>>,
-        each: Box<dyn FnMut(Line) -> bool + Send>,
-    ) -> Answer<'_, ()>;
+        each: Box<dyn FnMut(ExportLine) -> bool + Send>,
+    ) -> StoreFuture<'_, ()>;
 
-    /// Checks a tenant's ledger from beginning to end.
-    fn verify(&self, tenant: &TenantId) -> Answer<'_, Checked>;
+    /// Verifies a tenant's ledger from beginning to end.
+    fn verify(&self, tenant: &TenantId) -> StoreFuture<'_, LedgerCheck>;
 
-    fn health(&self) -> Answer<'_, Health>;
+    fn health(&self) -> StoreFuture<'_, StoreHealth>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedHead {
+pub struct SignedCheckpoint {
     /// How many entries it covers.
     pub size: u64,
     pub at: Timestamp,
     pub note: String,
 }
 
-/// What a check of a whole store found.
+/// The result of verifying a ledger and its rows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Checked {
-    /// The ledger as an export of it would be judged.
-    pub verdict: Verdict,
-    /// Where the rows of the store do not say what the journals say.
+pub struct LedgerCheck {
+    /// The verdict that an export of the ledger would get.
+    pub verdict: VerificationReport,
+    /// Rows of the store that differ from the journals.
     pub rows: Vec<String>,
 }
 
-impl Checked {
+impl LedgerCheck {
     pub fn is_clean(&self) -> bool {
         self.verdict.is_clean() && self.rows.is_empty()
     }
 }
 
-/// Whether the store can do its work.
+/// Whether the store works, and how fast.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Health {
-    /// Why nothing can be written, if that is so.
+pub struct StoreHealth {
+    /// Why the store cannot write, if so.
     pub trouble: Option<String>,
     pub free_bytes: u64,
     pub database_bytes: u64,
     pub schema: u64,
-    /// Requests to write that wait for their turn.
+    /// Write requests in the queue.
     pub queue: u64,
-    /// How long writing took, from asking to being on disk: not more than so many microseconds, for how many.
-    /// The last bound is `u64::MAX`, and its count that of all.
+    /// A cumulative histogram of append latency, from the request until it is on disk: upper bound in microseconds
+    /// and count. The last bound is `u64::MAX`, and its count is the total.
     pub append_micros: Vec<(u64, u64)>,
-    /// All of that together.
+    /// The sum of all append latencies.
     pub append_micros_sum: u64,
 }

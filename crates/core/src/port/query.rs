@@ -1,86 +1,86 @@
-//! Finding what was kept. Lists are newest first and go on by cursor, so that nothing is skipped or doubled
-//! while more is written.
+//! Queries over executions, entries and plans. Lists are newest first and paged by cursor, so that new writes
+//! cause no gaps and no duplicates.
 
-use super::Answer;
+use super::StoreFuture;
 use crate::actor::Actor;
-use crate::execution::Identity;
-use crate::execution::row::Row;
-use crate::execution::view::Status;
+use crate::execution::ExecutionIdentity;
+use crate::execution::row::ExecutionProjection;
+use crate::execution::view::ExecutionStatus;
 use crate::hash::Hash;
 use crate::id::{ExecutionId, PlanId, TenantId};
-use crate::journal::event::Record;
+use crate::journal::event::EventRecord;
 use crate::plan::Plan;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub trait Query: Send + Sync {
-    /// One execution; `None` when there is none, or it was cleaned up.
-    fn execution(&self, identity: &Identity) -> Answer<'_, Option<ExecutionSummary>>;
+pub trait StoreQuery: Send + Sync {
+    /// One execution; `None` when it does not exist or was cleaned up.
+    fn execution(&self, identity: &ExecutionIdentity) -> StoreFuture<'_, Option<ExecutionSummary>>;
 
-    /// By when they were opened, newest first.
+    /// Executions by the time they were opened, newest first.
     fn executions(
         &self,
         tenant: &TenantId,
         filter: ExecutionFilter,
-        page: Page,
-    ) -> Answer<'_, Listing<ExecutionSummary>>;
+        page: Pagination,
+    ) -> StoreFuture<'_, ListPage<ExecutionSummary>>;
 
-    /// Of one execution oldest first, of all executions and the ledger's own journal newest first: by time, or when
-    /// text is searched by when they were written. What was cleaned up is not listed. The ledger's own journal is
-    /// the execution `ledger`. A page may be shorter than asked for although the list goes on.
+    /// Entries of one execution oldest first; of all executions and the ledger's own journal newest first, by time,
+    /// or by ledger position in a text search. Entries that were cleaned up are left out. The ledger's own journal is
+    /// the execution `ledger`. A page may be shorter than its limit although the list continues.
     fn entries(
         &self,
         tenant: &TenantId,
         filter: EntryFilter,
-        page: Page,
-    ) -> Answer<'_, Listing<EntrySummary>>;
+        page: Pagination,
+    ) -> StoreFuture<'_, ListPage<EntrySummary>>;
 
-    /// One revision of a plan, the newest if none is named.
-    fn plan(&self, tenant: &TenantId, id: &PlanId, revision: Option<u32>) -> Answer<'_, Option<SavedPlan>>;
+    /// One revision of a plan; the newest if none is given.
+    fn plan(&self, tenant: &TenantId, id: &PlanId, revision: Option<u32>) -> StoreFuture<'_, Option<SavedPlan>>;
 
     /// The newest revision of each plan, last saved first.
-    fn plans(&self, tenant: &TenantId, filter: PlanFilter, page: Page) -> Answer<'_, Listing<PlanSummary>>;
+    fn plans(&self, tenant: &TenantId, filter: PlanFilter, page: Pagination) -> StoreFuture<'_, ListPage<PlanSummary>>;
 
-    fn totals(&self, tenant: &TenantId) -> Answer<'_, Totals>;
+    fn totals(&self, tenant: &TenantId) -> StoreFuture<'_, StoreTotals>;
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecutionSummary {
     pub id: ExecutionId,
     pub plan: PlanId,
-    /// Of the revision that is carried out now.
+    /// The name in the revision that is executed now.
     pub name: String,
-    /// Due also when a letter waits.
-    pub row: Row,
+    /// An execution with a pending command is due too.
+    pub row: ExecutionProjection,
     pub entries: u64,
-    /// Letters nobody has answered yet.
-    pub letters: u64,
+    /// Commands the worker has not decided yet.
+    pub pending_commands: u64,
 }
 
-/// Each field that is set must hold. `statuses` empty means any.
+/// Every field that is set must match. Empty `statuses` match any.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExecutionFilter {
     pub plan: Option<PlanId>,
-    /// A tag of the revision it was opened with.
+    /// A tag of the plan revision it was opened with.
     pub tag: Option<String>,
-    pub statuses: Vec<Status>,
-    /// Only those that wait for somebody.
+    pub statuses: Vec<ExecutionStatus>,
+    /// Only executions that wait for a person.
     pub asking: bool,
-    pub opened: Between,
-    /// Words that all stand in the plan's newest revision, or all in one decision, reason or error of the execution.
-    /// Whole words, in any order and case; at least one.
+    pub opened: TimeRange,
+    /// Words that all occur in the plan's newest revision, or all in one decision, reason or error of the execution.
+    /// At least one; whole words, in any order, ignoring case.
     pub text: Option<String>,
 }
 
-/// The lists people ask for by name.
+/// The named lists of executions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum History {
-    /// The newest, whatever became of them.
+pub enum HistoryFilter {
+    /// The newest, in any status.
     Recent,
-    /// Those that go on, or wait.
+    /// Those that have not ended.
     Incomplete,
     /// Those that ended without reaching their goal.
     Failed,
@@ -88,23 +88,23 @@ pub enum History {
     All,
 }
 
-impl History {
-    /// The filter that finds them; [`History::Recent`] and [`History::All`] differ only in how many one asks for.
+impl HistoryFilter {
+    /// The filter for this list; [`HistoryFilter::Recent`] and [`HistoryFilter::All`] differ only in the page limit.
     pub fn filter(self) -> ExecutionFilter {
-        let belongs = |status: Status| match self {
-            History::Recent | History::All => false,
-            History::Incomplete => !status.has_ended(),
-            History::Completed => status == Status::Completed,
-            History::Failed => status.has_ended() && status != Status::Completed,
+        let belongs = |status: ExecutionStatus| match self {
+            HistoryFilter::Recent | HistoryFilter::All => false,
+            HistoryFilter::Incomplete => !status.has_ended(),
+            HistoryFilter::Completed => status == ExecutionStatus::Completed,
+            HistoryFilter::Failed => status.has_ended() && status != ExecutionStatus::Completed,
         };
-        let statuses = Status::ALL.into_iter().filter(|status| belongs(*status)).collect();
+        let statuses = ExecutionStatus::ALL.into_iter().filter(|status| belongs(*status)).collect();
         ExecutionFilter { statuses, ..ExecutionFilter::default() }
     }
 }
 
-/// From the first on, up to but not including the second.
+/// From the first time on, up to but not including the second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Between {
+pub struct TimeRange {
     pub from: Option<Timestamp>,
     pub until: Option<Timestamp>,
 }
@@ -114,7 +114,7 @@ pub struct EntrySummary {
     pub execution: ExecutionId,
     pub seq: u64,
     pub hash: Hash,
-    pub record: Record,
+    pub record: EventRecord,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -123,7 +123,7 @@ pub struct EntryFilter {
     /// Names of event types, such as `attempt_failed`; empty means any, an unknown one is refused.
     pub kinds: Vec<String>,
     pub actor: Option<Actor>,
-    pub at: Between,
+    pub at: TimeRange,
     pub text: Option<String>,
 }
 
@@ -153,36 +153,36 @@ pub struct PlanFilter {
     pub text: Option<String>,
 }
 
-/// Where to go on, and how far.
+/// The page size and the cursor to continue after.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct Pagination {
     pub limit: u32,
-    pub after: Option<Cursor>,
+    pub after: Option<ListCursor>,
 }
 
-impl Page {
-    pub fn first(limit: u32) -> Page {
-        Page { limit, after: None }
+impl Pagination {
+    pub fn first(limit: u32) -> Pagination {
+        Pagination { limit, after: None }
     }
 }
 
-/// A place in a list. What it says is the store's business; callers hand it back as it is.
+/// A position in a list. Its text is opaque: callers pass it back unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Cursor(pub String);
+pub struct ListCursor(pub String);
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listing<T> {
+pub struct ListPage<T> {
     pub items: Vec<T>,
     /// `None` at the end of the list.
-    pub next: Option<Cursor>,
+    pub next: Option<ListCursor>,
 }
 
-/// Counts that are kept, not counted.
+/// Totals that the store maintains as it writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// By status; one that nothing has is left out.
+pub struct StoreTotals {
+    /// By status; a status without executions is left out.
     pub executions: BTreeMap<&'static str, u64>,
-    /// Ever written, those of the ledger's own journal and those cleaned up among them.
+    /// All ever written, including the ledger's own journal and cleaned-up entries.
     pub entries: u64,
     pub plans: u64,
 }
@@ -193,11 +193,11 @@ mod tests {
 
     #[test]
     fn every_status_is_in_one_history() {
-        let of = |history: History| history.filter().statuses;
-        for status in Status::ALL {
-            let lists = [History::Incomplete, History::Failed, History::Completed];
+        let of = |history: HistoryFilter| history.filter().statuses;
+        for status in ExecutionStatus::ALL {
+            let lists = [HistoryFilter::Incomplete, HistoryFilter::Failed, HistoryFilter::Completed];
             assert_eq!(lists.into_iter().filter(|list| of(*list).contains(&status)).count(), 1, "{status:?}");
         }
-        assert_eq!((of(History::Recent), of(History::All)), (vec![], vec![]));
+        assert_eq!((of(HistoryFilter::Recent), of(HistoryFilter::All)), (vec![], vec![]));
     }
 }

@@ -1,118 +1,141 @@
-//! Small things an installation remembers beside its journals: keys, webhooks, alerts, how far somebody has read.
+//! The register: small items stored beside the journals, such as API keys, webhooks, alerts, read positions, and the
+//! data of the built-in tools.
 //!
-//! A note has a version that counts its changes. Several notes are changed in one piece or not at all, and what
-//! somebody should be able to look up later goes into the ledger's own journal with them.
+//! An item has a version that counts its changes. Several items change atomically, together with an entry in the
+//! ledger's own journal where the change must be auditable.
 
-use super::Answer;
-use super::query::{Listing, Page};
+use super::StoreFuture;
+use super::query::{ListPage, Pagination};
 use crate::id::TenantId;
-use crate::journal::event::Record;
+use crate::journal::event::EventRecord;
 use crate::time::Timestamp;
 use serde_json::Value;
 use std::sync::Arc;
 
 pub trait Register: Send + Sync {
-    fn find(&self, tenant: &TenantId, kind: Kind, id: &str) -> Answer<'_, Option<Note>>;
+    fn find(&self, tenant: &TenantId, kind: RegisterKind, id: &str) -> StoreFuture<'_, Option<RegisterItem>>;
 
-    /// All of a kind, by id.
-    fn list(&self, tenant: &TenantId, kind: Kind, page: Page) -> Answer<'_, Listing<Note>>;
+    /// All items of a kind, ordered by id.
+    fn list(&self, tenant: &TenantId, kind: RegisterKind, page: Pagination) -> StoreFuture<'_, ListPage<RegisterItem>>;
 
-    /// All changes or none. A version that is not the expected one is a [`super::Error::Conflict`].
-    fn write(&self, changes: Changes) -> Answer<'_, ()>;
+    /// The number of items of a kind.
+    fn count(&self, tenant: &TenantId, kind: RegisterKind) -> StoreFuture<'_, u64>;
+
+    /// The tenants that have items of a kind, ordered by name.
+    fn tenants(&self, kind: RegisterKind) -> StoreFuture<'_, Vec<TenantId>>;
+
+    /// Applies all changes or none. An unexpected version is a [`super::Error::Conflict`].
+    fn write(&self, changes: RegisterWrite) -> StoreFuture<'_, ()>;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Who may come in, by the hash of a secret.
+pub enum RegisterKind {
+    /// An API key, by the hash of its secret.
     Key,
-    /// A browser that was let in, by the hash of its cookie.
+    /// A browser session, by the hash of its cookie.
     Session,
-    /// A link that lets one browser in once.
+    /// A one-time sign-in link.
     Link,
-    /// Where events are sent.
+    /// A destination for events.
     Webhook,
-    /// When somebody is to be told.
+    /// An alert rule.
     Rule,
-    /// What somebody was, or is to be, told.
+    /// An alert.
     Alert,
-    /// What nobody is told for a while.
+    /// A silence, which mutes alerts for a while.
     Silence,
-    /// What was counted on one day.
+    /// The counts of one day.
     Tally,
-    /// How far somebody has come in the ledger.
+    /// The ledger position of a reader.
     Mark,
-    /// The answer to a request that may come again.
+    /// The reply to a request with an idempotency key.
     Reply,
+    /// A timer of `timer.set` that has not fired, by the hash of its name.
+    Timer,
+    /// The reply to a call of a built-in tool, by the hash of the call's key.
+    ToolReply,
+    /// A text of `memory.store`.
+    Memory,
+    /// A notification that was delivered.
+    Notification,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 10] = [
-        Kind::Key,
-        Kind::Session,
-        Kind::Link,
-        Kind::Webhook,
-        Kind::Rule,
-        Kind::Alert,
-        Kind::Silence,
-        Kind::Tally,
-        Kind::Mark,
-        Kind::Reply,
+impl RegisterKind {
+    pub const ALL: [RegisterKind; 14] = [
+        RegisterKind::Key,
+        RegisterKind::Session,
+        RegisterKind::Link,
+        RegisterKind::Webhook,
+        RegisterKind::Rule,
+        RegisterKind::Alert,
+        RegisterKind::Silence,
+        RegisterKind::Tally,
+        RegisterKind::Mark,
+        RegisterKind::Reply,
+        RegisterKind::Timer,
+        RegisterKind::ToolReply,
+        RegisterKind::Memory,
+        RegisterKind::Notification,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Key => "key",
-            Kind::Session => "session",
-            Kind::Link => "link",
-            Kind::Webhook => "webhook",
-            Kind::Rule => "rule",
-            Kind::Alert => "alert",
-            Kind::Silence => "silence",
-            Kind::Tally => "tally",
-            Kind::Mark => "mark",
-            Kind::Reply => "reply",
+            RegisterKind::Key => "key",
+            RegisterKind::Session => "session",
+            RegisterKind::Link => "link",
+            RegisterKind::Webhook => "webhook",
+            RegisterKind::Rule => "rule",
+            RegisterKind::Alert => "alert",
+            RegisterKind::Silence => "silence",
+            RegisterKind::Tally => "tally",
+            RegisterKind::Mark => "mark",
+            RegisterKind::Reply => "reply",
+            RegisterKind::Timer => "timer",
+            RegisterKind::ToolReply => "tool_reply",
+            RegisterKind::Memory => "memory",
+            RegisterKind::Notification => "notification",
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Note {
+pub struct RegisterItem {
     pub id: String,
-    /// 1 when it was new, and one more with every change.
+    /// 1 when created, plus one with every change.
     pub version: u64,
     pub changed_at: Timestamp,
     pub value: Arc<Value>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Changes {
+pub struct RegisterWrite {
     pub tenant: TenantId,
     pub at: Timestamp,
-    pub changes: Vec<Change>,
-    /// What stands in the ledger's own journal about it; it carries no payload.
-    pub record: Option<Record>,
+    pub changes: Vec<RegisterChange>,
+    /// The entry for the ledger's own journal; it has no payload.
+    pub record: Option<EventRecord>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
-    pub kind: Kind,
+pub struct RegisterChange {
+    pub kind: RegisterKind,
     pub id: String,
-    /// The version that was seen, 0 for none; `None` does not ask.
+    /// The version the caller has seen, 0 if there was no item; `None` skips the check.
     pub expected: Option<u64>,
-    /// `None` removes it; removing what is not there does no harm.
+    /// `None` removes the item; removing a missing item is not an error.
     pub value: Option<Value>,
 }
 
-impl Change {
-    pub fn put(kind: Kind, id: &str, value: Value) -> Change {
-        Change { kind, id: id.to_owned(), expected: None, value: Some(value) }
+impl RegisterChange {
+    pub fn put(kind: RegisterKind, id: &str, value: Value) -> RegisterChange {
+        RegisterChange { kind, id: id.to_owned(), expected: None, value: Some(value) }
     }
 
-    pub fn remove(kind: Kind, id: &str) -> Change {
-        Change { kind, id: id.to_owned(), expected: None, value: None }
+    pub fn remove(kind: RegisterKind, id: &str) -> RegisterChange {
+        RegisterChange { kind, id: id.to_owned(), expected: None, value: None }
     }
 
-    pub fn expecting(mut self, version: u64) -> Change {
+    pub fn expecting(mut self, version: u64) -> RegisterChange {
         self.expected = Some(version);
         self
     }

@@ -1,174 +1,166 @@
-//! Calling tools: what there is to call, when there is room, and how each call ends.
+//! The tools port: the catalogue, call permits, and the calls themselves.
 //!
-//! A call goes through three hands. [`Tools::admit`] grants a berth before the attempt is recorded, so that nothing
-//! recorded as started waits in a queue. [`Tools::call`] makes it and says how it ended. [`Tools::cancel`] asks for an
-//! early end; the call then returns by itself.
+//! A call has three stages. [`ToolGateway::admit`] grants a permit before the attempt is recorded, so that no recorded
+//! attempt waits in a queue. [`ToolGateway::call`] makes the call and returns its outcome. [`ToolGateway::cancel`]
+//! asks for an early end; the call then returns by itself.
 
-use crate::execution::Identity;
+use crate::execution::ExecutionIdentity;
 use crate::hash::Hash;
 use crate::id::{PartId, TenantId, ToolName};
-use crate::journal::event::Side;
+use crate::journal::event::CallSide;
 use crate::redact::Redactor;
 use crate::time::{Millis, Timestamp};
 use crate::tool::report::ServerReport;
-use crate::tool::{Failure, Outcome, ToolCatalog};
+use crate::tool::{CallOutcome, Elicitation, ToolCatalog, ToolFailure};
 use serde_json::Value;
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// What tools answer: always something, never an error beside it.
-pub type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// The result of a tool port. It has no error of its own: failures are part of `T`.
+pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-pub trait Tools: Send + Sync {
-    /// The tools of some servers, or of all. Servers that have not been asked yet are started and asked.
-    fn catalog(&self, servers: Servers) -> Reply<'_, Catalog>;
+pub trait ToolGateway: Send + Sync {
+    /// The tools of some servers, or of all. Servers not listed so far are started and listed.
+    fn catalog(&self, servers: ServerSelection) -> PortFuture<'_, CatalogSnapshot>;
 
-    /// The tools that fit some words best, the best first, among those of servers that were asked so far.
+    /// The tools that match some words best, best first, of the servers listed so far.
     fn search(&self, words: &str, limit: usize) -> Vec<ToolName>;
 
-    /// The definition a tool is known to have now; `None` when its server has not been asked or has no such tool.
+    /// The current definition of a tool; `None` when its server was not listed yet or has no such tool.
     fn definition(&self, tool: &ToolName) -> Option<Hash>;
 
-    /// Room for one call, if there is any. Otherwise `applicant` stands in line, once however often it asks, and
-    /// [`Applicant::wake`] is called when it is its turn: then the next request of that applicant is granted.
-    fn admit(&self, tool: &ToolName, applicant: &Arc<dyn Applicant>) -> Admission;
+    /// Asks for a permit for one call. If there is no capacity, the waiter is queued (once, however often it asks), and
+    /// [`PermitWaiter::wake`] is called when it is its turn: then its next request is granted.
+    fn admit(&self, tool: &ToolName, applicant: &Arc<dyn PermitWaiter>) -> Admission;
 
-    /// Makes a call whose attempt is on record. It ends by itself: at the timeout, when cancelled, or with an answer.
-    fn call(&self, call: Call, berth: Berth) -> Reply<'_, Return>;
+    /// Makes a call whose attempt is recorded. It ends with a response, at the timeout, or when cancelled.
+    fn call(&self, call: ToolCallRequest, permit: CallPermit) -> PortFuture<'_, CallReturn>;
 
-    /// Asks for an early end of a call that is being made; any other is left alone.
-    fn cancel(&self, call: &CallId);
+    /// Asks for an early end of a call in flight; does nothing for any other call.
+    fn cancel(&self, call: &ToolCallId);
 
-    /// How every server stands, in the order of their names. Nobody is asked anything.
+    /// The state of every server, ordered by name. No server is contacted.
     fn report(&self) -> Vec<ServerReport>;
 
-    /// Gives a server another chance at once although its calls failed one after the other. False when there is none
-    /// of that name.
+    /// Closes a server's circuit breaker, so that it is called again at once. False when there is no server of that
+    /// name.
     fn reset(&self, server: &str) -> bool;
 
-    /// Knows every secret that was resolved so far, for texts and values that come from elsewhere.
+    /// A redactor for every secret resolved so far, for texts and values from other sources.
     fn redactor(&self) -> Redactor;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Servers {
+pub enum ServerSelection {
     All,
     Named(BTreeSet<String>),
 }
 
-/// The tools that are there, and the servers that could not say.
+/// The tools found, and the servers that could not be listed.
 #[derive(Clone, Debug, Default)]
-pub struct Catalog {
+pub struct CatalogSnapshot {
     pub tools: ToolCatalog,
-    /// By server; nothing is known of their tools.
-    pub absent: Vec<(String, Failure)>,
+    /// Failures by server; their tools are unknown.
+    pub absent: Vec<(String, ToolFailure)>,
 }
 
-/// Who waits for room: one execution. Lines are kept per tenant, so that none can take everything.
-pub trait Applicant: Send + Sync {
+/// An execution that waits for a permit. Queues are per tenant, so that no tenant can take all capacity.
+pub trait PermitWaiter: Send + Sync {
     fn tenant(&self) -> &TenantId;
     /// Higher goes first within its tenant.
     fn priority(&self) -> i32;
-    /// There may be room now. Called from anywhere; must not block.
+    /// A permit may be available now. Called from any thread; must not block.
     fn wake(&self);
 }
 
 #[derive(Debug)]
 pub enum Admission {
-    Granted(Berth),
-    /// The applicant will be woken.
+    Granted(CallPermit),
+    /// The waiter will be woken.
     Later,
-    /// Not before this has passed: a rate, or a limit that renews with time. The applicant must ask again by itself.
+    /// Not before this has passed: a rate, or a limit that renews over time. The waiter must ask again by itself.
     After(Millis),
 }
 
-/// The right to make one call now. Dropping it makes room for the next; what it holds is the registry's business.
-pub struct Berth(Option<Box<dyn Any + Send + Sync>>);
+/// The right to make one call now. Dropping it frees the capacity. Its content is private to the registry.
+pub struct CallPermit(Option<Box<dyn Any + Send + Sync>>);
 
-impl Berth {
-    pub fn new(held: impl Any + Send + Sync) -> Berth {
-        Berth(Some(Box::new(held)))
+impl CallPermit {
+    pub fn new(held: impl Any + Send + Sync) -> CallPermit {
+        CallPermit(Some(Box::new(held)))
     }
 
-    /// Where nothing is limited.
-    pub fn free() -> Berth {
-        Berth(None)
+    /// For tools without limits.
+    pub fn unlimited() -> CallPermit {
+        CallPermit(None)
     }
 }
 
-impl std::fmt::Debug for Berth {
+impl std::fmt::Debug for CallPermit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Berth").field(&self.0.is_some()).finish()
+        f.debug_tuple("CallPermit").field(&self.0.is_some()).finish()
     }
 }
 
 /// Which call of which execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallId {
-    pub identity: Identity,
+pub struct ToolCallId {
+    pub identity: ExecutionIdentity,
     pub part: PartId,
-    pub side: Side,
+    pub side: CallSide,
     pub attempt: u32,
 }
 
-pub struct Call {
-    pub id: CallId,
+pub struct ToolCallRequest {
+    pub id: ToolCallId,
     pub tool: ToolName,
-    /// The definition the plan relies on. A tool that has another one now is not called.
+    /// The definition the plan was checked with. A tool whose definition has changed is not called.
     pub definition: Hash,
-    /// Secrets are still references.
+    /// Secrets are still references, not values.
     pub parameters: Arc<Value>,
     pub key: Hash,
-    /// From now; progress of the tool does not extend it.
+    /// Counted from now; progress of the tool does not extend it.
     pub timeout: Millis,
-    /// For the records of whoever is called.
+    /// The current time, for connectors that store timestamps.
     pub now: Timestamp,
-    /// What the tool said earlier under which the call goes on; nothing is sent anew then.
+    /// The ticket of an accepted call to resume; the parameters are then not sent again.
     pub ticket: Option<String>,
-    /// Told what happens while the call is made.
-    pub reporter: Arc<dyn Reporter>,
+    /// Receives progress and questions while the call is in flight.
+    pub reporter: Arc<dyn CallReporter>,
 }
 
-impl std::fmt::Debug for Call {
+impl std::fmt::Debug for ToolCallRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Call").field("id", &self.id).field("tool", &self.tool).finish_non_exhaustive()
+        f.debug_struct("ToolCallRequest").field("id", &self.id).field("tool", &self.tool).finish_non_exhaustive()
     }
 }
 
-/// Hears of a call while it is made.
-pub trait Reporter: Send + Sync {
-    /// The tool works on it elsewhere and can be asked under this ticket, also after a restart. Answers once that is
-    /// on record.
-    fn accepted(&self, ticket: String) -> Reply<'_, ()>;
+/// Receives what a tool reports while its call is in flight.
+pub trait CallReporter: Send + Sync {
+    /// The tool works in the background and can be asked with this ticket, even after a restart. Returns once the
+    /// ticket is recorded.
+    fn accepted(&self, ticket: String) -> PortFuture<'_, ()>;
 
-    /// The tool asks something back. Answers what somebody said, or `None` when nobody will.
-    fn ask(&self, question: Elicitation) -> Reply<'_, Option<Value>>;
+    /// The tool asks a question. Returns the answer, or `None` when there will be none.
+    fn ask(&self, question: Elicitation) -> PortFuture<'_, Option<Value>>;
 
-    /// How far the tool says it has come. May be left out when there is too much of it.
-    fn progress(&self, progress: Progress);
-}
-
-/// What a tool wants to know in the middle of a call. Its text is the tool's and is not to be trusted.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Elicitation {
-    pub message: String,
-    /// JSON Schema of a flat object.
-    pub schema: Arc<Value>,
+    /// Progress the tool reports. Reports may be dropped when there are too many.
+    fn progress(&self, progress: ToolProgress);
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
+pub struct ToolProgress {
     pub done: f64,
     pub total: Option<f64>,
     pub message: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Return {
-    Outcome(Outcome),
-    /// Nothing was sent: the tool is not the one the plan was checked with.
+pub enum CallReturn {
+    Outcome(CallOutcome),
+    /// Nothing was sent: the tool's definition has changed since the plan was checked.
     Drifted {
         found: Hash,
     },

@@ -1,26 +1,26 @@
-//! Removing what is no longer to be kept, without breaking the proof of what remains.
+//! Erasure and cleaning of old data, without breaking the proof of the remaining entries.
 
-use super::Answer;
+use super::StoreFuture;
 use crate::actor::Actor;
-use crate::execution::Identity;
-use crate::execution::view::Status;
+use crate::execution::ExecutionIdentity;
+use crate::execution::view::ExecutionStatus;
 use crate::id::TenantId;
 use crate::time::Timestamp;
 
-pub trait Upkeep: Send + Sync {
-    /// Erases payloads of an execution; their commitments and every hash stay. Says so in the ledger's own journal,
+pub trait StoreMaintenance: Send + Sync {
+    /// Erases payloads of an execution; their commitments and every hash stay. Recorded in the ledger's own journal
     /// unless there was nothing to erase.
-    fn erase(&self, erasure: Erasure) -> Answer<'_, Erased>;
+    fn erase(&self, erasure: ErasureRequest) -> StoreFuture<'_, ErasedTotals>;
 
-    /// Removes ended executions that nobody has touched for a while, batch by batch. Hashes stay. What has letters
-    /// waiting or is held by a living worker is left alone.
-    fn clean(&self, cleaning: Cleaning) -> Answer<'_, Cleaned>;
+    /// Removes ended executions that have not changed for a while, in batches. Hashes stay. Executions with pending
+    /// commands or held by a live worker are left alone.
+    fn clean(&self, cleaning: CleaningRequest) -> StoreFuture<'_, CleanedTotals>;
 }
 
 #[derive(Clone, Debug)]
-pub struct Erasure {
-    pub identity: Identity,
-    /// Only these entries' payloads; `None` erases all of the execution.
+pub struct ErasureRequest {
+    pub identity: ExecutionIdentity,
+    /// Only the payloads of these entries; `None` erases all payloads of the execution.
     pub entries: Option<Vec<u64>>,
     pub actor: Actor,
     pub at: Timestamp,
@@ -28,21 +28,21 @@ pub struct Erasure {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Erased {
+pub struct ErasedTotals {
     pub payloads: u64,
     pub bytes: u64,
 }
 
 #[derive(Clone, Debug)]
-pub struct Cleaning {
+pub struct CleaningRequest {
     pub tenant: TenantId,
-    /// Which ended executions; empty means every ended one. A status that is not an end is refused.
-    pub statuses: Vec<Status>,
-    /// Nothing happened to them since, nor at that moment.
+    /// Statuses of ended executions; empty means all. A status that is not final is refused.
+    pub statuses: Vec<ExecutionStatus>,
+    /// Only executions last changed before this time.
     pub untouched_since: Timestamp,
-    /// What to take away.
+    /// What to remove.
     pub what: CleanedPart,
-    /// Only says what would be removed.
+    /// Only counts what would be removed.
     pub dry_run: bool,
     pub actor: Actor,
     pub at: Timestamp,
@@ -51,16 +51,16 @@ pub struct Cleaning {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanedPart {
-    /// Parameters, results, evidence: the story stays readable.
+    /// Parameters, results, evidence: the events stay readable.
     Payloads,
     /// Everything but the hashes.
     Executions,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cleaned {
+pub struct CleanedTotals {
     pub executions: u64,
-    /// None when only payloads went.
+    /// 0 when only payloads were removed.
     pub entries: u64,
     pub payloads: u64,
     /// Of the payloads.

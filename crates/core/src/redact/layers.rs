@@ -1,61 +1,61 @@
-//! A text as it reads with its escapes undone, and where each part of that came from.
+//! A text with its escapes decoded, and the source position of each part.
 
 use std::ops::Range;
 
-/// Escapes within escapes, as in a JSON text inside a JSON text, are undone this often.
+/// How many levels of nested escapes are decoded, as in JSON inside JSON.
 const LAYERS_MAX: usize = 3;
 
-/// Undoes the escape at the front: appends what it stands for, and says how long it was.
-type Undo = fn(&[u8], &mut Vec<u8>) -> Option<usize>;
+/// Decodes the escape at the front: appends the decoded bytes and returns the length of the escape.
+type UnescapeRule = fn(&[u8], &mut Vec<u8>) -> Option<usize>;
 
-/// One kind of escape undone again and again, each layer made of the one before.
-pub(super) struct Layers {
-    layers: Vec<Layer>,
+/// One kind of escape decoded repeatedly; each layer is decoded from the one before.
+pub(super) struct DecodedLayers {
+    layers: Vec<DecodedLayer>,
 }
 
-struct Layer {
+struct DecodedLayer {
     bytes: Vec<u8>,
-    /// Positions here and where they came from; from each to the next, both count alike.
+    /// Positions in this layer and in its source; between two of them both advance alike.
     shifts: Vec<(usize, usize)>,
 }
 
-impl Layers {
-    pub(super) fn without_percents(bytes: &[u8]) -> Layers {
-        Layers::read(bytes, b'%', undo_percent)
+impl DecodedLayers {
+    pub(super) fn without_percents(bytes: &[u8]) -> DecodedLayers {
+        DecodedLayers::read(bytes, b'%', undo_percent)
     }
 
-    pub(super) fn without_backslashes(bytes: &[u8]) -> Layers {
-        Layers::read(bytes, b'\\', undo_backslash)
+    pub(super) fn without_backslashes(bytes: &[u8]) -> DecodedLayers {
+        DecodedLayers::read(bytes, b'\\', undo_backslash)
     }
 
-    /// The number of each layer, and how the text reads there. None if the text has no such escape.
+    /// The number and the bytes of each layer. Empty if the text has no such escape.
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &[u8])> {
         self.layers.iter().enumerate().map(|(number, layer)| (number, layer.bytes.as_slice()))
     }
 
-    /// Where in the text a range of a layer came from. It must not cut what one escape stands for.
+    /// The range of the text that a range of a layer came from. It must not split a decoded escape.
     pub(super) fn origin(&self, number: usize, range: Range<usize>) -> Range<usize> {
         let origin = |at| self.layers[..=number].iter().rev().fold(at, |at, layer| layer.origin(at));
         origin(range.start)..origin(range.end)
     }
 
-    fn read(bytes: &[u8], mark: u8, undo: Undo) -> Layers {
-        let mut layers: Vec<Layer> = Vec::new();
+    fn read(bytes: &[u8], mark: u8, undo: UnescapeRule) -> DecodedLayers {
+        let mut layers: Vec<DecodedLayer> = Vec::new();
         while layers.len() < LAYERS_MAX {
             let below = layers.last().map_or(bytes, |layer| &layer.bytes);
-            let Some(layer) = Layer::read(below, mark, undo) else { break };
+            let Some(layer) = DecodedLayer::read(below, mark, undo) else { break };
             layers.push(layer);
         }
-        Layers { layers }
+        DecodedLayers { layers }
     }
 }
 
-impl Layer {
-    fn read(bytes: &[u8], mark: u8, undo: Undo) -> Option<Layer> {
+impl DecodedLayer {
+    fn read(bytes: &[u8], mark: u8, undo: UnescapeRule) -> Option<DecodedLayer> {
         if !bytes.contains(&mark) {
             return None;
         }
-        let mut layer = Layer { bytes: Vec::with_capacity(bytes.len()), shifts: Vec::new() };
+        let mut layer = DecodedLayer { bytes: Vec::with_capacity(bytes.len()), shifts: Vec::new() };
         let mut at = 0;
         while at < bytes.len() {
             let start = layer.bytes.len();
@@ -98,7 +98,7 @@ fn undo_backslash(bytes: &[u8], undone: &mut Vec<u8>) -> Option<usize> {
             let first = utf16_unit(bytes)?;
             match char::from_u32(u32::from(first)) {
                 Some(c) => (c, 6),
-                // One half of a character beyond the first plane; the other half follows.
+                // A high surrogate; the low surrogate follows.
                 None => (char::decode_utf16([first, utf16_unit(&bytes[6..])?]).next()?.ok()?, 12),
             }
         }

@@ -1,10 +1,10 @@
-//! Markers: what stands where a secret was.
+//! Markers, which replace secrets in redacted text.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 pub(super) const KEY_NAME: &str = "key name";
-/// For a secret whose own name would tell too much, or could not be told from text.
+/// For a secret whose name contains a secret, or is not a valid label.
 pub(super) const SECRET: &str = "secret";
 
 const OPENING: &str = "[redacted:";
@@ -20,14 +20,14 @@ pub(super) fn is_label(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
 }
 
-/// Every label in use. Only markers with these count: text in brackets must not be a place to hide secrets in.
-pub(super) struct Labels {
+/// Every label in use. Only markers with these count, or a secret could be hidden inside a made-up marker.
+pub(super) struct MarkerLabels {
     labels: BTreeSet<String>,
 }
 
-impl Labels {
-    pub(super) fn new<'a>(labels: impl Iterator<Item = &'a str>) -> Labels {
-        Labels { labels: labels.map(str::to_owned).collect() }
+impl MarkerLabels {
+    pub(super) fn new<'a>(labels: impl Iterator<Item = &'a str>) -> MarkerLabels {
+        MarkerLabels { labels: labels.map(str::to_owned).collect() }
     }
 
     /// Whether a text is one marker and nothing else.

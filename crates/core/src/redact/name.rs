@@ -1,14 +1,14 @@
-//! Names that tell that the value beside them is secret.
+//! Field names that mark their value as secret.
 
 use super::marker::is_label;
-use crate::plan::wording::spelled_plainly;
+use crate::wording::spelled_plainly;
 use serde_json::{Map, Value};
 
-/// Whatever stands before these, they name a secret: `db_password`, `X-Api-Key`, `clientSecret`.
+/// A name with one of these endings is secret: `db_password`, `X-Api-Key`, `clientSecret`.
 const ENDINGS: [&str; 8] =
     ["password", "passwd", "passphrase", "secret", "apikey", "privatekey", "secretkey", "secretaccesskey"];
 
-/// These only as a whole: later steps may need a `next_page_token` or a `payment_authorization`.
+/// These only as whole names: later steps may need a `next_page_token` or a `payment_authorization`.
 const WHOLE: [&str; 12] = [
     "token",
     "accesstoken",
@@ -29,7 +29,7 @@ pub(super) fn is_telling(key: &str) -> bool {
     WHOLE.contains(&name.as_str()) || ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Whether an object is a plan's way to name a secret, `{"secret": "payments_token"}`.
+/// Whether an object is a plan's reference to a secret: `{"secret": "payments_token"}`.
 pub(super) fn is_reference(fields: &Map<String, Value>) -> bool {
     fields.len() == 1 && fields.get("secret").and_then(Value::as_str).is_some_and(is_label)
 }

@@ -1,9 +1,9 @@
-//! Keys known by how they are written.
+//! Secrets recognised by their format.
 //!
-//! One look from left to right: a byte that can begin a key, a check of what follows, then on behind it.
-//! What fails a check was short or is not looked at again, so all takes time in proportion to the text.
+//! One scan from left to right: find a byte that can begin a key, check the bytes after it, go on behind it.
+//! A failed check is short or never repeated for the same bytes, so the scan takes linear time.
 
-use super::Found;
+use super::SecretMatch;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub(super) const LABELS: [&str; 13] =
     [PRIVATE_KEY, URL_PASSWORD, BEARER, BASIC, JWT, AWS, GITHUB, GITLAB, SLACK, STRIPE, MODEL, GOOGLE, NPM];
 
 /// Every key in a text, in order and without overlaps.
-pub(super) fn find(text: &str) -> Vec<Found<'static>> {
+pub(super) fn find(text: &str) -> Vec<SecretMatch<'static>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;
@@ -34,7 +34,7 @@ pub(super) fn find(text: &str) -> Vec<Found<'static>> {
         match key_at(bytes, at) {
             Some((range, label)) => {
                 at = range.end;
-                found.push(Found { range, label });
+                found.push(SecretMatch { range, label });
             }
             None => at += 1,
         }
@@ -42,9 +42,9 @@ pub(super) fn find(text: &str) -> Vec<Found<'static>> {
     found
 }
 
-type Key = (Range<usize>, &'static str);
+type ShapeMatch = (Range<usize>, &'static str);
 
-fn key_at(bytes: &[u8], at: usize) -> Option<Key> {
+fn key_at(bytes: &[u8], at: usize) -> Option<ShapeMatch> {
     match bytes[at] {
         b'-' => private_key(bytes, at),
         b':' => url_password(bytes, at),
@@ -58,7 +58,7 @@ fn key_at(bytes: &[u8], at: usize) -> Option<Key> {
     }
 }
 
-/// Whether a word can begin here: not within one, but behind an escape like `\n` or `%3D`.
+/// Whether a word can begin here: not inside a word, but after an escape like `\n` or `%3D`.
 fn begins_word(bytes: &[u8], at: usize) -> bool {
     match bytes[..at] {
         [.., b'\\', b'n' | b'r' | b't' | b'b' | b'f'] => true,
@@ -68,8 +68,8 @@ fn begins_word(bytes: &[u8], at: usize) -> bool {
     }
 }
 
-/// A PEM block. Without its end everything after it goes: it may have been cut off.
-fn private_key(bytes: &[u8], at: usize) -> Option<Key> {
+/// A PEM block. If its end is missing, everything to the end of the text is cut: the block may be truncated.
+fn private_key(bytes: &[u8], at: usize) -> Option<ShapeMatch> {
     const TITLE_BYTES_MAX: usize = 64;
     let title_length = |rest: &[u8]| position(&rest[..rest.len().min(TITLE_BYTES_MAX)], b"-----");
     let rest = bytes[at..].strip_prefix(b"-----BEGIN ")?;
@@ -84,13 +84,12 @@ fn private_key(bytes: &[u8], at: usize) -> Option<Key> {
 }
 
 /// The password in `scheme://user:password@host`.
-fn url_password(bytes: &[u8], at: usize) -> Option<Key> {
+fn url_password(bytes: &[u8], at: usize) -> Option<ShapeMatch> {
     let rest = bytes[at..].strip_prefix(b"://")?;
     if !bytes[..at].last()?.is_ascii_alphanumeric() {
         return None;
     }
-    let ends =
-        |byte: u8| byte.is_ascii_whitespace() || byte.is_ascii_control() || b"/?#\"'<>\\`".contains(&byte);
+    let ends = |byte: u8| byte.is_ascii_whitespace() || byte.is_ascii_control() || b"/?#\"'<>\\`".contains(&byte);
     let authority = &rest[..run(rest, |byte| !ends(byte))];
     let end = authority.iter().rposition(|byte| *byte == b'@')?;
     let start = authority[..end].iter().position(|byte| *byte == b':')? + 1;
@@ -98,12 +97,11 @@ fn url_password(bytes: &[u8], at: usize) -> Option<Key> {
     (start < end).then_some((offset + start..offset + end, URL_PASSWORD))
 }
 
-/// What follows `Bearer` or `Basic`, if it does not read like an ordinary word or stands in a header.
-fn credentials(bytes: &[u8], at: usize) -> Option<Key> {
+/// The token after `Bearer` or `Basic`, if it is in a header or does not look like an ordinary word.
+fn credentials(bytes: &[u8], at: usize) -> Option<ShapeMatch> {
     const SCHEMES: [(&[u8], &str); 2] = [(b"bearer ", BEARER), (b"basic ", BASIC)];
     let rest = &bytes[at..];
-    let begins =
-        |scheme: &[u8]| rest.get(..scheme.len()).is_some_and(|word| word.eq_ignore_ascii_case(scheme));
+    let begins = |scheme: &[u8]| rest.get(..scheme.len()).is_some_and(|word| word.eq_ignore_ascii_case(scheme));
     let (scheme, label) = SCHEMES.into_iter().find(|(scheme, _)| begins(scheme))?;
     let start = scheme.len() + run(&rest[scheme.len()..], |byte| byte == b' ');
     let token = &rest[start..];
@@ -116,8 +114,7 @@ fn credentials(bytes: &[u8], at: usize) -> Option<Key> {
 
 fn is_unlike_a_word(token: &[u8]) -> bool {
     const WORD_BYTES_MAX: usize = 24;
-    let mixes_case =
-        token.iter().any(u8::is_ascii_lowercase) && token.iter().skip(1).any(u8::is_ascii_uppercase);
+    let mixes_case = token.iter().any(u8::is_ascii_lowercase) && token.iter().skip(1).any(u8::is_ascii_uppercase);
     token.len() > WORD_BYTES_MAX || (token.len() >= 8 && (mixes_case || token.iter().any(u8::is_ascii_digit)))
 }
 
@@ -137,7 +134,7 @@ fn is_in_header(before: &[u8]) -> bool {
 }
 
 /// Three parts or more, of which the first is a JSON object in base64.
-fn jwt(bytes: &[u8], at: usize) -> Option<Key> {
+fn jwt(bytes: &[u8], at: usize) -> Option<ShapeMatch> {
     const HEADER_BYTES_MIN: usize = 12;
     const BYTES_MIN: usize = 30;
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
@@ -158,7 +155,7 @@ fn jwt(bytes: &[u8], at: usize) -> Option<Key> {
     (token.len() >= BYTES_MIN).then_some((at..at + token.len(), JWT))
 }
 
-fn aws_key(bytes: &[u8], at: usize) -> Option<Key> {
+fn aws_key(bytes: &[u8], at: usize) -> Option<ShapeMatch> {
     const LENGTH: usize = 20;
     let rest = &bytes[at..];
     let fits = (rest.starts_with(b"AKIA") || rest.starts_with(b"ASIA"))
@@ -167,13 +164,13 @@ fn aws_key(bytes: &[u8], at: usize) -> Option<Key> {
     fits.then_some((at..at + LENGTH, AWS))
 }
 
-/// Keys that say themselves whose they are.
-fn prefixed(bytes: &[u8], at: usize) -> Option<Key> {
-    const LETTERS: &[u8] = b"";
+/// Keys with the well-known prefix of a vendor.
+fn prefixed(bytes: &[u8], at: usize) -> Option<ShapeMatch> {
+    const ALPHANUMERIC_ONLY: &[u8] = b"";
     const WORD: &[u8] = b"_";
     const DASHES: &[u8] = b"_-";
     const DOTS: &[u8] = b"_-.";
-    /// Beginning, which bytes besides letters and digits may follow, how many of all at least.
+    /// Prefix, allowed bytes besides letters and digits, minimum length after the prefix.
     const PREFIXES: [(&str, &[u8], usize, &str); 24] = [
         ("ghp_", WORD, 20, GITHUB),
         ("gho_", WORD, 20, GITHUB),
@@ -187,19 +184,19 @@ fn prefixed(bytes: &[u8], at: usize) -> Option<Key> {
         ("xoxp-", DASHES, 10, SLACK),
         ("xoxr-", DASHES, 10, SLACK),
         ("xoxs-", DASHES, 10, SLACK),
-        ("sk_live_", LETTERS, 16, STRIPE),
-        ("rk_live_", LETTERS, 16, STRIPE),
-        ("sk_test_", LETTERS, 16, STRIPE),
-        ("rk_test_", LETTERS, 16, STRIPE),
+        ("sk_live_", ALPHANUMERIC_ONLY, 16, STRIPE),
+        ("rk_live_", ALPHANUMERIC_ONLY, 16, STRIPE),
+        ("sk_test_", ALPHANUMERIC_ONLY, 16, STRIPE),
+        ("rk_test_", ALPHANUMERIC_ONLY, 16, STRIPE),
         ("sk-ant-", DASHES, 20, MODEL),
         ("sk-proj-", DASHES, 20, MODEL),
         ("sk-svcacct-", DASHES, 20, MODEL),
         ("sk-admin-", DASHES, 20, MODEL),
         ("sk-or-v1-", DASHES, 20, MODEL),
         // Without dashes: `sk-learn-for-the-impatient` is no key.
-        ("sk-", LETTERS, 20, MODEL),
+        ("sk-", ALPHANUMERIC_ONLY, 20, MODEL),
         ("AIza", DASHES, 35, GOOGLE),
-        ("npm_", LETTERS, 30, NPM),
+        ("npm_", ALPHANUMERIC_ONLY, 30, NPM),
     ];
     let rest = &bytes[at..];
     let (prefix, others, least, label) =
@@ -210,7 +207,7 @@ fn prefixed(bytes: &[u8], at: usize) -> Option<Key> {
     (length >= least).then_some((at..at + prefix.len() + length, label))
 }
 
-/// How many bytes at the front are of this kind.
+/// The number of leading bytes of this kind.
 fn run(bytes: &[u8], kind: impl Fn(u8) -> bool) -> usize {
     bytes.iter().position(|byte| !kind(*byte)).unwrap_or(bytes.len())
 }

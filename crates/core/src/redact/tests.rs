@@ -1,7 +1,7 @@
-//! Canaries in every writing, keys at every place, ordinary text that must stay.
+//! Canaries in every encoding, keys at every position, ordinary text that must stay.
 
 use super::*;
-use crate::tool::Category;
+use crate::tool::FailureCategory;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD};
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ fn hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// As in a JSON text, without the quotes around it.
+/// As in a JSON string, without its quotes.
 fn json_escaped(text: &str) -> String {
     let quoted = serde_json::to_string(text).expect("text is JSON");
     quoted[1..quoted.len() - 1].to_owned()
@@ -45,7 +45,7 @@ fn json_escaped_to_ascii(text: &str) -> String {
     text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
-/// Every way to write a secret that must be noticed, within nothing else.
+/// Every encoding of a secret that must be recognised.
 fn writings(secret: &str) -> Vec<String> {
     vec![
         secret.to_owned(),
@@ -72,9 +72,8 @@ fn writings(secret: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_known_secret_is_found_in_every_writing_and_at_every_place() {
-    for secret in [CANARY, "pa\"ss\\wörd/1", "two words & more", "🔑🔑🔑🔑🔑🔑", "100%25 sure", "aaaaaa"]
-    {
+fn a_known_secret_is_found_in_every_encoding_and_position() {
+    for secret in [CANARY, "pa\"ss\\wörd/1", "two words & more", "🔑🔑🔑🔑🔑🔑", "100%25 sure", "aaaaaa"] {
         let redactor = redactor(&[("canary", secret)]);
         for writing in writings(secret) {
             for (before, behind) in [("", ""), ("key: ", ""), ("", " is it"), ("(", ")"), ("a=", "&b=é")] {
@@ -102,7 +101,7 @@ fn only_the_secret_is_cut_out() {
         (format!("0x{}.", hex(CANARY)), "0x[redacted:canary]."),
         (standard(CANARY), "[redacted:canary]"),
         (standard(&format!("abc{CANARY}")), "YWJj[redacted:canary]"),
-        // The digits it shares with its neighbours go too.
+        // The base64 digits it shares with its neighbours are removed too.
         (standard(&format!("ab{CANARY}xyz")), "YW[redacted:canary]eHl6"),
     ] {
         assert_eq!(redactor.text(&text), expected, "{text}");
@@ -124,15 +123,14 @@ fn secrets_within_each_other_go_as_one() {
 }
 
 #[test]
-fn what_only_reads_as_a_secret_once_another_is_gone_is_found_too() {
+fn a_secret_that_appears_after_a_redaction_is_found_too() {
     let redactor = redactor(&[("one", "abcdef%2"), ("two", "5xyzé!")]);
     assert_eq!(redactor.text("abcdef%25xyz%C3%A9!"), "[redacted:one][redacted:two]");
 }
 
 #[test]
-fn values_too_short_to_be_told_from_text_are_not_looked_for() {
-    let redactor =
-        redactor(&[("empty", ""), ("blank", "          "), ("short", "abcde"), ("padded", " \tabcdf\n")]);
+fn values_too_short_to_tell_from_text_are_not_searched() {
+    let redactor = redactor(&[("empty", ""), ("blank", "          "), ("short", "abcde"), ("padded", " \tabcdf\n")]);
     assert_eq!(redactor.text("abcde, abcdf and           "), "abcde, abcdf and           ");
     let redactor = redactor.with_secrets([("umlauts".to_owned(), "äöüäöü".to_owned())]);
     assert_eq!(redactor.text("abcde äöüäöü"), "abcde [redacted:umlauts]");
@@ -144,16 +142,15 @@ fn space_around_a_value_does_not_count() {
 }
 
 #[test]
-fn a_name_that_tells_the_value_is_not_used() {
-    for (name, value) in
-        [("hunter22", "hunter22"), ("my_hunter22", "hunter22"), ("a b", "hunter22"), ("", "hunter22")]
+fn a_name_that_contains_the_value_is_not_used() {
+    for (name, value) in [("hunter22", "hunter22"), ("my_hunter22", "hunter22"), ("a b", "hunter22"), ("", "hunter22")]
     {
         assert_eq!(redactor(&[(name, value)]).text("is hunter22"), "is [redacted:secret]", "{name}");
     }
 }
 
 #[test]
-fn brackets_are_no_place_to_hide_in() {
+fn a_made_up_marker_hides_nothing() {
     let redactor = canary_redactor();
     let expected = "[redacted:[redacted:canary]]";
     assert_eq!(redactor.text(&format!("[redacted:{CANARY}]")), expected);
@@ -168,7 +165,7 @@ fn words_of_markers_can_be_secrets_too() {
     assert_eq!(redactor.text(&once), once);
 }
 
-/// Made here, so that nobody's scanner takes them for real.
+/// Built at run time, so that no secret scanner takes them for real.
 fn keys() -> Vec<(&'static str, String)> {
     let body = |length: usize| "a1B2c3D4e5".chars().cycle().take(length).collect::<String>();
     let prefixed = |prefix: &str, length: usize| format!("{prefix}{}", body(length));
@@ -213,7 +210,7 @@ fn keys() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn keys_are_known_by_how_they_are_written_at_every_place() {
+fn keys_are_recognised_by_format_at_every_position() {
     let redactor = Redactor::standard();
     for (label, key) in keys() {
         for (before, behind) in [
@@ -239,7 +236,7 @@ fn keys_are_known_by_how_they_are_written_at_every_place() {
 }
 
 #[test]
-fn credentials_are_cut_out_of_what_is_around_them() {
+fn credentials_are_cut_out_of_their_context() {
     let basic = BASE64_STANDARD.encode("user:hunter2");
     for (text, expected) in [
         ("Bearer abc123def456", "Bearer [redacted:bearer token]"),
@@ -254,10 +251,7 @@ fn credentials_are_cut_out_of_what_is_around_them() {
         ("postgres://app:hunter2@db:5432/x", "postgres://app:[redacted:url password]@db:5432/x"),
         ("redis://:hunter2@cache", "redis://:[redacted:url password]@cache"),
         ("see https://a:p@ss:w@host/x?y and", "see https://a:[redacted:url password]@host/x?y and"),
-        (
-            "http://a:b@c http://d:e@f",
-            "http://a:[redacted:url password]@c http://d:[redacted:url password]@f",
-        ),
+        ("http://a:b@c http://d:e@f", "http://a:[redacted:url password]@c http://d:[redacted:url password]@f"),
         ("x -----BEGIN PRIVATE KEY-----\nMIIE cut of", "x [redacted:private key]"),
         ("-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIV", "[redacted:private key]"),
     ] {
@@ -269,10 +263,8 @@ fn credentials_are_cut_out_of_what_is_around_them() {
 fn ordinary_text_stays() {
     let redactor = canary_redactor();
     let short = |prefix: &str| format!("{prefix}{}", "a1".repeat(4));
-    let shorts =
-        ["ghp_", "github_pat_", "glpat-", "xoxb-", "sk_live_", "sk-", "sk-ant-", "AIza", "npm_"].map(short);
-    let within =
-        keys().into_iter().filter(|(label, _)| *label != "private key").map(|(_, key)| format!("x{key}"));
+    let shorts = ["ghp_", "github_pat_", "glpat-", "xoxb-", "sk_live_", "sk-", "sk-ant-", "AIza", "npm_"].map(short);
+    let within = keys().into_iter().filter(|(label, _)| *label != "private key").map(|(_, key)| format!("x{key}"));
     let texts = [
         "",
         "correct>horse?4",
@@ -399,8 +391,7 @@ fn only_a_reference_is_taken_for_one() {
 #[test]
 fn secrets_go_from_keys_and_from_any_depth_and_nothing_else_changes() {
     let mut value = json!({"b": [CANARY, 1.5, true, null], CANARY: 1, "a": {"x": "y"}});
-    let mut expected =
-        json!({"b": ["[redacted:canary]", 1.5, true, null], "[redacted:canary]": 1, "a": {"x": "y"}});
+    let mut expected = json!({"b": ["[redacted:canary]", 1.5, true, null], "[redacted:canary]": 1, "a": {"x": "y"}});
     for _ in 0..60 {
         value = json!([{"next": value}]);
         expected = json!([{"next": expected}]);
@@ -410,7 +401,7 @@ fn secrets_go_from_keys_and_from_any_depth_and_nothing_else_changes() {
 }
 
 #[test]
-fn fields_whose_keys_become_the_same_are_all_kept() {
+fn fields_whose_keys_become_the_same_all_remain() {
     let (lower, upper) = (hex(CANARY), hex(CANARY).to_uppercase());
     let value = json!({lower: 1, "[redacted:canary]": 2, upper: 3, "[redacted:canary] 2": 4});
     let redacted = canary_redactor().value(&Arc::new(value));
@@ -427,15 +418,15 @@ fn fields_whose_keys_become_the_same_are_all_kept() {
 #[test]
 fn outcomes_and_failures_are_redacted_and_otherwise_the_same() {
     let redactor = canary_redactor();
-    let failure = |message: &str| Failure {
+    let failure = |message: &str| ToolFailure {
         retry_after: Some(crate::time::Millis::seconds(3)),
-        ..Failure::new(Category::Unauthorized, message)
+        ..ToolFailure::new(FailureCategory::Unauthorized, message)
     };
     let (before, after) = (failure(&format!("no {CANARY}")), failure("no [redacted:canary]"));
     assert_eq!(redactor.failure(before.clone()), after);
-    assert_eq!(redactor.outcome(Outcome::NotDone(before.clone())), Outcome::NotDone(after.clone()));
-    assert_eq!(redactor.outcome(Outcome::Maybe(before)), Outcome::Maybe(after));
-    let done = |result: Value| Outcome::Done { result: Arc::new(result), cost_micros: 7 };
+    assert_eq!(redactor.outcome(CallOutcome::NotDone(before.clone())), CallOutcome::NotDone(after.clone()));
+    assert_eq!(redactor.outcome(CallOutcome::Maybe(before)), CallOutcome::Maybe(after));
+    let done = |result: Value| CallOutcome::Done { result: Arc::new(result), cost_micros: 7 };
     assert_eq!(redactor.outcome(done(json!([CANARY]))), done(json!(["[redacted:canary]"])));
 }
 
@@ -451,12 +442,12 @@ fn a_question_of_a_tool_is_redacted_and_can_still_be_answered() {
         "required": ["password"],
     });
     let asked = Elicitation { message: format!("is it {CANARY}?"), schema: Arc::new(schema.clone()) };
-    let shown = redactor.elicitation(asked);
-    assert_eq!(shown.message, "is it [redacted:canary]?");
+    let elicitation = redactor.elicitation(asked);
+    assert_eq!(elicitation.message, "is it [redacted:canary]?");
     let mut expected = schema;
     expected["properties"]["account"]["description"] = json!("as in [redacted:canary]");
-    assert_eq!(*shown.schema, expected, "a property that is called password is asked for, not told");
-    assert_eq!(redactor.elicitation(shown.clone()), shown);
+    assert_eq!(*elicitation.schema, expected, "a property named password is requested, not revealed");
+    assert_eq!(redactor.elicitation(elicitation.clone()), elicitation);
 }
 
 #[test]
@@ -470,7 +461,7 @@ fn redactors_can_be_shared_between_threads() {
     shared(canary_redactor());
 }
 
-/// Texts that make a careless scanner start again at every byte. Quadratic time would take minutes here.
+/// Texts that make a naive scanner restart at every byte. Quadratic time would take minutes here.
 #[test]
 fn hostile_text_takes_time_in_proportion() {
     let redactor = redactor(&[("repeats", &"ab".repeat(500)), ("escapes", "a\\\\\\\\%%%%")]);
@@ -523,7 +514,7 @@ fn without_markers(redactor: &Redactor, text: &str) -> Vec<String> {
     pieces.into_iter().map(|piece| text[piece].to_owned()).collect()
 }
 
-/// Reads every stretch of base64 digits from each of the first four of them on.
+/// Decodes every run of base64 digits from each of its first four positions.
 fn is_in_base64(text: &str, secret: &str) -> bool {
     let text = text.replace('-', "+").replace('_', "/");
     let is_digit = |c: char| c.is_ascii_alphanumeric() || "+/".contains(c);
@@ -553,7 +544,7 @@ proptest! {
         for (before, secret, writing) in &texts {
             text.push_str(before);
             if text.chars().rev().take(24).any(|c| "%\\".contains(c)) {
-                // Behind half an escape even a whole one reads differently.
+                // After half an escape, even a complete one is decoded differently.
                 text.push(' ');
             }
             text += writing.get::<String>(&writings(secret.get::<&str>(&secrets)));

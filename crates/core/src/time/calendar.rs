@@ -1,4 +1,4 @@
-//! How a time is written for people, and read: RFC 3339, in UTC when we write.
+//! Formats and parses times as RFC 3339. Formatted times are in UTC.
 
 use super::Timestamp;
 
@@ -8,7 +8,7 @@ const ERA_DAYS: i64 = 146_097;
 /// Days from 1 March of the year 0 to 1 January 1970.
 const EPOCH_DAYS: i64 = 719_468;
 
-/// `2026-11-16T03:55:00.250Z`; what has no year of four digits stays a number.
+/// `2026-11-16T03:55:00.250Z`; a time outside the years 0 to 9999 is printed in milliseconds.
 pub fn utc(at: Timestamp) -> String {
     let (year, month, day) = date(at.0.div_euclid(DAY_MS));
     if !(0..=9_999).contains(&year) {
@@ -19,7 +19,29 @@ pub fn utc(at: Timestamp) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", ms % 1_000)
 }
 
-/// Reads the years 1970 to 9999, with an offset; what is finer than a millisecond is dropped.
+/// As [`utc`], without a fraction that is zero: `2026-11-16T03:55:00Z`.
+pub fn utc_short(at: Timestamp) -> String {
+    utc(at).replace(".000Z", "Z")
+}
+
+/// `2026-11-16 03:55:00Z`: to the second, for sentences.
+pub fn utc_seconds(at: Timestamp) -> String {
+    format!("{} {}", utc_date(at), utc_clock(at))
+}
+
+/// `2026-11-16`
+pub fn utc_date(at: Timestamp) -> String {
+    let (year, month, day) = date(at.0.div_euclid(DAY_MS));
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// `03:55:00Z`
+pub fn utc_clock(at: Timestamp) -> String {
+    let ms = at.0.rem_euclid(DAY_MS);
+    format!("{:02}:{:02}:{:02}Z", ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60)
+}
+
+/// Parses times of the years 1970 to 9999, with an offset. Digits below a millisecond are dropped.
 pub fn read(text: &str) -> Option<Timestamp> {
     let number = |from: usize, to: usize| -> Option<i64> {
         let digits = text.get(from..to)?;
@@ -43,7 +65,7 @@ pub fn read(text: &str) -> Option<Timestamp> {
             (three.parse::<i64>().ok()?, &part[length..])
         }
     };
-    let days = days(year, month, day).filter(|days| date(*days) == (year, month, day))?;
+    let days = days(year, month, day)?;
     let ms = ((hour * 60 + minute) * 60 + second) * 1_000 + part_ms;
     Some(Timestamp(days * DAY_MS + ms - offset_ms(zone)?))
 }
@@ -65,14 +87,16 @@ fn offset_ms(zone: &str) -> Option<i64> {
     Some(sign * (two(hours, 23)? * 60 + two(minutes, 59)?) * 60_000)
 }
 
-/// Days from 1970-01-01 to a date, counted in years that begin in March, so that a leap day is the last of its year.
-fn days(year: i64, month: i64, day: i64) -> Option<i64> {
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+/// Days from 1970-01-01 to a date of the years 0 to 9999; `None` for a day that the month does not have.
+pub fn days(year: i64, month: i64, day: i64) -> Option<i64> {
+    if !(0..=9_999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let before = year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    Some(before + (month * 153 + 2) / 5 + day - 1 - EPOCH_DAYS)
+    // Counted in years that begin in March, so that a leap day is the last of its year.
+    let (from_march, months) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let before = from_march * 365 + from_march.div_euclid(4) - from_march.div_euclid(100) + from_march.div_euclid(400);
+    let days = before + (months * 153 + 2) / 5 + day - 1 - EPOCH_DAYS;
+    (date(days) == (year, month, day)).then_some(days)
 }
 
 /// Year, month and day from the days since 1970. Years begin in March here, so that a leap day is the last of its year.
@@ -118,9 +142,51 @@ mod tests {
             assert_eq!(read(&utc(Timestamp(ms))), Some(Timestamp(ms)));
         }
         assert_eq!(read("2026-11-16T05:55:00.25+02:00"), read("2026-11-16T03:55:00.250Z"));
-        for text in ["", "2026-11-16", "2026-02-30T00:00:00Z", "2026-11-16T24:00:00Z", "2026-11-16T03:55:00"]
-        {
+        assert_eq!(read("2026-11-16 06:30:00.25+01:00"), read("2026-11-16T05:30:00.250Z"));
+        assert_eq!(read("2026-11-16T05:30:00.2509999Z"), read("2026-11-16T05:30:00.250Z"));
+        for text in [
+            "",
+            "tomorrow",
+            "2026-11-16",
+            "2026-11-16T05:30Z",
+            "2026-11-16T05:30:00",
+            "2026-02-29T00:00:00Z",
+            "2026-02-30T00:00:00Z",
+            "2026-13-01T00:00:00Z",
+            "2026-11-16T24:00:00Z",
+            "2026-11-16T05:30:00.Z",
+            "2026-11-16T05:30:00+1:00",
+            "+026-11-16T05:30:00Z",
+            "2026-11-16T05:30:00ZZ",
+            "1969-12-31T23:59:59Z",
+            "2026-11-16T05:30:00é",
+        ] {
             assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn sentences_have_times_to_the_second() {
+        for (ms, text) in [
+            (0, "1970-01-01 00:00:00Z"),
+            (951_782_400_000, "2000-02-29 00:00:00Z"),
+            (1_709_251_199_999, "2024-02-29 23:59:59Z"),
+            (1_794_807_000_250, "2026-11-16 05:30:00Z"),
+        ] {
+            assert_eq!(utc_seconds(Timestamp(ms)), text);
+        }
+        assert_eq!(utc_short(Timestamp(1_794_807_000_250)), "2026-11-16T05:30:00.250Z");
+        assert_eq!(utc_short(Timestamp(1_794_807_000_000)), "2026-11-16T05:30:00Z");
+    }
+
+    #[test]
+    fn every_day_is_counted_from_the_epoch() {
+        for day in -719_528..2_932_897 {
+            let (year, month, date) = date(day);
+            assert_eq!(days(year, month, date), Some(day));
+        }
+        for (year, month, day) in [(2026, 2, 29), (2100, 2, 29), (2026, 4, 31), (2026, 0, 1), (10_000, 1, 1)] {
+            assert_eq!(days(year, month, day), None);
         }
     }
 

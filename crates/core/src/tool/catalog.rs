@@ -1,20 +1,20 @@
-//! Reads a catalogue file: which tools exist, what they take and give, how carefully each must be called.
+//! Reads a catalogue file: the tools, their input and output schemas, and how safe each is to repeat.
 //!
-//! What MCP names is spelled as MCP spells it, so that a `tools/list` result with a `server` beside it is
-//! a catalogue already. Like a plan, a catalogue is refused with every mistake at once.
+//! Fields of MCP are spelled as in MCP, so that a `tools/list` result with a `server` field added is a
+//! catalogue already. As for a plan, all mistakes are reported at once.
 
 use super::{Safety, SafetySource, Tool, ToolCatalog};
+use crate::diagnostic::{Diagnostic, PatchOperation};
 use crate::hash::Hash;
 use crate::id::ToolName;
 use crate::limits;
-use crate::plan::diagnostic::{Diagnostic, PatchOp};
-use crate::plan::pointer::{field, item};
-use crate::plan::wording::{Guess, choices, guess, named, quoted};
+use crate::pointer::{field, item};
+use crate::wording::{SpellingGuess, choices, guess, named, quoted};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Every code this reader gives; each has its paragraph in docs/errors.md.
+/// Every code this reader reports; each has its paragraph in docs/errors.md.
 pub const CODES: &[&str] = &[
     "catalog.duplicate_tool",
     "catalog.incomplete",
@@ -31,17 +31,17 @@ pub const CODES: &[&str] = &[
 impl ToolCatalog {
     /// Reads `{"tools": […], "trusted_servers": […]}`, or a `tools/list` result with a `server` field.
     pub fn from_json(value: &Value) -> Result<ToolCatalog, Vec<Diagnostic>> {
-        let mut reading = Reading::default();
+        let mut reading = CatalogReader::default();
         let catalog = reading.catalog(value);
         if reading.diagnostics.is_empty() { Ok(catalog) } else { Err(reading.diagnostics) }
     }
 }
 
-/// Fields of the file itself. The last four are what a `tools/list` result brings along.
+/// Fields of the file itself. The last four come with a `tools/list` result.
 const CATALOG_FIELDS: &[&str] =
     &["tools", "trusted_servers", "server", "$schema", "nextCursor", "ttlMs", "cacheScope", "_meta"];
 
-/// Fields of a tool. `title`, `icons`, `execution` and `_meta` are MCP's and decide nothing here.
+/// Fields of a tool. `title`, `icons`, `execution` and `_meta` are MCP's and are ignored here.
 const TOOL_FIELDS: &[&str] = &[
     "name",
     "description",
@@ -58,10 +58,10 @@ const TOOL_FIELDS: &[&str] = &[
 
 const HINT_FIELDS: &[&str] = &["readOnlyHint", "idempotentHint", "destructiveHint", "openWorldHint", "title"];
 
-/// What a changed definition is noticed by. Everything else may change without the tool changing.
+/// The fields that make up a definition. A change of any other field is not a change of the tool.
 const DEFINITION_FIELDS: &[&str] = &["description", "inputSchema", "outputSchema", "annotations"];
 
-/// What people write for a field they know by another name.
+/// Other names people use for a field.
 const ALIASES: &[(&str, &str)] = &[
     ("input_schema", "inputSchema"),
     ("input", "inputSchema"),
@@ -77,16 +77,15 @@ const ALIASES: &[(&str, &str)] = &[
 ];
 
 #[derive(Default)]
-struct Reading {
+struct CatalogReader {
     diagnostics: Vec<Diagnostic>,
 }
 
-impl Reading {
+impl CatalogReader {
     fn catalog(&mut self, value: &Value) -> ToolCatalog {
         let mut catalog = ToolCatalog::default();
         if is_deeper_than(value, limits::DEPTH_MAX) {
-            let message =
-                format!("a catalogue may be nested {} levels deep, this one is deeper", limits::DEPTH_MAX);
+            let message = format!("a catalogue may be nested {} levels deep, this one is deeper", limits::DEPTH_MAX);
             self.error("catalog.limit", "", message);
             return catalog;
         }
@@ -104,11 +103,8 @@ impl Reading {
         };
         let Some(tools) = self.array(tools, "/tools") else { return catalog };
         if tools.len() > limits::CATALOG_TOOLS_MAX {
-            let message = format!(
-                "a catalogue may hold {} tools, this one has {}",
-                limits::CATALOG_TOOLS_MAX,
-                tools.len()
-            );
+            let message =
+                format!("a catalogue may hold {} tools, this one has {}", limits::CATALOG_TOOLS_MAX, tools.len());
             self.error("catalog.limit", "/tools", message);
             return catalog;
         }
@@ -138,19 +134,14 @@ impl Reading {
     fn server(&mut self, fields: &Map<String, Value>) -> Option<String> {
         let server = self.text(fields, "server", "")?;
         if server.is_empty() || !server.chars().all(is_name_char) || server.contains('.') {
-            let message =
-                format!("server {} must be made of letters, digits, `_`, `-` and `/`", quoted(server));
+            let message = format!("server {} must be made of letters, digits, `_`, `-` and `/`", quoted(server));
             self.error("catalog.tool_name", "/server", message);
             return None;
         }
         Some(server.to_owned())
     }
 
-    fn trusted_servers(
-        &mut self,
-        fields: &Map<String, Value>,
-        names: &[Option<ToolName>],
-    ) -> BTreeSet<String> {
+    fn trusted_servers(&mut self, fields: &Map<String, Value>, names: &[Option<ToolName>]) -> BTreeSet<String> {
         let known: BTreeSet<&str> = names.iter().flatten().map(server_of).collect();
         let mut trusted = BTreeSet::new();
         let Some(list) = fields.get("trusted_servers") else { return trusted };
@@ -180,10 +171,8 @@ impl Reading {
         let full = server.map_or_else(|| name.to_owned(), |server| format!("{server}.{name}"));
         let pointer = format!("{pointer}/name");
         if let Some(bad) = full.chars().find(|&c| !is_name_char(c)) {
-            let message = format!(
-                "tool {} contains {bad:?}; a name is letters, digits, `_`, `-`, `/` and `.`",
-                quoted(&full)
-            );
+            let message =
+                format!("tool {} contains {bad:?}; a name is letters, digits, `_`, `-`, `/` and `.`", quoted(&full));
             let hint = "rename the tool on its server, or give it an alias there: plans could not name it";
             self.diagnostics.push(Diagnostic::error("catalog.tool_name", pointer, message).hint(hint));
             return None;
@@ -217,7 +206,7 @@ impl Reading {
         let hints = self.hints(fields, pointer);
         let (safety, safety_source) = match self.safety(fields, pointer) {
             Some(safety) => (safety, SafetySource::Configured),
-            // Hints of a server nobody vouched for could only make us more careful than `once`.
+            // Hints of an untrusted server are ignored: `once` is the strictest safety already.
             None if is_trusted => match hints.safety() {
                 Some(safety) => (safety, SafetySource::TrustedHint),
                 None => (Safety::Once, SafetySource::Unknown),
@@ -255,24 +244,18 @@ impl Reading {
         if found.is_none() {
             let names = known.map(Safety::as_str);
             let message = format!("expected {}, got {}", choices(&names), quoted(text));
-            self.suggest(
-                "catalog.unknown_value",
-                format!("{pointer}/safety"),
-                message,
-                text,
-                names.into_iter(),
-            );
+            self.suggest("catalog.unknown_value", format!("{pointer}/safety"), message, text, names.into_iter());
         }
         found
     }
 
-    fn hints(&mut self, fields: &Map<String, Value>, pointer: &str) -> Hints {
+    fn hints(&mut self, fields: &Map<String, Value>, pointer: &str) -> ToolHints {
         let pointer = format!("{pointer}/annotations");
         let annotations = match fields.get("annotations") {
-            None | Some(Value::Null) => return Hints::default(),
+            None | Some(Value::Null) => return ToolHints::default(),
             Some(value) => self.object(value, &pointer),
         };
-        let Some(annotations) = annotations else { return Hints::default() };
+        let Some(annotations) = annotations else { return ToolHints::default() };
         self.refuse_unknown(annotations, &pointer, HINT_FIELDS);
         let mut hint = |key: &str| match annotations.get(key) {
             None | Some(Value::Null) => None,
@@ -283,19 +266,14 @@ impl Reading {
             }
         };
         hint("openWorldHint");
-        Hints {
+        ToolHints {
             read_only: hint("readOnlyHint"),
             idempotent: hint("idempotentHint"),
             destructive: hint("destructiveHint"),
         }
     }
 
-    fn key_parameter(
-        &mut self,
-        fields: &Map<String, Value>,
-        pointer: &str,
-        input: Option<&Value>,
-    ) -> Option<String> {
+    fn key_parameter(&mut self, fields: &Map<String, Value>, pointer: &str, input: Option<&Value>) -> Option<String> {
         let key = self.text(fields, "key_parameter", pointer)?;
         let properties = input.and_then(|input| input.get("properties")).and_then(Value::as_object);
         if let Some(properties) = properties.filter(|properties| !properties.contains_key(key)) {
@@ -314,21 +292,20 @@ impl Reading {
             }
             let alias = ALIASES.iter().find(|(alias, name)| alias == key && known.contains(name));
             let guessed = match alias {
-                Some((_, name)) => Some(Guess::Clear(name)),
+                Some((_, name)) => Some(SpellingGuess::Clear(name)),
                 None => guess(key, known.iter().copied()),
             };
             let here = field(pointer, key);
-            let found =
-                Diagnostic::error("catalog.unknown_field", &here, format!("unknown field {}", quoted(key)));
+            let found = Diagnostic::error("catalog.unknown_field", &here, format!("unknown field {}", quoted(key)));
             self.diagnostics.push(match guessed {
-                Some(Guess::Clear(name)) if !fields.contains_key(name) => {
+                Some(SpellingGuess::Clear(name)) if !fields.contains_key(name) => {
                     let path = field(pointer, name);
                     found.hint(format!("did you mean {}?", quoted(name))).fix(vec![
-                        PatchOp::Remove { path: here },
-                        PatchOp::Add { path, value: value.clone() },
+                        PatchOperation::Remove { path: here },
+                        PatchOperation::Add { path, value: value.clone() },
                     ])
                 }
-                Some(Guess::Clear(name) | Guess::Vague(name)) => {
+                Some(SpellingGuess::Clear(name) | SpellingGuess::Vague(name)) => {
                     found.hint(format!("did you mean {}?", quoted(name)))
                 }
                 None => found.hint(format!("known fields: {}", known.join(", "))),
@@ -366,7 +343,7 @@ impl Reading {
         self.error("catalog.wrong_type", pointer, format!("expected {expected}, got {}", named(got)));
     }
 
-    /// Reports a value that nobody knows, naming the one that was probably meant.
+    /// Reports an unknown value and suggests the one that was probably meant.
     fn suggest<'a>(
         &mut self,
         code: &'static str,
@@ -377,10 +354,10 @@ impl Reading {
     ) {
         let found = Diagnostic::error(code, &pointer, message);
         self.diagnostics.push(match guess(typed, known) {
-            Some(Guess::Clear(name)) => found
+            Some(SpellingGuess::Clear(name)) => found
                 .hint(format!("did you mean {}?", quoted(name)))
-                .fix(vec![PatchOp::Replace { path: pointer, value: name.into() }]),
-            Some(Guess::Vague(name)) => found.hint(format!("did you mean {}?", quoted(name))),
+                .fix(vec![PatchOperation::Replace { path: pointer, value: name.into() }]),
+            Some(SpellingGuess::Vague(name)) => found.hint(format!("did you mean {}?", quoted(name))),
             None => found,
         });
     }
@@ -390,18 +367,18 @@ impl Reading {
     }
 }
 
-/// What a server says of its own tool.
+/// What a server declares about its own tool.
 #[derive(Default)]
-struct Hints {
+struct ToolHints {
     read_only: Option<bool>,
     idempotent: Option<bool>,
     destructive: Option<bool>,
 }
 
-impl Hints {
+impl ToolHints {
     fn safety(&self) -> Option<Safety> {
         match (self.read_only, self.idempotent, self.destructive) {
-            // Read-only and destructive at once is no statement that could be relied on.
+            // A tool that claims to be read-only and destructive contradicts itself.
             (Some(true), _, Some(true)) => None,
             (Some(true), _, _) => Some(Safety::ReadOnly),
             (_, Some(true), _) => Some(Safety::Idempotent),
@@ -419,7 +396,7 @@ fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '.')
 }
 
-/// Hash of the definition with its keys sorted, so that only a real change is a change.
+/// Hash of the definition with its keys sorted, so that formatting does not change it.
 fn definition(name: &ToolName, fields: &Map<String, Value>) -> Hash {
     let mut definition = Map::from_iter([("name".to_owned(), Value::from(name.as_str()))]);
     for &key in DEFINITION_FIELDS {
@@ -432,7 +409,7 @@ fn definition(name: &ToolName, fields: &Map<String, Value>) -> Hash {
     Hash::of(&[definition.to_string().as_bytes()])
 }
 
-/// Whether anything stands more than `depth` levels below the top. Looks with a list, not with the stack.
+/// Whether a value is nested more than `depth` levels deep. Uses a list instead of recursion.
 fn is_deeper_than(value: &Value, depth: usize) -> bool {
     let mut open = vec![(value, 0)];
     while let Some((value, level)) = open.pop() {
@@ -491,10 +468,7 @@ mod tests {
     #[test]
     fn a_tool_that_declares_no_schema_takes_anything() {
         let catalog = read(json!({"tools": [{"name": "a.b"}]}));
-        assert_eq!(
-            (catalog.tools["a.b"].input.as_ref(), &catalog.tools["a.b"].output),
-            (&json!(true), &None)
-        );
+        assert_eq!((catalog.tools["a.b"].input.as_ref(), &catalog.tools["a.b"].output), (&json!(true), &None));
     }
 
     #[test]
@@ -559,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_named_with_its_place() {
+    fn every_mistake_is_reported_with_its_pointer() {
         let long = format!("a.{}", "b".repeat(127));
         let keyed = with(reserve(), "key_parameter", json!("requestkey"));
         let table = [
@@ -577,21 +551,9 @@ mod tests {
             (json!({"tools": [{"name": long}]}), "catalog.limit", "/tools/0/name"),
             (json!({"server": "a.b", "tools": []}), "catalog.tool_name", "/server"),
             (json!({"tools": [{"name": "a.b"}, {"name": "a.b"}]}), "catalog.duplicate_tool", "/tools/1/name"),
-            (
-                json!({"tools": [{"name": "a.b", "inputSchema": true}]}),
-                "catalog.wrong_type",
-                "/tools/0/inputSchema",
-            ),
-            (
-                json!({"tools": [{"name": "a.b", "safety": "twice"}]}),
-                "catalog.unknown_value",
-                "/tools/0/safety",
-            ),
-            (
-                json!({"tools": [{"name": "a.b", "annotations": []}]}),
-                "catalog.wrong_type",
-                "/tools/0/annotations",
-            ),
+            (json!({"tools": [{"name": "a.b", "inputSchema": true}]}), "catalog.wrong_type", "/tools/0/inputSchema"),
+            (json!({"tools": [{"name": "a.b", "safety": "twice"}]}), "catalog.unknown_value", "/tools/0/safety"),
+            (json!({"tools": [{"name": "a.b", "annotations": []}]}), "catalog.wrong_type", "/tools/0/annotations"),
             (
                 json!({"tools": [{"name": "a.b", "annotations": {"readOnlyHint": "yes"}}]}),
                 "catalog.wrong_type",
@@ -625,14 +587,14 @@ mod tests {
             found[1].fix.as_deref(),
             Some(
                 &[
-                    PatchOp::Remove { path: "/tools/0/input_schema".into() },
-                    PatchOp::Add { path: "/tools/0/inputSchema".into(), value: json!({"type": "object"}) },
+                    PatchOperation::Remove { path: "/tools/0/input_schema".into() },
+                    PatchOperation::Add { path: "/tools/0/inputSchema".into(), value: json!({"type": "object"}) },
                 ][..]
             )
         );
         assert_eq!(
             found[2].fix.as_deref(),
-            Some(&[PatchOp::Replace { path: "/tools/0/safety".into(), value: json!("idempotent") }][..])
+            Some(&[PatchOperation::Replace { path: "/tools/0/safety".into(), value: json!("idempotent") }][..])
         );
     }
 

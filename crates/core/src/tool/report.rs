@@ -1,6 +1,6 @@
-//! What is known of every server and its tools, for people: who looks for a fault starts here.
+//! The state of every server and its tools, for operators who look for a fault.
 
-use super::{Category, Failure, Safety, SafetySource};
+use super::{FailureCategory, Safety, SafetySource, ToolFailure};
 use crate::hash::Hash;
 use crate::id::ToolName;
 use crate::time::{Millis, Timestamp};
@@ -13,14 +13,14 @@ pub struct ServerReport {
     pub trusted: bool,
     pub connector: ConnectorReport,
     pub breaker: BreakerReport,
-    /// Why it could not say which tools it has, when it was last asked.
+    /// Why its tools could not be listed the last time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<ListFailure>,
     pub tools: Vec<ToolReport>,
-    /// Tools the operator does not want to be offered.
+    /// Tools the operator has excluded.
     pub hidden: usize,
-    pub left_out: Vec<LeftOut>,
-    /// What somebody should look at: look-alikes, text nobody can see, settings for tools that are not there.
+    pub left_out: Vec<ExcludedTool>,
+    /// Warnings for the operator: look-alike names, hidden text, settings for tools that do not exist.
     pub doubts: Vec<String>,
 }
 
@@ -32,12 +32,12 @@ pub enum ConnectorReport {
     Ready,
     Down {
         reason: String,
-        /// What its process wrote last.
+        /// The last lines its process wrote.
         last_words: Vec<String>,
     },
 }
 
-/// What people see of a breaker.
+/// The state of a circuit breaker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum BreakerReport {
@@ -59,12 +59,12 @@ pub enum BreakerReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ListFailure {
     pub at: Timestamp,
-    pub failure: Failure,
+    pub failure: ToolFailure,
 }
 
 /// A tool that is not offered, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
+pub struct ExcludedTool {
     pub name: String,
     pub reason: String,
 }
@@ -79,7 +79,7 @@ pub struct ToolReport {
     pub stats: ToolSummary,
 }
 
-/// How the calls of a tool went since the start of the process.
+/// Outcomes of a tool's calls since the process started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ToolSummary {
     pub calls: u64,
@@ -87,23 +87,23 @@ pub struct ToolSummary {
     pub not_done: u64,
     pub maybe: u64,
     pub in_flight: u64,
-    pub errors: BTreeMap<Category, u64>,
+    pub errors: BTreeMap<FailureCategory, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<LastError>,
-    /// Of calls that reached the server.
+    pub last_error: Option<LastToolError>,
+    /// Only of calls that reached the server.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub latency: Option<Latency>,
+    pub latency: Option<LatencyPercentiles>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LastError {
+pub struct LastToolError {
     pub at: Timestamp,
-    pub failure: Failure,
+    pub failure: ToolFailure,
 }
 
-/// Not more than this, for that share of the calls; a bit more than measured, never less.
+/// Upper bounds of the latency percentiles: slightly more than measured, never less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Latency {
+pub struct LatencyPercentiles {
     pub p50_ms: u64,
     pub p95_ms: u64,
     pub p99_ms: u64,

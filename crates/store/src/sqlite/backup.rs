@@ -1,40 +1,40 @@
-//! Copying a database while it is used, and beginning again from such a copy.
+//! Backup of a database in use, and restore from a backup.
 
-use super::archive::Archive;
-use super::connection::File;
+use super::archive::SqliteArchive;
+use super::connection::DatabaseFile;
 use super::executions;
 use super::fault;
-use super::key::{self, KeyRing};
+use super::key::{self, SigningKeyFiles};
 use super::lease;
-use super::ledger::Ledger;
+use super::ledger::LedgerRow;
 use super::lock::OwnerLock;
-use super::session::{Session, size_of};
-use super::{Clock, DATABASE, LOCK, Options, Store, own};
+use super::session::{WriteSession, size_of};
+use super::{DATABASE, LOCK, SqliteOptions, SqliteStore, StoreClock, own};
 use crate::wait;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, params};
 use rutter_core::actor::Actor;
-use rutter_core::execution::input::{Input, Moment};
-use rutter_core::execution::{Execution, Identity, decide};
+use rutter_core::execution::input::{DecisionContext, ExecutionInput};
+use rutter_core::execution::{Execution, ExecutionIdentity, decide};
 use rutter_core::id::{ExecutionId, TenantId, WorkerId};
-use rutter_core::journal::chain::Chain;
-use rutter_core::journal::event::{Event, Record};
-use rutter_core::journal::payload::Salt;
-use rutter_core::journal::verify::Trust;
+use rutter_core::journal::chain::HashChain;
+use rutter_core::journal::event::{Event, EventRecord};
+use rutter_core::journal::payload::PayloadSalt;
+use rutter_core::journal::verify::TrustAnchors;
 use rutter_core::port::Error;
-use rutter_core::port::journal::{Append, Journal, Lease, Sealed};
+use rutter_core::port::journal::{AppendRequest, Journal, Lease, SealedEntry};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Pages copied between two reports of progress.
 const PAGES: i32 = 2_000;
-/// A copy that is not yet whole.
+/// The extension of a copy that is not complete yet.
 const UNFINISHED: &str = "unfinished";
 
-/// What a copy holds.
+/// What a backup contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Copied {
+pub struct BackupContents {
     pub bytes: u64,
     pub entries: u64,
     pub executions: u64,
@@ -42,12 +42,12 @@ pub struct Copied {
 
 /// Copies the database of a directory into a new file, as it is at this moment, and verifies the copy.
 ///
-/// The owner goes on writing meanwhile. `progress` is told pages done and pages in all.
-pub fn backup(directory: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Copied, Error> {
+/// The owner may keep writing. `progress` receives the pages copied and the total.
+pub fn backup(directory: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<BackupContents, Error> {
     if to.exists() {
-        return Err(Error::Invalid(format!("{} exists already", to.display())));
+        return Err(Error::Invalid(format!("{} already exists", to.display())));
     }
-    Archive::open(directory)?;
+    SqliteArchive::open(directory)?;
     let unfinished = to.with_extension(UNFINISHED);
     remove(&unfinished)?;
     copy(&directory.join(DATABASE), &unfinished, progress)?;
@@ -56,26 +56,26 @@ pub fn backup(directory: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -
     Ok(copied)
 }
 
-/// Where a restore has put things.
+/// The result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restored {
-    pub copied: Copied,
-    /// Open executions that now wait for somebody to look at them.
-    pub held: Vec<Identity>,
-    /// Where the database that was there before has gone.
+pub struct RestoredStore {
+    pub copied: BackupContents,
+    /// Open executions, now paused until an operator resumes them.
+    pub held: Vec<ExecutionIdentity>,
+    /// Where the replaced database was moved to.
     pub replaced: Option<PathBuf>,
 }
 
-/// Begins again from a backup: another name for every ledger, and every open execution paused.
+/// Restores a backup: every ledger gets a new origin, and every open execution is paused.
 ///
-/// Nobody knows what happened after the backup was made, so nothing goes on by itself.
+/// What happened after the backup is unknown, so no execution resumes by itself.
 pub fn restore(
     from: &Path,
-    options: Options,
+    options: SqliteOptions,
     replace: bool,
     actor: &Actor,
     reason: &str,
-) -> Result<Restored, Error> {
+) -> Result<RestoredStore, Error> {
     let (directory, clock) = (options.directory.clone(), Arc::clone(&options.clock));
     let copied = check(from)?;
     fs::create_dir_all(&directory).map_err(|error| Error::Io(format!("{}: {error}", directory.display())))?;
@@ -83,24 +83,22 @@ pub fn restore(
     let database = directory.join(DATABASE);
     if database.exists() && !replace {
         let place = directory.display();
-        return Err(Error::Invalid(format!(
-            "{place} has a database already; say so if it is to be replaced"
-        )));
+        return Err(Error::Invalid(format!("{place} already has a database; ask for it to be replaced")));
     }
     let unfinished = database.with_extension(UNFINISHED);
     remove(&unfinished)?;
     copy(from, &unfinished, &mut |_, _| {})?;
     rename_ledgers(&unfinished, actor, reason, &clock)?;
     let replaced = set_aside(&database, &clock)?;
-    KeyRing::new(&directory).forget_last()?;
+    SigningKeyFiles::new(&directory).forget_last()?;
     settle(&unfinished, &database)?;
     drop(lock);
-    let store = Store::open(options)?;
+    let store = SqliteStore::open(options)?;
     let held = hold_open_executions(&store, actor, reason, &clock)?;
-    Ok(Restored { copied, held, replaced })
+    Ok(RestoredStore { copied, held, replaced })
 }
 
-/// Why a directory without a database must not get an empty one: a restore did not come to its end.
+/// Refuses to create an empty database where a restore was interrupted.
 pub(super) fn check_not_interrupted(directory: &Path) -> Result<(), Error> {
     let database = directory.join(DATABASE);
     match !database.exists() && database.with_extension(UNFINISHED).exists() {
@@ -110,8 +108,8 @@ pub(super) fn check_not_interrupted(directory: &Path) -> Result<(), Error> {
 }
 
 fn copy(from: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<(), Error> {
-    let source = File { path: from.to_owned(), vfs: None }.reader()?;
-    // Holds on to this moment: what is written meanwhile does not make the copy begin anew.
+    let source = DatabaseFile { path: from.to_owned(), vfs: None }.reader()?;
+    // Takes a read snapshot, so that concurrent writes do not restart the copy.
     source.execute_batch("begin").map_err(fault::of)?;
     source.query_row("select count(*) from sqlite_schema", [], |_| Ok(())).map_err(fault::of)?;
     let mut target = Connection::open(to).map_err(fault::of)?;
@@ -129,11 +127,11 @@ fn copy(from: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()
     }
 }
 
-/// Verifies every ledger of a copy against itself.
-fn check(path: &Path) -> Result<Copied, Error> {
-    let mut archive = Archive::open_file(path)?;
+/// Verifies every ledger of a copy, without trust anchors from outside it.
+fn check(path: &Path) -> Result<BackupContents, Error> {
+    let mut archive = SqliteArchive::open_file(path)?;
     for tenant in archive.tenants()? {
-        let checked = archive.verify(&tenant, Trust::default(), false, &mut |_| {})?;
+        let checked = archive.verify(&tenant, TrustAnchors::default(), false, &mut |_| {})?;
         if let Some(fault) = &checked.verdict.fault {
             return Err(Error::Corrupt(format!("{}: the ledger of {tenant}: {fault}", path.display())));
         }
@@ -142,7 +140,7 @@ fn check(path: &Path) -> Result<Copied, Error> {
         }
     }
     let stats = archive.stats()?;
-    Ok(Copied {
+    Ok(BackupContents {
         bytes: stats.database_bytes,
         entries: stats.tenants.iter().map(|tenant| tenant.entries).sum(),
         executions: stats.tenants.iter().flat_map(|tenant| &tenant.executions).map(|(_, count)| count).sum(),
@@ -152,19 +150,19 @@ fn check(path: &Path) -> Result<Copied, Error> {
 const RENAME: &str = "update tenant set origin = ?2, epoch = epoch + 1 where number = ?1";
 const FREE: &str = "update execution set owner = null";
 
-fn rename_ledgers(path: &Path, actor: &Actor, reason: &str, clock: &Clock) -> Result<(), Error> {
-    let mut session = Session::new(File { path: path.to_owned(), vfs: None }.writer()?);
+fn rename_ledgers(path: &Path, actor: &Actor, reason: &str, clock: &StoreClock) -> Result<(), Error> {
+    let mut session = WriteSession::new(DatabaseFile { path: path.to_owned(), vfs: None }.writer()?);
     session.connection.execute_batch("begin immediate").map_err(fault::of)?;
-    for ledger in Ledger::all(&session.connection)? {
+    for ledger in LedgerRow::all(&session.connection)? {
         let size = size_of(&session.connection, ledger.number).map_err(fault::of)?;
         let event = Event::LedgerRestored { origin: ledger.origin, size, reason: reason.to_owned() };
-        let record = Record { at: clock(), actor: actor.clone(), event };
+        let record = EventRecord { at: clock(), actor: actor.clone(), event };
         session.execute(RENAME, params![ledger.number, key::new_origin()?])?;
         own::record(&mut session, ledger.number, &ledger.tenant, &record)?;
     }
     session.execute(FREE, [])?;
     session.connection.execute_batch("commit").map_err(fault::of)?;
-    // One file, nothing beside it: it is about to be renamed.
+    // Empties the WAL: only the main file is renamed.
     session.connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(())).map_err(fault::of)?;
     Ok(())
 }
@@ -177,11 +175,11 @@ const OPEN: &str = "
     order by execution.number";
 
 fn hold_open_executions(
-    store: &Store,
+    store: &SqliteStore,
     actor: &Actor,
     reason: &str,
-    clock: &Clock,
-) -> Result<Vec<Identity>, Error> {
+    clock: &StoreClock,
+) -> Result<Vec<ExecutionIdentity>, Error> {
     let open = wait(store.read(|connection| {
         let rows = || -> rusqlite::Result<Vec<(String, String)>> {
             connection.prepare(OPEN)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
@@ -190,51 +188,57 @@ fn hold_open_executions(
     }))?;
     let mut held = Vec::new();
     for (tenant, execution) in open {
-        let identity = Identity { tenant: TenantId::new(&tenant), execution: ExecutionId::new(&execution) };
+        let identity = ExecutionIdentity { tenant: TenantId::new(&tenant), execution: ExecutionId::new(&execution) };
         hold(store, &identity, actor, reason, clock)?;
         held.push(identity);
     }
     Ok(held)
 }
 
-/// Pauses an execution, so that it goes on only when somebody says so.
-fn hold(store: &Store, identity: &Identity, actor: &Actor, reason: &str, clock: &Clock) -> Result<(), Error> {
+/// Pauses an execution until an operator resumes it.
+fn hold(
+    store: &SqliteStore,
+    identity: &ExecutionIdentity,
+    actor: &Actor,
+    reason: &str,
+    clock: &StoreClock,
+) -> Result<(), Error> {
     let broken = |error: &dyn std::fmt::Display| Error::Corrupt(format!("{}: {error}", identity.execution));
     let loaded = wait(store.load(identity))?;
-    let mut execution =
-        Execution::replay(identity.clone(), &loaded.records).map_err(|error| broken(&error))?;
+    let mut execution = Execution::replay(identity.clone(), &loaded.records).map_err(|error| broken(&error))?;
     let mut records = Vec::new();
-    // One that has not begun cannot be paused, so it begins, with room for nothing.
-    for input in [Input::Start, Input::Pause { reason: format!("restored from a backup: {reason}") }] {
-        match execution.decide(actor, input, Moment { now: clock(), room: 0 }) {
+    // A pending execution cannot be paused, so it is started first, with capacity for no call.
+    for input in [ExecutionInput::Start, ExecutionInput::Pause { reason: format!("restored from a backup: {reason}") }]
+    {
+        match execution.decide(actor, input, DecisionContext { now: clock(), room: 0 }) {
             Ok(decision) => records.extend(decision.records),
-            // Begun, or paused already.
+            // Already started or paused.
             Err(decide::Error::Refused(_)) => {}
             Err(decide::Error::Broken(illegal)) => return Err(broken(&illegal)),
         }
     }
-    let mut chain = Chain::resume(identity.tenant.clone(), identity.execution.clone(), loaded.head);
+    let mut chain = HashChain::resume(identity.tenant.clone(), identity.execution.clone(), loaded.head);
     let mut entries = Vec::new();
     for record in &records {
         // No record of a pause or a start has more than one payload.
-        let salt = Salt(key::random()?);
-        entries.push(Sealed::seal(&mut chain, record, &mut || salt).map_err(|error| broken(&error))?);
+        let salt = PayloadSalt(key::random()?);
+        entries.push(SealedEntry::seal(&mut chain, record, &mut || salt).map_err(|error| broken(&error))?);
     }
     let lease = wait(take(store, identity))?;
-    let append = Append {
+    let append = AppendRequest {
         lease: lease.clone(),
         expected: loaded.head,
         entries,
         row: execution.row(),
-        consumed: vec![],
-        forgotten: vec![],
+        decided_commands: vec![],
+        refused_keys: vec![],
     };
     wait(store.append(append))?;
     wait(store.release(lease))
 }
 
 /// Claims one execution, due or not.
-fn take<'a>(store: &'a Store, identity: &Identity) -> rutter_core::port::Answer<'a, Lease> {
+fn take<'a>(store: &'a SqliteStore, identity: &ExecutionIdentity) -> rutter_core::port::StoreFuture<'a, Lease> {
     let identity = identity.clone();
     store.write(true, move |session| {
         let found = executions::find(session, &identity)?;
@@ -245,8 +249,8 @@ fn take<'a>(store: &'a Store, identity: &Identity) -> rutter_core::port::Answer<
     })
 }
 
-/// Moves a database out of the way, with its log.
-fn set_aside(database: &Path, clock: &Clock) -> Result<Option<PathBuf>, Error> {
+/// Moves a database and its WAL out of the way.
+fn set_aside(database: &Path, clock: &StoreClock) -> Result<Option<PathBuf>, Error> {
     if !database.exists() {
         return Ok(None);
     }
@@ -265,7 +269,7 @@ fn set_aside(database: &Path, clock: &Clock) -> Result<Option<PathBuf>, Error> {
     Ok(Some(aside))
 }
 
-/// Gives a finished copy its name. Before that it is nothing.
+/// Syncs a finished copy and renames it into place.
 fn settle(unfinished: &Path, path: &Path) -> Result<(), Error> {
     for end in ["-wal", "-shm"] {
         let mut beside = unfinished.as_os_str().to_owned();

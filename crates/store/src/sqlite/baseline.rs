@@ -1,4 +1,4 @@
-//! What the disk and SQLite alone can do here, for a benchmark to compare with in the same run.
+//! Baseline throughput of the disk and of plain SQLite, for benchmarks to compare with in the same run.
 
 use super::fault;
 use rusqlite::{Connection, params};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// A page, as SQLite writes them.
 const PAGE: [u8; 4_096] = [0x5a; 4_096];
 
-/// Writes a page and syncs it, over and over; returns how often in a second.
+/// Writes and syncs one page at a time; returns syncs per second.
 pub fn syncs_per_second(directory: &Path, during: Duration) -> Result<f64, Error> {
     let path = directory.join("baseline.raw");
     let measured = || -> std::io::Result<f64> {
@@ -29,15 +29,14 @@ pub fn syncs_per_second(directory: &Path, during: Duration) -> Result<f64, Error
     result
 }
 
-/// Commits one row of `bytes` at a time, as safely as we do, with nothing around it; returns commits in a second.
+/// Commits one row of `bytes` at a time with the store's durability settings; returns commits per second.
 pub fn commits_per_second(directory: &Path, bytes: usize, during: Duration) -> Result<f64, Error> {
     let path = directory.join("baseline.db");
     let connection = Connection::open(&path).map_err(fault::of)?;
     let measured = || -> rusqlite::Result<f64> {
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", "full")?;
-        connection
-            .execute_batch("create table entry (place integer primary key, bytes blob not null) strict")?;
+        connection.execute_batch("create table entry (place integer primary key, bytes blob not null) strict")?;
         let row = vec![0x5a_u8; bytes];
         let mut insert = connection.prepare("insert into entry (bytes) values (?1)")?;
         let (start, mut count) = (Instant::now(), 0_u32);

@@ -1,4 +1,4 @@
-//! Opening the database file: every connection has the same careful settings.
+//! Opening the database file: every connection has the same safe settings.
 
 use super::fault;
 use rusqlite::config::DbConfig;
@@ -7,33 +7,32 @@ use rusqlite::{Connection, OpenFlags};
 use rutter_core::port::Error;
 use std::path::Path;
 
-/// Older ones can damage a database that has two connections (the WAL-reset defect).
+/// Older versions of SQLite can corrupt a database that has two connections (the WAL-reset defect).
 const OLDEST: i32 = 3_051_003;
 const OLDEST_NAME: &str = "3.51.3";
 
-/// "RUTR": says what kind of file this is.
+/// "RUTR", the application id in the file's header.
 const APPLICATION: i32 = 0x5255_5452;
 
 const STATEMENTS_MAX: usize = 128;
-/// The log is moved into the database when it has so many pages. Pages that change often are then moved once for
-/// many changes.
+/// The WAL is checkpointed when it has so many pages: a page that changes often is then copied once for many changes.
 const LOG_PAGES: i64 = 4_000;
-/// What the writer keeps of the database in memory: the newest pages of each table and index.
+/// The writer's page cache; it holds the newest pages of each table and index.
 const CACHE_KIB: i64 = 16 << 10;
 /// How long a statement waits for another connection.
 pub(super) const WAIT: std::time::Duration = std::time::Duration::from_secs(5);
-/// The longest thing stored is a large payload; nothing that arrives may be longer than this.
+/// The longest value SQLite accepts; the longest one stored is a large payload.
 const LENGTH_MAX: i32 = 64 << 20;
 
-/// What the file is opened with.
+/// The database file and how it is opened.
 #[derive(Clone, Debug)]
-pub(super) struct File {
+pub(super) struct DatabaseFile {
     pub path: std::path::PathBuf,
-    /// A file system of SQLite's by name; tests bring one that fails.
+    /// The name of an SQLite VFS; tests use one that fails.
     pub vfs: Option<&'static str>,
 }
 
-impl File {
+impl DatabaseFile {
     /// The one connection that writes. Acknowledged must mean synced, so `synchronous` is FULL and stays so.
     pub fn writer(&self) -> Result<Connection, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
@@ -44,7 +43,7 @@ impl File {
             connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
             connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
             connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
-            // What is erased is overwritten, not only forgotten.
+            // Erased content is overwritten, not only unlinked.
             connection.pragma_update(None, "secure_delete", true)?;
             connection.pragma_update(None, "foreign_keys", true)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
@@ -53,9 +52,7 @@ impl File {
         match careful().map_err(fault::of)?.as_str() {
             "wal" => {}
             mode => {
-                return Err(Error::Io(format!(
-                    "the database is in {mode} mode and cannot be put into WAL mode"
-                )));
+                return Err(Error::Io(format!("the database is in {mode} mode and cannot be put into WAL mode")));
             }
         }
         let synchronous: i64 =
@@ -71,7 +68,7 @@ impl File {
         Ok(connection)
     }
 
-    /// Where not even the log's index can be written, a file without a log can still be read: nobody changes it.
+    /// Opens a file without a WAL as immutable: on a read-only file system the WAL's index cannot be written.
     fn reader_of_a_dead_file(&self, error: Error) -> Result<Connection, Error> {
         let mut log = self.path.clone().into_os_string();
         log.push("-wal");
@@ -81,7 +78,7 @@ impl File {
             Some(path) => {
                 let path = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-                let file = File { path: format!("file:{path}?immutable=1").into(), vfs: self.vfs };
+                let file = DatabaseFile { path: format!("file:{path}?immutable=1").into(), vfs: self.vfs };
                 file.open(flags)
             }
         }
@@ -99,7 +96,7 @@ impl File {
             connection.busy_timeout(WAIT)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-            // A plan must not depend on what is bound: every new value would have the statement prepared anew.
+            // A query plan must not depend on bound values: each new value would re-prepare the statement.
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
             connection.pragma_update(None, "cell_size_check", true)?;
             connection.pragma_update(None, "mmap_size", 0)?;
@@ -113,8 +110,8 @@ impl File {
     }
 }
 
-/// Switches to the write-ahead log. SQLite names the new mode before it is written, so the statement has to come to
-/// its end: only then is it known that writing it did not fail, and that the old mode is not still in force.
+/// Switches to WAL mode. SQLite returns the new mode before it writes it, so the statement is run to its end: only
+/// then is it certain that the write succeeded and the old mode is not still in force.
 fn use_log(connection: &Connection) -> rusqlite::Result<String> {
     let mut statement = connection.prepare("pragma journal_mode = wal")?;
     let mut rows = statement.query([])?;
@@ -130,11 +127,10 @@ pub(super) fn check_engine() -> Result<(), Error> {
     }
 }
 
-/// Marks a new file as ours, and refuses one that is something else's.
+/// Marks a new file as ours, and refuses the database of another program.
 pub(super) fn check_application(connection: &Connection, path: &Path) -> Result<(), Error> {
     let read = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-    let tables =
-        || connection.query_row("select count(*) from sqlite_schema", [], |row| row.get::<_, i64>(0));
+    let tables = || connection.query_row("select count(*) from sqlite_schema", [], |row| row.get::<_, i64>(0));
     match (read("application_id").map_err(fault::of)?, tables().map_err(fault::of)?) {
         (found, _) if found == i64::from(APPLICATION) => Ok(()),
         (0, 0) => connection.pragma_update(None, "application_id", APPLICATION).map_err(fault::of),

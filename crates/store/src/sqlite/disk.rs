@@ -1,9 +1,9 @@
-//! How much space there is, and what to do when there is none.
+//! Free disk space, and what the store does when it runs out.
 //!
-//! New work is refused while little is left. A reserve is kept so that the outcomes of calls that were made
-//! already can still be written when the disk is full.
+//! New work is refused while little is left. A reserve file is freed when the disk is full, so that the outcomes of
+//! calls already made can still be written.
 
-use super::writer::Write;
+use super::writer::WriteJob;
 use rutter_core::port::Error;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -11,54 +11,53 @@ use std::path::{Path, PathBuf};
 
 /// Below this, new work is refused.
 pub const FREE_BYTES_MIN: u64 = 128 << 20;
-/// Below this, somebody should look.
+/// Below this, an operator should be warned.
 pub const FREE_BYTES_LOW: u64 = 1 << 30;
-/// Kept back for what must still be recorded.
+/// Reserved for outcomes that must still be recorded.
 pub const RESERVE_BYTES: u64 = 32 << 20;
 
 const RESERVE: &str = "reserve";
 
 #[derive(Debug)]
-pub(super) struct Space {
+pub(super) struct DiskSpace {
     directory: PathBuf,
     free_min: u64,
     reserve: u64,
-    /// The disk was full, and there is not yet enough room again.
+    /// The disk was full, and not enough space is free again yet.
     full: bool,
-    /// Batches since the last look; looking costs a system call.
+    /// Batches since the last check, which costs a system call.
     since_look: u32,
 }
 
 const LOOK_EVERY: u32 = 64;
 
-impl Space {
-    pub fn new(directory: &Path, free_min: u64, reserve: u64) -> Space {
+impl DiskSpace {
+    pub fn new(directory: &Path, free_min: u64, reserve: u64) -> DiskSpace {
         let mut space =
-            Space { directory: directory.to_owned(), free_min, reserve, full: false, since_look: LOOK_EVERY };
+            DiskSpace { directory: directory.to_owned(), free_min, reserve, full: false, since_look: LOOK_EVERY };
         space.full = space.is_low() || space.keep_reserve().is_err();
         space
     }
 
-    /// Takes out, and answers, what must wait until there is space.
-    pub fn admit(&mut self, batch: Vec<Box<dyn Write>>) -> Vec<Box<dyn Write>> {
+    /// Refuses the jobs that must wait for free space, and returns the others.
+    pub fn admit(&mut self, batch: Vec<Box<dyn WriteJob>>) -> Vec<Box<dyn WriteJob>> {
         self.look();
         if !self.full {
             return batch;
         }
-        let (refused, admitted): (Vec<_>, Vec<_>) =
-            batch.into_iter().partition(|write| self.refuses(&**write));
+        let (refused, admitted): (Vec<_>, Vec<_>) = batch.into_iter().partition(|write| self.refuses(&**write));
         refused.into_iter().for_each(|write| write.answer(Some(self.error())));
         admitted
     }
 
-    pub fn refuses(&self, write: &dyn Write) -> bool {
+    pub fn refuses(&self, write: &dyn WriteJob) -> bool {
         self.full && !write.is_outcome()
     }
 
-    /// The disk is full: what was kept back is given free.
+    /// The disk is full: frees the reserve.
     pub fn ran_out(&mut self) {
         self.full = true;
-        // If it cannot be removed it cannot help either.
+        // If it cannot be removed, there is nothing more to free.
         let _ = fs::remove_file(self.directory.join(RESERVE));
     }
 
@@ -72,7 +71,7 @@ impl Space {
     }
 
     fn is_low(&self) -> bool {
-        // A disk that does not say how full it is will say so when it is.
+        // If the free space is unknown, a write reports a full disk.
         let needed = self.free_min + if self.full { self.reserve } else { 0 };
         needed > 0 && free(&self.directory).is_ok_and(|free| free < needed)
     }
@@ -82,11 +81,11 @@ impl Space {
         if self.reserve == 0 || fs::metadata(&path).is_ok_and(|found| found.len() == self.reserve) {
             return Ok(());
         }
-        let kept = fill(&path, self.reserve);
-        if kept.is_err() {
+        let stored = fill(&path, self.reserve);
+        if stored.is_err() {
             let _ = fs::remove_file(&path);
         }
-        kept
+        stored
     }
 
     fn error(&self) -> Error {
@@ -101,7 +100,7 @@ pub fn free(directory: &Path) -> io::Result<u64> {
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// Writes real bytes: space that is only promised may not be there.
+/// Writes real bytes: a sparse file would reserve nothing.
 fn fill(path: &Path, bytes: u64) -> io::Result<()> {
     let mut file = File::create(path)?;
     let block = vec![0xa5; 1 << 20];

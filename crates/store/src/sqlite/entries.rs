@@ -1,19 +1,19 @@
-//! Writing sealed entries and their payloads. Packing is done by whoever asks, writing by the one thread.
+//! Writing sealed entries and their payloads. Packing runs on the caller's thread, writing on the writer's.
 
-use super::place::Place;
-use super::session::Session;
+use super::position::EntryPosition;
+use super::session::WriteSession;
 use crate::compress;
 use rusqlite::params;
 use rutter_core::hash::Hash;
-use rutter_core::journal::chain::Head;
+use rutter_core::journal::chain::ChainHead;
 use rutter_core::limits::{APPEND_ENTRIES_MAX, ENTRY_BYTES_MAX, PAYLOAD_BYTES_MAX, PAYLOAD_INLINE_MAX};
 use rutter_core::port::Error;
-use rutter_core::port::journal::Sealed;
+use rutter_core::port::journal::SealedEntry;
 
 /// An entry ready to be written.
 #[derive(Debug)]
-pub(super) struct Packed {
-    pub sealed: Sealed,
+pub(super) struct PackedEntry {
+    pub sealed: SealedEntry,
     bytes: Vec<u8>,
     payloads: Vec<PackedPayload>,
 }
@@ -22,12 +22,12 @@ pub(super) struct Packed {
 struct PackedPayload {
     salt: [u8; 16],
     bytes: Vec<u8>,
-    /// The name of a large one: the same content is kept once.
+    /// The content hash of a large payload: equal content is stored once.
     blob: Option<Hash>,
 }
 
-/// Checks that the entries follow each other from `head`, and makes them small.
-pub(super) fn pack(head: Head, entries: Vec<Sealed>) -> Result<Vec<Packed>, Error> {
+/// Checks that the entries follow each other from `head`, and compresses them.
+pub(super) fn pack(head: ChainHead, entries: Vec<SealedEntry>) -> Result<Vec<PackedEntry>, Error> {
     let (max, found) = (APPEND_ENTRIES_MAX as u64, entries.len() as u64);
     if found > max {
         return Err(Error::Limit { limit: "append_entries_max", max, found });
@@ -45,9 +45,9 @@ pub(super) fn pack(head: Head, entries: Vec<Sealed>) -> Result<Vec<Packed>, Erro
                 let (seq, after) = (entry.seq, head.seq);
                 return Err(Error::Invalid(format!("entry {seq} does not follow from entry {after}")));
             }
-            head = Head { seq: entry.seq, hash: entry.hash };
+            head = ChainHead { seq: entry.seq, hash: entry.hash };
             let payloads = sealed.payloads.iter().map(pack_payload).collect::<Result<_, _>>()?;
-            Ok(Packed { bytes: compress::pack_entry(&sealed.entry.bytes), payloads, sealed })
+            Ok(PackedEntry { bytes: compress::pack_entry(&sealed.entry.bytes), payloads, sealed })
         })
         .collect()
 }
@@ -75,17 +75,17 @@ const LARGE_PAYLOAD: &str = "
     values (?1, ?2, (select number from blob where hash = ?3))";
 const BLOB: &str = "insert into blob (hash, bytes) values (?1, ?2) on conflict (hash) do nothing";
 
-/// Writes entries at the end of the tenant's ledger. `execution` is as the table has it.
+/// Writes entries at the end of the tenant's ledger. `execution` is the number in the table's column.
 pub(super) fn write(
-    session: &mut Session,
+    session: &mut WriteSession,
     tenant: i64,
     execution: i64,
-    entries: &[Packed],
+    entries: &[PackedEntry],
 ) -> Result<(), Error> {
     for packed in entries {
-        let Packed { sealed, bytes, payloads } = packed;
+        let PackedEntry { sealed, bytes, payloads } = packed;
         let (kind, actor) = (session.kind(sealed.kind)?, session.actor(&sealed.actor)?);
-        let place = session.next_place(tenant)?;
+        let place = session.next_position(tenant)?;
         let (seq, hash) = (sealed.entry.seq, sealed.entry.hash.0);
         let row = params![place.number(), execution, seq, tenant, sealed.at.0, kind, actor, hash, bytes];
         session.execute(ENTRY, row)?;
@@ -99,7 +99,12 @@ pub(super) fn write(
     Ok(())
 }
 
-fn write_payload(session: &Session, place: Place, nth: usize, payload: &PackedPayload) -> Result<(), Error> {
+fn write_payload(
+    session: &WriteSession,
+    place: EntryPosition,
+    nth: usize,
+    payload: &PackedPayload,
+) -> Result<(), Error> {
     let number = place.payload(nth);
     match payload.blob {
         None => session.execute(PAYLOAD, params![number, payload.salt, payload.bytes])?,
@@ -113,8 +118,8 @@ fn write_payload(session: &Session, place: Place, nth: usize, payload: &PackedPa
 
 const HASHES: &str = "select hash from entry where execution = ?1 and seq between ?2 and ?3 order by seq";
 
-/// Whether these very entries are there already.
-pub(super) fn are_there(session: &Session, execution: i64, entries: &[Packed]) -> Result<bool, Error> {
+/// Whether exactly these entries are already stored.
+pub(super) fn are_there(session: &WriteSession, execution: i64, entries: &[PackedEntry]) -> Result<bool, Error> {
     let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(false) };
     let found = || -> rusqlite::Result<bool> {
         let mut statement = session.connection.prepare_cached(HASHES)?;

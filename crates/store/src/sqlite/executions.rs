@@ -1,47 +1,49 @@
 //! Opening executions and appending to them: the fence, the head, the entries and the row in one transaction.
 
-use super::entries::{self, Packed};
+use super::entries::{self, PackedEntry};
 use super::fault;
 use super::own;
 use super::request;
-use super::session::{Session, hash_of};
+use super::session::{WriteSession, hash_of};
 use rusqlite::{OptionalExtension, params};
-use rutter_core::execution::Identity;
-use rutter_core::execution::row::Row;
-use rutter_core::execution::view::Status;
+use rutter_core::execution::ExecutionIdentity;
+use rutter_core::execution::row::ExecutionProjection;
+use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::hash::Hash;
 use rutter_core::id::{PlanId, WorkerId};
-use rutter_core::journal::chain::{Chain, Head};
+use rutter_core::journal::chain::{ChainHead, HashChain};
 use rutter_core::plan::Driver;
 use rutter_core::port::Error;
-use rutter_core::port::journal::{Append, Appended, Lease, Opened, Opening, Request};
+use rutter_core::port::journal::{
+    AppendOutcome, AppendRequest, ExecutionOpening, IdempotentRequest, Lease, OpenOutcome,
+};
 use rutter_core::time::Timestamp;
 
-/// What is looked at before anything is written.
+/// The stored state that is checked before a write.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundExecution {
     pub number: i64,
     pub tenant: i64,
-    pub head: Head,
+    pub head: ChainHead,
     pub epoch: u64,
-    /// The number of the worker that holds it.
+    /// The number of the worker that holds the lease.
     pub owner: Option<i64>,
     status: String,
     questions: u32,
     due_at: Option<i64>,
-    letters: u64,
-    /// The plan it is an execution of, and the revision it carries out now.
+    pending_commands: u64,
+    /// The number of its plan, and the hash of the revision it carries out now.
     plan: i64,
     hash: Vec<u8>,
 }
 
 const FIND: &str = "
-    select number, seq, head, epoch, owner, status, questions, due_at, letters, plan, hash
+    select number, seq, head, epoch, owner, status, questions, due_at, commands, plan, hash
     from execution
     where tenant = ?1 and id = ?2";
 
-/// Finds an execution; one of another tenant looks like one that does not exist.
-pub(super) fn find(session: &mut Session, identity: &Identity) -> Result<Found, Error> {
+/// Finds an execution; one of another tenant is reported as not found.
+pub(super) fn find(session: &mut WriteSession, identity: &ExecutionIdentity) -> Result<FoundExecution, Error> {
     let unknown = || Error::NotFound { what: "execution", id: identity.execution.to_string() };
     let tenant = session.find_tenant(&identity.tenant)?.ok_or_else(unknown)?;
     let mut statement = session.connection.prepare_cached(FIND).map_err(fault::of)?;
@@ -49,16 +51,16 @@ pub(super) fn find(session: &mut Session, identity: &Identity) -> Result<Found, 
         let head: Vec<u8> = row.get(2)?;
         Ok((
             head,
-            Found {
+            FoundExecution {
                 number: row.get(0)?,
                 tenant,
-                head: Head { seq: row.get(1)?, hash: Hash::ZERO },
+                head: ChainHead { seq: row.get(1)?, hash: Hash::ZERO },
                 epoch: row.get(3)?,
                 owner: row.get(4)?,
                 status: row.get(5)?,
                 questions: row.get(6)?,
                 due_at: row.get(7)?,
-                letters: row.get(8)?,
+                pending_commands: row.get(8)?,
                 plan: row.get(9)?,
                 hash: row.get(10)?,
             },
@@ -70,8 +72,8 @@ pub(super) fn find(session: &mut Session, identity: &Identity) -> Result<Found, 
     Ok(found)
 }
 
-/// Refuses a lease that is not the newest, or was given back.
-pub(super) fn check_lease(session: &mut Session, found: &Found, lease: &Lease) -> Result<(), Error> {
+/// Refuses a lease that is not the newest, or was released.
+pub(super) fn check_lease(session: &mut WriteSession, found: &FoundExecution, lease: &Lease) -> Result<(), Error> {
     let worker = session.find_worker(&lease.worker)?;
     match worker.is_some() && found.owner == worker && found.epoch == lease.epoch {
         true => Ok(()),
@@ -81,19 +83,19 @@ pub(super) fn check_lease(session: &mut Session, found: &Found, lease: &Lease) -
 
 /// An opening with its entries packed.
 #[derive(Debug)]
-pub(super) struct NewExecution {
-    identity: Identity,
+pub(super) struct PackedOpening {
+    identity: ExecutionIdentity,
     plan: PlanId,
-    request: Option<Request>,
+    request: Option<IdempotentRequest>,
     worker: Option<WorkerId>,
-    entries: Vec<Packed>,
-    row: Row,
+    entries: Vec<PackedEntry>,
+    row: ExecutionProjection,
 }
 
-impl NewExecution {
-    pub fn prepare(opening: Opening) -> Result<NewExecution, Error> {
-        let Opening { identity, plan, request, worker, entries, row } = opening;
-        let head = Chain::new(identity.tenant.clone(), identity.execution.clone()).head();
+impl PackedOpening {
+    pub fn prepare(opening: ExecutionOpening) -> Result<PackedOpening, Error> {
+        let ExecutionOpening { identity, plan, request, worker, entries, row } = opening;
+        let head = HashChain::new(identity.tenant.clone(), identity.execution.clone()).head();
         let entries = entries::pack(head, entries)?;
         if entries.first().is_none_or(|first| first.sealed.kind != "execution_opened") {
             return Err(Error::Invalid("a journal begins with execution_opened".to_owned()));
@@ -102,7 +104,7 @@ impl NewExecution {
             return Err(Error::Invalid(format!("{} is the ledger's own journal", own::JOURNAL)));
         }
         request.as_ref().map_or(Ok(()), request::check)?;
-        Ok(NewExecution { identity, plan, request, worker, entries, row })
+        Ok(PackedOpening { identity, plan, request, worker, entries, row })
     }
 }
 
@@ -123,18 +125,18 @@ const TAG: &str = "
     cross join json_each(revision.tags) as tag
     where revision.hash = ?5 and revision.plan = ?4";
 
-pub(super) fn open(session: &mut Session, new: &NewExecution) -> Result<Opened, Error> {
-    let NewExecution { identity, plan, request, worker, entries, row } = new;
+pub(super) fn open(session: &mut WriteSession, new: &PackedOpening) -> Result<OpenOutcome, Error> {
+    let PackedOpening { identity, plan, request, worker, entries, row } = new;
     let no_plan = || Error::NotFound { what: "plan", id: plan.to_string() };
     let tenant = session.find_tenant(&identity.tenant)?.ok_or_else(no_plan)?;
     if let Some(request) = request
         && let Some(execution) = request::find(session, tenant, request)?
     {
-        return Ok(Opened::Already { execution });
+        return Ok(OpenOutcome::Already { execution });
     }
     match find(session, identity) {
         Ok(found) if entries::are_there(session, found.number, entries)? => {
-            return Ok(Opened::Already { execution: identity.execution.clone() });
+            return Ok(OpenOutcome::Already { execution: identity.execution.clone() });
         }
         Ok(found) => {
             let what = format!("execution {}", identity.execution);
@@ -155,7 +157,7 @@ pub(super) fn open(session: &mut Session, new: &NewExecution) -> Result<Opened, 
                 identity.execution.as_str(),
                 plan,
                 row.status.as_str(),
-                driver(row.driver),
+                row.driver.as_str(),
                 row.plan.0,
                 row.revision,
                 row.settled,
@@ -171,7 +173,7 @@ pub(super) fn open(session: &mut Session, new: &NewExecution) -> Result<Opened, 
                 owner,
             ],
         )?
-        .ok_or_else(|| Error::Io("the execution's number did not come back".to_owned()))?;
+        .ok_or_else(|| Error::Io("the insert returned no execution number".to_owned()))?;
     session.execute(TAG, params![tenant, row.opened_at.0, number, plan, row.plan.0])?;
     entries::write(session, tenant, number, entries)?;
     count(session, tenant, row.status.as_str(), 1)?;
@@ -179,51 +181,52 @@ pub(super) fn open(session: &mut Session, new: &NewExecution) -> Result<Opened, 
         request::keep(session, tenant, request, &identity.execution, row.opened_at)?;
     }
     let lease = worker.clone().map(|worker| Lease { identity: identity.clone(), worker, epoch });
-    Ok(Opened::New { lease })
+    Ok(OpenOutcome::New { lease })
 }
 
 /// An append with its entries packed.
 #[derive(Debug)]
-pub(super) struct More {
+pub(super) struct PackedAppend {
     lease: Lease,
-    expected: Head,
-    entries: Vec<Packed>,
-    row: Row,
+    expected: ChainHead,
+    entries: Vec<PackedEntry>,
+    row: ExecutionProjection,
     consumed: Vec<u64>,
     forgotten: Vec<String>,
 }
 
-impl More {
-    pub fn prepare(append: Append) -> Result<More, Error> {
-        let Append { lease, expected, entries, row, consumed, forgotten } = append;
+impl PackedAppend {
+    pub fn prepare(append: AppendRequest) -> Result<PackedAppend, Error> {
+        let AppendRequest { lease, expected, entries, row, decided_commands: consumed, refused_keys: forgotten } =
+            append;
         let entries = entries::pack(expected, entries)?;
-        Ok(More { lease, expected, entries, row, consumed, forgotten })
+        Ok(PackedAppend { lease, expected, entries, row, consumed, forgotten })
     }
 }
 
 const HAS_REVISION: &str = "select 1 from revision where plan = ?1 and hash = ?2 limit 1";
-/// What changes with every step stands in no index of an open execution; the rest is set only when it changes.
+/// Columns that change with every step are in no index of an open execution; the rest is set only when it changes.
 const MOVE_ON: &str = "
     update execution
     set driver = ?2, hash = ?3, revision = ?4, settled = ?5, total = ?6, started_at = ?7, last_at = ?8, seq = ?9,
         head = ?10
     where number = ?1";
 const CHANGE: &str = "update execution set status = ?2, questions = ?3, due_at = ?4 where number = ?1";
-const CONSUME: &str = "delete from letter where number = ?1 and execution = ?2";
+const CONSUME: &str = "delete from command where number = ?1 and execution = ?2";
 const RECOUNT: &str = "
     update execution
-    set letters = (select count(*) from letter where execution = ?1),
+    set commands = (select count(*) from command where execution = ?1),
         due_at = (select min(at) from (
-            select at from letter where execution = ?1 union all select ?2 where ?2 is not null))
+            select at from command where execution = ?1 union all select ?2 where ?2 is not null))
     where number = ?1";
 
-pub(super) fn append(session: &mut Session, more: &More) -> Result<Appended, Error> {
-    let More { lease, expected, entries, row, consumed, forgotten } = more;
+pub(super) fn append(session: &mut WriteSession, more: &PackedAppend) -> Result<AppendOutcome, Error> {
+    let PackedAppend { lease, expected, entries, row, consumed, forgotten } = more;
     let found = find(session, &lease.identity)?;
     check_lease(session, &found, lease)?;
     if found.head != *expected {
         if entries::are_there(session, found.number, entries)? {
-            return Ok(Appended::Already);
+            return Ok(AppendOutcome::Already);
         }
         let what = format!("the journal of {}", lease.identity.execution);
         return Err(Error::Conflict { what, expected: expected.seq, found: found.head.seq });
@@ -236,32 +239,37 @@ pub(super) fn append(session: &mut Session, more: &More) -> Result<Appended, Err
     entries::write(session, found.tenant, found.number, entries)?;
     let head = entries
         .last()
-        .map_or(found.head, |last| Head { seq: last.sealed.entry.seq, hash: last.sealed.entry.hash });
+        .map_or(found.head, |last| ChainHead { seq: last.sealed.entry.seq, hash: last.sealed.entry.hash });
     move_on(session, &found, row, head)?;
-    // A number that was never given is no letter's.
-    for letter in consumed.iter().filter_map(|number| i64::try_from(*number).ok()) {
-        session.execute(CONSUME, params![letter, found.number])?;
+    // A number out of range belongs to no command.
+    for command in consumed.iter().filter_map(|number| i64::try_from(*number).ok()) {
+        session.execute(CONSUME, params![command, found.number])?;
     }
     for key in forgotten {
         request::forget(session, found.tenant, key, &lease.identity.execution)?;
     }
-    if found.letters > 0 {
+    if found.pending_commands > 0 {
         session.execute(RECOUNT, params![found.number, row.due_at.map(|at| at.0)])?;
     }
     if found.status != row.status.as_str() {
         count(session, found.tenant, &found.status, -1)?;
         count(session, found.tenant, row.status.as_str(), 1)?;
     }
-    Ok(Appended::New)
+    Ok(AppendOutcome::New)
 }
 
-fn move_on(session: &Session, found: &Found, row: &Row, head: Head) -> Result<(), Error> {
+fn move_on(
+    session: &WriteSession,
+    found: &FoundExecution,
+    row: &ExecutionProjection,
+    head: ChainHead,
+) -> Result<(), Error> {
     let due_at = row.due_at.map(|at| at.0);
     session.execute(
         MOVE_ON,
         params![
             found.number,
-            driver(row.driver),
+            row.driver.as_str(),
             row.plan.0,
             row.revision,
             row.settled,
@@ -284,17 +292,10 @@ const COUNT: &str = "
     values (?1, ?2, ?3)
     on conflict (tenant, status) do update set count = count + ?3";
 
-/// Keeps the totals, so that nobody has to count.
-pub(super) fn count(session: &Session, tenant: i64, status: &str, by: i64) -> Result<(), Error> {
+/// Maintains the totals, so that no query has to count.
+pub(super) fn count(session: &WriteSession, tenant: i64, status: &str, by: i64) -> Result<(), Error> {
     session.execute(COUNT, params![tenant, status, by])?;
     Ok(())
-}
-
-pub(super) fn driver(driver: Driver) -> &'static str {
-    match driver {
-        Driver::Server => "server",
-        Driver::Agent => "agent",
-    }
 }
 
 /// The columns of a row, in the order in which [`row_of`] reads them.
@@ -303,7 +304,7 @@ pub(super) const ROW: &str = "execution.status, execution.driver, execution.hash
     execution.last_at, execution.due_at";
 
 /// Reads the columns of [`ROW`], of which the first is column `at`.
-pub(super) fn row_of(row: &rusqlite::Row<'_>, at: usize) -> Result<Row, Error> {
+pub(super) fn row_of(row: &rusqlite::Row<'_>, at: usize) -> Result<ExecutionProjection, Error> {
     let get = || -> rusqlite::Result<_> {
         let (status, driver): (String, String) = (row.get(at)?, row.get(at + 1)?);
         let hash: Vec<u8> = row.get(at + 2)?;
@@ -312,12 +313,11 @@ pub(super) fn row_of(row: &rusqlite::Row<'_>, at: usize) -> Result<Row, Error> {
             (row.get(at + 7)?, row.get(at + 8)?, row.get(at + 9)?, row.get(at + 10)?);
         Ok((status, driver, hash, counts, times))
     };
-    let (status, driver, hash, counts, (opened_at, started_at, last_at, due_at)) =
-        get().map_err(fault::of)?;
+    let (status, driver, hash, counts, (opened_at, started_at, last_at, due_at)) = get().map_err(fault::of)?;
     let [revision, settled, total, questions] = counts;
-    let corrupt = |what: &str| Error::Corrupt(format!("an execution's {what} makes no sense"));
-    Ok(Row {
-        status: Status::parse(&status).ok_or_else(|| corrupt("status"))?,
+    let corrupt = |what: &str| Error::Corrupt(format!("an execution's {what} is invalid"));
+    Ok(ExecutionProjection {
+        status: ExecutionStatus::parse(&status).ok_or_else(|| corrupt("status"))?,
         driver: match driver.as_str() {
             "server" => Driver::Server,
             "agent" => Driver::Agent,

@@ -1,12 +1,13 @@
 //! The key that signs checkpoints, and the last checkpoint it signed: two small files beside the database.
 //!
-//! The last checkpoint is kept outside the database so that a database that was put back to an older state is
-//! noticed, and never gets a signature that contradicts an earlier one.
+//! The last checkpoint is stored outside the database, so that a rollback of the database to an older state is
+//! detected, and no signature ever contradicts an earlier one.
 
+use rutter_core::encoding::hex;
 use rutter_core::hash::Hash;
 use rutter_core::id::TenantId;
 use rutter_core::journal::checkpoint::Checkpoint;
-use rutter_core::journal::note::{Note, SigningKey, VerifierKey};
+use rutter_core::journal::note::{SignedNote, SigningKey, VerifierKey};
 use rutter_core::port::Error;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -16,28 +17,28 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const KEY: &str = "ledger.key";
-/// For people to copy elsewhere.
+/// For operators to copy elsewhere.
 const PUBLIC: &str = "ledger.pub";
 const LAST: &str = "ledger.last";
 
-/// Where the two files are.
+/// The key files of a data directory.
 #[derive(Clone, Debug)]
-pub(super) struct KeyRing {
+pub(super) struct SigningKeyFiles {
     directory: PathBuf,
     /// Two checkpoints are never signed at once.
     signing: Arc<Mutex<()>>,
 }
 
-impl KeyRing {
-    pub fn new(directory: &Path) -> KeyRing {
-        KeyRing { directory: directory.to_owned(), signing: Arc::default() }
+impl SigningKeyFiles {
+    pub fn new(directory: &Path) -> SigningKeyFiles {
+        SigningKeyFiles { directory: directory.to_owned(), signing: Arc::default() }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, ()> {
         self.signing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the key, or makes one: nobody else can read its file.
+    /// Reads the key, or creates one in a file that no other user can read.
     pub fn signing_key(&self) -> Result<SigningKey, Error> {
         let path = self.directory.join(KEY);
         match fs::read_to_string(&path) {
@@ -59,7 +60,7 @@ impl KeyRing {
         Ok(key)
     }
 
-    /// The public key, if there has been a first use.
+    /// The public key, if a signing key was ever created.
     pub fn verifier_key(&self) -> Result<Option<VerifierKey>, Error> {
         match self.directory.join(KEY).exists() {
             true => Ok(Some(self.signing_key()?.verifier())),
@@ -67,7 +68,7 @@ impl KeyRing {
         }
     }
 
-    /// What is beside the database for everybody to read: whoever checks it need not be able to sign.
+    /// Reads the public key file: a verifier need not be able to read the signing key.
     pub fn public_key(&self) -> Result<Option<VerifierKey>, Error> {
         let path = self.directory.join(PUBLIC);
         let text = match fs::read_to_string(&path) {
@@ -90,15 +91,15 @@ impl KeyRing {
         }
     }
 
-    /// Keeps the newest checkpoint before anybody sees it.
-    pub fn keep_last(&self, tenant: &TenantId, note: &Note) -> Result<(), Error> {
+    /// Stores the newest checkpoint before it is published.
+    pub fn keep_last(&self, tenant: &TenantId, note: &SignedNote) -> Result<(), Error> {
         let mut last = self.last()?;
         last.insert(tenant.clone(), note.to_string());
-        let text = serde_json::to_string_pretty(&last).expect("notes are texts");
+        let text = serde_json::to_string_pretty(&last).expect("notes are strings");
         replace(&self.directory.join(LAST), 0o644, &text)
     }
 
-    /// Forgets what was signed before; only a ledger with a new name may.
+    /// Deletes the last checkpoints; allowed only when every ledger gets a new origin.
     pub fn forget_last(&self) -> Result<(), Error> {
         let path = self.directory.join(LAST);
         match fs::remove_file(&path) {
@@ -108,15 +109,15 @@ impl KeyRing {
     }
 }
 
-/// A name for a ledger that no other has.
+/// A unique name for a ledger.
 pub(super) fn new_origin() -> Result<String, Error> {
     Ok(format!("rutter/{}", hex(&random::<16>()?)))
 }
 
 /// Reads a checkpoint that this key signed.
 pub(super) fn open(note: &str, key: &VerifierKey) -> Result<Checkpoint, Error> {
-    let bad = |error: &dyn std::fmt::Display| Error::Corrupt(format!("a kept checkpoint: {error}"));
-    let parsed = Note::parse(note).map_err(|error| bad(&error))?;
+    let bad = |error: &dyn std::fmt::Display| Error::Corrupt(format!("a stored checkpoint: {error}"));
+    let parsed = SignedNote::parse(note).map_err(|error| bad(&error))?;
     let text = parsed.verify(std::slice::from_ref(key)).map_err(|error| bad(&error))?;
     Checkpoint::parse(text).map_err(|error| bad(&error))
 }
@@ -128,22 +129,18 @@ fn parse(text: &str) -> Option<SigningKey> {
 
 pub(super) fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| Error::Io(format!("no randomness: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| Error::Io(format!("no random bytes: {error}")))?;
     Ok(bytes)
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Writes a file so that it is there whole or not at all, and stays there.
+/// Writes a file atomically and syncs its directory.
 fn write_whole(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
     replace(path, mode, text)?;
     let synced = path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all());
     synced.map_err(|error| failed(path, &error))
 }
 
-/// Writes a file so that it has the old content or the new.
+/// Writes a file atomically: it has the old content or the new.
 fn replace(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
     let fresh = path.with_extension("new");
     let write = || -> io::Result<()> {

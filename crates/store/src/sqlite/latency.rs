@@ -1,19 +1,19 @@
-//! How long writing takes, counted in steps that double.
+//! A histogram of write latency whose bounds double.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const FIRST_MICROS: u64 = 100;
-/// The last bound is three seconds; what takes longer is counted beyond it.
+/// The last bound is three seconds; longer writes are counted beyond it.
 const BOUNDS: usize = 16;
 
 #[derive(Debug, Default)]
-pub(super) struct Latency {
+pub(super) struct AppendLatency {
     counts: [AtomicU64; BOUNDS + 1],
     sum_micros: AtomicU64,
 }
 
-impl Latency {
+impl AppendLatency {
     pub fn count(&self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let at = (0..BOUNDS).position(|at| micros <= bound(at)).unwrap_or(BOUNDS);
@@ -21,7 +21,7 @@ impl Latency {
         self.sum_micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// Not more than so many microseconds, for how many; the last bound is endless.
+    /// Upper bounds in microseconds, each with the cumulative count; the last bound is infinite.
     pub fn cumulative(&self) -> Vec<(u64, u64)> {
         let mut sum = 0;
         let counts = self.counts.iter().enumerate().map(|(at, count)| {
@@ -41,8 +41,8 @@ fn bound(at: usize) -> u64 {
 }
 
 #[test]
-fn each_duration_is_counted_in_its_own_step_and_all_later_ones() {
-    let latency = Latency::default();
+fn each_duration_is_counted_in_its_bucket_and_all_later_ones() {
+    let latency = AppendLatency::default();
     for micros in [0, 100, 101, 3_276_800, 3_276_801] {
         latency.count(Duration::from_micros(micros));
     }

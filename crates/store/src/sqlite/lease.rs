@@ -1,13 +1,13 @@
-//! Who drives which execution: claiming, renewing, giving back.
+//! Leases: which worker drives which execution. Claiming, renewing, releasing.
 
 use super::executions::{check_lease, find};
 use super::fault;
-use super::session::Session;
+use super::session::WriteSession;
 use rusqlite::params;
-use rutter_core::execution::Identity;
+use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{ExecutionId, TenantId, WorkerId};
 use rutter_core::port::Error;
-use rutter_core::port::journal::{Claim, Lease};
+use rutter_core::port::journal::{ClaimRequest, Lease};
 use rutter_core::time::Timestamp;
 
 const NEW_WORKER: &str = "insert into worker (name, until) values (?1, ?2) returning number";
@@ -26,7 +26,7 @@ const DUE: &str = "
 pub(super) const TAKE: &str = "update execution set owner = ?2, epoch = epoch + 1 where number = ?1";
 const GIVE_BACK: &str = "update execution set owner = null where number = ?1";
 
-/// One that never said how long it lives has the smallest time there is; so have those of an earlier process.
+/// A worker that never renewed, or belongs to an earlier process, has the minimum time.
 pub(super) const ALL_GONE: &str = "
     update worker
     set until = -9223372036854775808
@@ -39,21 +39,21 @@ pub(super) fn believed_until(connection: &rusqlite::Connection) -> Result<Option
     Ok(until.map(Timestamp))
 }
 
-/// A worker by its name. One that never said how long it lives is believed to be dead.
-pub(super) fn worker(session: &mut Session, name: &WorkerId) -> Result<i64, Error> {
+/// The number of a worker. One that never renewed counts as dead.
+pub(super) fn worker(session: &mut WriteSession, name: &WorkerId) -> Result<i64, Error> {
     if let Some(number) = session.find_worker(name)? {
         return Ok(number);
     }
     let number = session.one(NEW_WORKER, params![name.as_str(), i64::MIN])?;
-    number.ok_or_else(|| Error::Io("the worker's number did not come back".to_owned()))
+    number.ok_or_else(|| Error::Io("the insert returned no worker number".to_owned()))
 }
 
-pub(super) fn renew(session: &Session, name: &WorkerId, until: Timestamp) -> Result<(), Error> {
+pub(super) fn renew(session: &WriteSession, name: &WorkerId, until: Timestamp) -> Result<(), Error> {
     session.execute(RENEW, params![name.as_str(), until.0])?;
     Ok(())
 }
 
-pub(super) fn claim(session: &mut Session, claim: &Claim) -> Result<Vec<Lease>, Error> {
+pub(super) fn claim(session: &mut WriteSession, claim: &ClaimRequest) -> Result<Vec<Lease>, Error> {
     let owner = worker(session, &claim.worker)?;
     let due = || -> rusqlite::Result<Vec<(i64, String, String, u64)>> {
         let mut statement = session.connection.prepare_cached(DUE)?;
@@ -65,15 +65,15 @@ pub(super) fn claim(session: &mut Session, claim: &Claim) -> Result<Vec<Lease>, 
     let mut leases = Vec::new();
     for (number, tenant, execution, epoch) in due().map_err(fault::of)? {
         session.execute(TAKE, params![number, owner])?;
-        let identity = Identity { tenant: TenantId::new(&tenant), execution: ExecutionId::new(&execution) };
+        let identity = ExecutionIdentity { tenant: TenantId::new(&tenant), execution: ExecutionId::new(&execution) };
         leases.push(Lease { identity, worker: claim.worker.clone(), epoch: epoch + 1 });
     }
     Ok(leases)
 }
 
-pub(super) fn release(session: &mut Session, lease: &Lease) -> Result<(), Error> {
+pub(super) fn release(session: &mut WriteSession, lease: &Lease) -> Result<(), Error> {
     let found = find(session, &lease.identity)?;
-    // Given back already, and nobody has taken it since: the same request once more.
+    // Already released, and not claimed since: the same request once more.
     if found.owner.is_none() && found.epoch == lease.epoch {
         return Ok(());
     }

@@ -1,22 +1,22 @@
-//! Reading a journal back: every entry is checked against the chain before anybody believes it.
+//! Reading a journal back: every entry is checked against the chain before it is used.
 
+use super::commands;
 use super::fault;
-use super::letters;
-use super::place::Place;
-use super::plans::Plans;
+use super::plans::PlanCache;
+use super::position::EntryPosition;
 use super::session::hash_of;
 use crate::compress;
 use rusqlite::{Connection, OptionalExtension, params};
-use rutter_core::execution::Identity;
+use rutter_core::execution::ExecutionIdentity;
 use rutter_core::hash::Hash;
 use rutter_core::id::PlanId;
-use rutter_core::journal::chain::{Chain, Entry, Head};
-use rutter_core::journal::codec::Stored;
-use rutter_core::journal::event::{Event, Record};
-use rutter_core::journal::payload::{Commitment, Salt, SealedPayload};
+use rutter_core::journal::chain::{ChainHead, Entry, HashChain};
+use rutter_core::journal::codec::StoredRecord;
+use rutter_core::journal::event::{Event, EventRecord};
+use rutter_core::journal::payload::{Commitment, PayloadSalt, SealedPayload};
 use rutter_core::limits::{ENTRY_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use rutter_core::port::Error;
-use rutter_core::port::journal::Loaded;
+use rutter_core::port::journal::LoadedExecution;
 
 const FIND: &str = "
     select execution.number, execution.seq, execution.head, plan.id
@@ -35,8 +35,12 @@ const PAYLOAD: &str = "
     left join blob on blob.number = payload.blob
     where payload.number = ?1";
 
-pub(super) fn load(connection: &mut Connection, identity: &Identity, plans: &Plans) -> Result<Loaded, Error> {
-    // One transaction: the letters must be of the same moment as the head.
+pub(super) fn load(
+    connection: &mut Connection,
+    identity: &ExecutionIdentity,
+    plans: &PlanCache,
+) -> Result<LoadedExecution, Error> {
+    // One transaction: commands and head must be from the same snapshot.
     let transaction = connection.transaction().map_err(fault::of)?;
     let (tenant, execution) = (identity.tenant.as_str(), identity.execution.as_str());
     let found: Option<(i64, u64, Vec<u8>, String)> = transaction
@@ -48,8 +52,8 @@ pub(super) fn load(connection: &mut Connection, identity: &Identity, plans: &Pla
         .map_err(fault::of)?;
     let unknown = || Error::NotFound { what: "execution", id: execution.to_owned() };
     let (number, seq, hash, plan) = found.ok_or_else(unknown)?;
-    let head = Head { seq, hash: hash_of(&hash)? };
-    let mut chain = Chain::new(identity.tenant.clone(), identity.execution.clone());
+    let head = ChainHead { seq, hash: hash_of(&hash)? };
+    let mut chain = HashChain::new(identity.tenant.clone(), identity.execution.clone());
     let mut records = Vec::new();
     for_each_entry(&transaction, number, &mut |place, entry| {
         let stored = follow(&mut chain, entry)?;
@@ -57,14 +61,14 @@ pub(super) fn load(connection: &mut Connection, identity: &Identity, plans: &Pla
         Ok(())
     })?;
     if chain.head() != head {
-        return Err(Error::Corrupt(format!("the journal of {execution} does not end where it should")));
+        return Err(Error::Corrupt(format!("the journal of {execution} does not end at its head")));
     }
-    let letters = letters::of(&transaction, number)?;
-    Ok(Loaded { head, plan: PlanId::new(&plan), records, letters })
+    let stored_commands = commands::of(&transaction, number)?;
+    Ok(LoadedExecution { head, plan: PlanId::new(&plan), records, commands: stored_commands })
 }
 
-/// Checks the next entry. What it follows is not stored: it is the hash of the one before.
-pub(super) fn follow(chain: &mut Chain, mut entry: Entry) -> Result<Stored, Error> {
+/// Checks the next entry. `prev` is not stored: it is the hash of the entry before.
+pub(super) fn follow(chain: &mut HashChain, mut entry: Entry) -> Result<StoredRecord, Error> {
     entry.prev = chain.head().hash;
     chain.follow(&entry).map_err(|why| Error::Corrupt(format!("entry {}: {why}", entry.seq)))
 }
@@ -73,7 +77,7 @@ pub(super) fn follow(chain: &mut Chain, mut entry: Entry) -> Result<Stored, Erro
 pub(super) fn for_each_entry(
     connection: &Connection,
     execution: i64,
-    each: &mut dyn FnMut(Place, Entry) -> Result<(), Error>,
+    each: &mut dyn FnMut(EntryPosition, Entry) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut statement = connection.prepare_cached(ENTRIES).map_err(fault::of)?;
     let mut rows = statement.query([execution]).map_err(fault::of)?;
@@ -84,31 +88,31 @@ pub(super) fn for_each_entry(
     Ok(())
 }
 
-/// Reads place, seq, hash and bytes; what the entry follows is for [`follow`] to say.
-pub(super) fn entry_of(row: &rusqlite::Row<'_>) -> Result<(Place, Entry), Error> {
+/// Reads position, seq, hash and bytes; [`follow`] sets `prev`.
+pub(super) fn entry_of(row: &rusqlite::Row<'_>) -> Result<(EntryPosition, Entry), Error> {
     let get = || -> rusqlite::Result<(i64, u64, Vec<u8>, Vec<u8>)> {
         Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
     };
     let (place, seq, hash, packed) = get().map_err(fault::of)?;
-    let damaged = |error: compress::Damaged| Error::Corrupt(format!("entry {seq}: {error}"));
+    let damaged = |error: compress::DamagedBytes| Error::Corrupt(format!("entry {seq}: {error}"));
     let bytes = compress::unpack_entry(&packed, ENTRY_BYTES_MAX).map_err(damaged)?;
     let entry = Entry { seq, bytes: bytes.into(), prev: Hash::ZERO, hash: hash_of(&hash)? };
-    Ok((Place::from(place), entry))
+    Ok((EntryPosition::from(place), entry))
 }
 
 /// Puts payloads and plans back into a stored event.
 pub(super) fn open(
     connection: &Connection,
-    place: Place,
-    stored: Stored,
-    plans: &Plans,
-) -> Result<Record, Error> {
+    place: EntryPosition,
+    stored: StoredRecord,
+    plans: &PlanCache,
+) -> Result<EventRecord, Error> {
     let seq = stored.seq;
     let mut payloads = Vec::new();
     for (nth, commitment) in stored.commitments().into_iter().enumerate() {
         payloads.push((commitment, payload(connection, place, nth, commitment)?));
     }
-    // The same commitment never stands twice in an event: every payload has a salt of its own.
+    // The same commitment never occurs twice in an event: every payload has a salt of its own.
     let find = |wanted: Commitment| {
         payloads.iter().find(|(commitment, _)| *commitment == wanted).and_then(|(_, payload)| payload.clone())
     };
@@ -123,7 +127,7 @@ pub(super) fn open(
 /// Reads one payload; `None` when it was erased.
 pub(super) fn payload(
     connection: &Connection,
-    place: Place,
+    place: EntryPosition,
     nth: usize,
     commitment: Commitment,
 ) -> Result<Option<SealedPayload>, Error> {
@@ -137,7 +141,7 @@ pub(super) fn payload(
         .map_err(fault::of)?;
     let Some((salt, inline, blob)) = found else { return Ok(None) };
     let damaged = |what: &str| Error::Corrupt(format!("payload {}: {what}", commitment.hash.short()));
-    let salt = Salt(salt.try_into().map_err(|_| damaged("its salt is not 16 bytes long"))?);
+    let salt = PayloadSalt(salt.try_into().map_err(|_| damaged("its salt is not 16 bytes long"))?);
     let packed = inline.or(blob).ok_or_else(|| damaged("its blob is missing"))?;
     let bytes = compress::unpack(&packed, PAYLOAD_BYTES_MAX).map_err(|error| damaged(&error.to_string()))?;
     Ok(Some(SealedPayload { commitment, salt, bytes: bytes.into() }))

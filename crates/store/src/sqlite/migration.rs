@@ -1,6 +1,6 @@
-//! Bringing a database up to date: numbered, forward only, each in one transaction.
+//! Schema migrations: numbered, forward only, each in one transaction.
 
-use super::connection::File;
+use super::connection::DatabaseFile;
 use super::{DATABASE, fault};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use rutter_core::hash::Hash;
@@ -8,10 +8,12 @@ use rutter_core::port::Error;
 use rutter_core::time::Timestamp;
 use std::path::Path;
 
-/// Never edited once released: the checksum of each is kept in the database.
+/// Never edited once released: the checksum of each is stored in the database.
 pub(super) const ALL: &[Migration] = &[
     Migration { number: 1, name: "journal", sql: include_str!("../../migrations/0001_journal.sql") },
     Migration { number: 2, name: "surfaces", sql: include_str!("../../migrations/0002_surfaces.sql") },
+    Migration { number: 3, name: "note_kind", sql: include_str!("../../migrations/0003_note_kind.sql") },
+    Migration { number: 4, name: "command", sql: include_str!("../../migrations/0004_command.sql") },
 ];
 
 #[derive(Clone, Copy, Debug)]
@@ -33,22 +35,22 @@ const NEWEST: &str = "select coalesce(max(number), 0) from migration";
 const EXISTS: &str = "select count(*) from sqlite_schema where name = 'migration'";
 const APPLY: &str = "insert into migration (number, name, checksum, applied_at) values (?1, ?2, ?3, ?4)";
 
-/// What was found, and what has been done about it.
+/// The schema version before and after a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Migrated {
+pub struct MigrationResult {
     pub from: u64,
     pub to: u64,
 }
 
-/// Says what opening the store in a directory would do to its database; 0 is one that is not there.
-pub fn pending(directory: &Path) -> Result<Migrated, Error> {
+/// Returns the migration that opening a directory's store would run; `from` is 0 if there is no database.
+pub fn pending(directory: &Path) -> Result<MigrationResult, Error> {
     let path = directory.join(DATABASE);
     let to = ALL.last().map_or(0, |last| last.number);
     let from = match path.exists() {
-        true => check(&File { path, vfs: None }.reader()?, ALL)?,
+        true => check(&DatabaseFile { path, vfs: None }.reader()?, ALL)?,
         false => 0,
     };
-    Ok(Migrated { from, to })
+    Ok(MigrationResult { from, to })
 }
 
 /// Returns the newest migration that was applied.
@@ -60,12 +62,12 @@ pub(super) fn version(connection: &Connection) -> Result<u64, Error> {
     }
 }
 
-/// Applies what is missing. A process that dies in between leaves whole migrations, and the next one goes on.
+/// Applies the missing migrations. After a crash in between, the next process continues with the next one.
 pub(super) fn migrate(
     connection: &mut Connection,
     migrations: &[Migration],
     now: Timestamp,
-) -> Result<Migrated, Error> {
+) -> Result<MigrationResult, Error> {
     let from = check(connection, migrations)?;
     let pending = migrations.iter().filter(|migration| migration.number > from);
     let mut to = from;
@@ -73,10 +75,10 @@ pub(super) fn migrate(
         apply(connection, migration, now).map_err(fault::of)?;
         to = migration.number;
     }
-    Ok(Migrated { from, to })
+    Ok(MigrationResult { from, to })
 }
 
-/// Refuses a database of a later program, or one whose migrations are not the ones this program knows.
+/// Refuses a database of a newer version, or one whose migrations are not the ones this program knows.
 pub(super) fn check(connection: &Connection, migrations: &[Migration]) -> Result<u64, Error> {
     let found = version(connection)?;
     let known = migrations.last().map_or(0, |last| last.number);

@@ -1,21 +1,21 @@
-//! Deliveries: what is still to be sent, every try, and how far the readers that make them have come.
+//! The outbox: deliveries, their attempts, and the ledger positions of the readers that create them.
 
 pub(super) mod list;
 
-use super::query::{List, Paging, number_of, size_of_page};
+use super::query::{ListKind, ListPaging, number_of, size_of_page};
 use super::register::check_id;
-use super::session::{Session, one};
-use super::{Store, own, refused};
+use super::session::{WriteSession, one};
+use super::{SqliteStore, own, refused};
 use rusqlite::params;
 use rutter_core::id::TenantId;
-use rutter_core::journal::event::Record;
+use rutter_core::journal::event::EventRecord;
 use rutter_core::limits::{DELIVERIES_MAX, DELIVERY_BYTES_MAX, REASON_BYTES_MAX};
 use rutter_core::port::outbox::{
-    Delivery, DeliveryAttempt, DeliveryCounts, DeliveryFilter, DeliveryState, Moved, NewDelivery, Outbox,
-    Then,
+    Delivery, DeliveryAttempt, DeliveryCounts, DeliveryFilter, DeliveryFollowUp, DeliveryOutbox, DeliveryState,
+    NewDelivery, ReaderAdvance,
 };
-use rutter_core::port::query::{Listing, Page};
-use rutter_core::port::{Answer, Error};
+use rutter_core::port::query::{ListPage, Pagination};
+use rutter_core::port::{Error, StoreFuture};
 use rutter_core::time::Timestamp;
 
 pub(super) const MARK: &str = "select place from mark where tenant = ?1 and reader = ?2";
@@ -42,7 +42,7 @@ const AGAIN: &str = "
     update delivery
     set state = 'pending', due_at = ?3, touched_at = ?3
     where tenant = ?1 and number = ?2 and state <> 'pending'";
-/// One short write, so that others have their turn in between.
+/// Deliveries pruned in one write: few, so that other writes run in between.
 const PRUNE_AT_ONCE: u64 = 500;
 pub(super) const OLD: &str = "
     select number
@@ -53,8 +53,8 @@ pub(super) const OLD: &str = "
 pub(super) const FORGET_ATTEMPTS: &str = "delete from delivery_attempt where delivery = ?1";
 const FORGET: &str = "delete from delivery where number = ?1";
 
-impl Outbox for Store {
-    fn mark(&self, tenant: &TenantId, reader: &str) -> Answer<'_, u64> {
+impl DeliveryOutbox for SqliteStore {
+    fn reader_position(&self, tenant: &TenantId, reader: &str) -> StoreFuture<'_, u64> {
         let (tenant, reader) = (tenant.clone(), reader.to_owned());
         self.read(move |connection| match number_of(connection, &tenant)? {
             Some(tenant) => Ok(one(connection, MARK, params![tenant, reader])?.unwrap_or(0)),
@@ -62,7 +62,12 @@ impl Outbox for Store {
         })
     }
 
-    fn put(&self, tenant: &TenantId, moved: Option<Moved>, deliveries: Vec<NewDelivery>) -> Answer<'_, ()> {
+    fn put(
+        &self,
+        tenant: &TenantId,
+        moved: Option<ReaderAdvance>,
+        deliveries: Vec<NewDelivery>,
+    ) -> StoreFuture<'_, ()> {
         if let Err(error) = check(moved.as_ref(), &deliveries) {
             return refused(error);
         }
@@ -73,7 +78,7 @@ impl Outbox for Store {
         })
     }
 
-    fn due(&self, now: Timestamp, besides: &[String], limit: u32) -> Answer<'_, Vec<Delivery>> {
+    fn due(&self, now: Timestamp, besides: &[String], limit: u32) -> StoreFuture<'_, Vec<Delivery>> {
         let besides = serde_json::json!(besides).to_string();
         match size_of_page(limit) {
             Ok(limit) => self.read(move |connection| list::due(connection, now, besides, limit)),
@@ -81,17 +86,17 @@ impl Outbox for Store {
         }
     }
 
-    fn next_due(&self) -> Answer<'_, Option<Timestamp>> {
+    fn next_due(&self) -> StoreFuture<'_, Option<Timestamp>> {
         self.read(|connection| list::next_due(connection))
     }
 
-    fn tried(
+    fn record_attempt(
         &self,
         number: u64,
         attempt: DeliveryAttempt,
-        then: Then,
-        record: Option<Record>,
-    ) -> Answer<'_, ()> {
+        then: DeliveryFollowUp,
+        record: Option<EventRecord>,
+    ) -> StoreFuture<'_, ()> {
         let mut before = None;
         self.write(true, move |session| tried(session, number, &attempt, then, record.as_ref(), &mut before))
     }
@@ -100,10 +105,10 @@ impl Outbox for Store {
         &self,
         tenant: &TenantId,
         filter: DeliveryFilter,
-        page: Page,
-    ) -> Answer<'_, Listing<Delivery>> {
+        page: Pagination,
+    ) -> StoreFuture<'_, ListPage<Delivery>> {
         let tenant = tenant.clone();
-        match Paging::read(List::Deliveries, &page) {
+        match ListPaging::read(ListKind::Deliveries, &page) {
             Ok(paging) => self.read(move |connection| match number_of(connection, &tenant)? {
                 Some(tenant) => list::deliveries(connection, tenant, &filter, paging),
                 None => Ok(super::query::nothing()),
@@ -112,11 +117,7 @@ impl Outbox for Store {
         }
     }
 
-    fn delivery(
-        &self,
-        tenant: &TenantId,
-        number: u64,
-    ) -> Answer<'_, Option<(Delivery, Vec<DeliveryAttempt>)>> {
+    fn delivery(&self, tenant: &TenantId, number: u64) -> StoreFuture<'_, Option<(Delivery, Vec<DeliveryAttempt>)>> {
         let tenant = tenant.clone();
         self.read(move |connection| match number_of(connection, &tenant)? {
             Some(tenant) => list::delivery(connection, tenant, number),
@@ -124,13 +125,13 @@ impl Outbox for Store {
         })
     }
 
-    fn again(
+    fn resend(
         &self,
         tenant: &TenantId,
         number: u64,
         at: Timestamp,
-        record: Option<Record>,
-    ) -> Answer<'_, bool> {
+        record: Option<EventRecord>,
+    ) -> StoreFuture<'_, bool> {
         let name = tenant.clone();
         self.write(true, move |session| {
             let Some(tenant) = session.find_tenant(&name)? else { return Ok(false) };
@@ -142,7 +143,7 @@ impl Outbox for Store {
         })
     }
 
-    fn counts(&self, tenant: &TenantId, destination: Option<&str>) -> Answer<'_, DeliveryCounts> {
+    fn counts(&self, tenant: &TenantId, destination: Option<&str>) -> StoreFuture<'_, DeliveryCounts> {
         let (tenant, destination) = (tenant.clone(), destination.map(str::to_owned));
         self.read(move |connection| match number_of(connection, &tenant)? {
             Some(tenant) => list::counts(connection, tenant, destination.as_deref()),
@@ -150,8 +151,8 @@ impl Outbox for Store {
         })
     }
 
-    /// A loop of short writes: between two of them others have their turn, and dropping the answer stops it.
-    fn prune(&self, tenant: &TenantId, before: Timestamp) -> Answer<'_, u64> {
+    /// A loop of short writes: other writes run in between, and dropping the future stops it.
+    fn prune(&self, tenant: &TenantId, before: Timestamp) -> StoreFuture<'_, u64> {
         let tenant = tenant.clone();
         Box::pin(async move {
             let mut sum = 0;
@@ -167,11 +168,11 @@ impl Outbox for Store {
     }
 }
 
-fn check(moved: Option<&Moved>, deliveries: &[NewDelivery]) -> Result<(), Error> {
-    if let Some(Moved { reader, from, to }) = moved {
+fn check(moved: Option<&ReaderAdvance>, deliveries: &[NewDelivery]) -> Result<(), Error> {
+    if let Some(ReaderAdvance { reader, from, to }) = moved {
         check_id(reader)?;
         if to < from {
-            return Err(Error::Invalid(format!("a mark does not move back from {from} to {to}")));
+            return Err(Error::Invalid(format!("a reader cannot move back from {from} to {to}")));
         }
     }
     let (max, found) = (DELIVERIES_MAX as u64, deliveries.len() as u64);
@@ -188,23 +189,23 @@ fn check(moved: Option<&Moved>, deliveries: &[NewDelivery]) -> Result<(), Error>
     Ok(())
 }
 
-/// Puts deliveries in. When it was attempted before and the mark has moved, that commit was not lost.
+/// Adds deliveries. If this is a retry and the reader's position has moved, the first commit took effect.
 fn put(
-    session: &mut Session,
+    session: &mut WriteSession,
     tenant: &TenantId,
-    moved: Option<&Moved>,
+    moved: Option<&ReaderAdvance>,
     deliveries: &[NewDelivery],
     now: Timestamp,
     is_again: bool,
 ) -> Result<(), Error> {
     let tenant = session.tenant(tenant)?;
-    if let Some(Moved { reader, from, to }) = moved {
+    if let Some(ReaderAdvance { reader, from, to }) = moved {
         let found: u64 = session.one(MARK, params![tenant, reader])?.unwrap_or(0);
         if is_again && from < to && found >= *to {
             return Ok(());
         }
         if found != *from {
-            return Err(Error::Conflict { what: format!("the mark of {reader}"), expected: *from, found });
+            return Err(Error::Conflict { what: format!("reader {reader}"), expected: *from, found });
         }
         session.execute(MOVE, params![tenant, reader, to])?;
     }
@@ -214,13 +215,13 @@ fn put(
     Ok(())
 }
 
-/// Records a try. `before` is how many tries an earlier attempt found, whose commit may have been lost or not.
+/// Records an attempt. `before` is the number of attempts that an earlier try, whose commit is uncertain, found.
 fn tried(
-    session: &mut Session,
+    session: &mut WriteSession,
     number: u64,
     attempt: &DeliveryAttempt,
-    then: Then,
-    record: Option<&Record>,
+    then: DeliveryFollowUp,
+    record: Option<&EventRecord>,
     before: &mut Option<u64>,
 ) -> Result<(), Error> {
     let Some(attempts) = session.one::<u64>(ATTEMPTS, [number])? else { return Ok(()) };
@@ -232,9 +233,9 @@ fn tried(
     let outcome = &outcome[..outcome.floor_char_boundary(REASON_BYTES_MAX)];
     session.execute(TRIED, params![number, attempts + 1, at.0, took_ms, status, outcome])?;
     let (state, due_at) = match then {
-        Then::Delivered => (DeliveryState::Delivered, None),
-        Then::Again { at } => (DeliveryState::Pending, Some(at.0)),
-        Then::Dead => (DeliveryState::Dead, None),
+        DeliveryFollowUp::Delivered => (DeliveryState::Delivered, None),
+        DeliveryFollowUp::Again { at } => (DeliveryState::Pending, Some(at.0)),
+        DeliveryFollowUp::Dead => (DeliveryState::Dead, None),
     };
     session.execute(THEN, params![number, attempts + 1, state.as_str(), due_at, at.0])?;
     if let Some(record) = record
@@ -247,7 +248,7 @@ fn tried(
     Ok(())
 }
 
-fn prune(session: &mut Session, tenant: &TenantId, before: Timestamp) -> Result<u64, Error> {
+fn prune(session: &mut WriteSession, tenant: &TenantId, before: Timestamp) -> Result<u64, Error> {
     let Some(tenant) = session.find_tenant(tenant)? else { return Ok(0) };
     let old = || -> rusqlite::Result<Vec<i64>> {
         let mut statement = session.connection.prepare_cached(OLD)?;

@@ -2,36 +2,34 @@
 
 use super::entries;
 use super::fault;
-use super::session::{Session, hash_of};
+use super::session::{WriteSession, hash_of};
 use rusqlite::params;
 use rutter_core::id::{ExecutionId, TenantId};
-use rutter_core::journal::chain::{Chain, Head};
-use rutter_core::journal::event::Record;
-use rutter_core::journal::payload::Salt;
+use rutter_core::journal::chain::{ChainHead, HashChain};
+use rutter_core::journal::event::EventRecord;
+use rutter_core::journal::payload::PayloadSalt;
 use rutter_core::port::Error;
-use rutter_core::port::journal::Sealed;
+use rutter_core::port::journal::SealedEntry;
 
-/// What stands where other entries have their execution.
+/// The execution id in the entries of this journal.
 pub const JOURNAL: &str = "ledger";
 
 const HEAD: &str = "select seq, head from tenant where number = ?1";
 const MOVE_ON: &str = "update tenant set seq = ?2, head = ?3 where number = ?1";
 
-/// Adds a record in the transaction under way. Such records carry no payload.
+/// Adds a record in the open transaction. Such records carry no payload.
 pub(super) fn record(
-    session: &mut Session,
+    session: &mut WriteSession,
     tenant: i64,
     name: &TenantId,
-    record: &Record,
+    record: &EventRecord,
 ) -> Result<(), Error> {
-    let (seq, hash): (u64, Vec<u8>) = session
-        .connection
-        .query_row(HEAD, [tenant], |row| Ok((row.get(0)?, row.get(1)?)))
-        .map_err(fault::of)?;
-    let head = Head { seq, hash: hash_of(&hash)? };
-    let mut chain = Chain::resume(name.clone(), ExecutionId::new(JOURNAL), head);
-    let mut no_salt = || Salt([0; 16]);
-    let sealed = Sealed::seal(&mut chain, record, &mut no_salt)
+    let (seq, hash): (u64, Vec<u8>) =
+        session.connection.query_row(HEAD, [tenant], |row| Ok((row.get(0)?, row.get(1)?))).map_err(fault::of)?;
+    let head = ChainHead { seq, hash: hash_of(&hash)? };
+    let mut chain = HashChain::resume(name.clone(), ExecutionId::new(JOURNAL), head);
+    let mut no_salt = || PayloadSalt([0; 16]);
+    let sealed = SealedEntry::seal(&mut chain, record, &mut no_salt)
         .map_err(|_| Error::Invalid("a ledger's own journal has no payloads".to_owned()))?;
     let packed = entries::pack(head, vec![sealed])?;
     entries::write(session, tenant, -tenant, &packed)?;

@@ -1,8 +1,8 @@
-//! What is kept of payloads: how many, how long, and forgetting them.
+//! Stored payloads: finding, measuring and deleting them.
 
 use super::fault;
-use super::place::{PAYLOADS_PER_ENTRY, Place};
-use super::session::Session;
+use super::position::{EntryPosition, PAYLOADS_PER_ENTRY};
+use super::session::WriteSession;
 use crate::compress;
 use rusqlite::{Connection, params};
 use rutter_core::port::Error;
@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 
 /// A payload that was not erased.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredPayload {
     number: i64,
     blob: Option<i64>,
-    /// Of the payload itself, however it is packed.
+    /// The unpacked length.
     pub bytes: u64,
 }
 
@@ -35,37 +35,37 @@ const OF_EXECUTIONS_ENTRY: &str = "
     left join blob on blob.number = payload.blob
     where entry.execution = ?1 and entry.seq = ?3";
 
-/// Every statement that finds payloads, to be looked at by a test.
+/// Every statement that finds payloads, for a test of their query plans.
 #[cfg(test)]
 pub(super) const SELECTS: &[&str] = &[OF_ENTRY, OF_EXECUTION, OF_EXECUTIONS_ENTRY];
 
-pub(super) fn of_entry(connection: &Connection, place: Place) -> Result<Vec<Kept>, Error> {
+pub(super) fn of_entry(connection: &Connection, place: EntryPosition) -> Result<Vec<StoredPayload>, Error> {
     read(connection, OF_ENTRY, params![place.number(), PAYLOADS_PER_ENTRY])
 }
 
-/// Of all entries of an execution, or of those with these numbers.
+/// The payloads of all entries of an execution, or of the entries with these sequence numbers.
 pub(super) fn of_execution(
     connection: &Connection,
     execution: i64,
     seqs: Option<&[u64]>,
-) -> Result<Vec<Kept>, Error> {
+) -> Result<Vec<StoredPayload>, Error> {
     let Some(seqs) = seqs else {
         return read(connection, OF_EXECUTION, params![execution, PAYLOADS_PER_ENTRY]);
     };
     let mut found = Vec::new();
     for seq in seqs.iter().collect::<BTreeSet<_>>() {
-        // A number that cannot be stored is that of no entry.
+        // A number out of range belongs to no entry.
         let Ok(seq) = i64::try_from(*seq) else { continue };
         found.extend(read(connection, OF_EXECUTIONS_ENTRY, params![execution, PAYLOADS_PER_ENTRY, seq])?);
     }
     Ok(found)
 }
 
-fn read(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Kept>, Error> {
+fn read(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<StoredPayload>, Error> {
     let mut statement = connection.prepare_cached(sql).map_err(fault::of)?;
     let rows = statement.query_map(params, |row| {
         let bytes = row.get_ref(2)?.as_blob_or_null()?.map_or(0, compress::length) as u64;
-        Ok(Kept { number: row.get(0)?, blob: row.get(1)?, bytes })
+        Ok(StoredPayload { number: row.get(0)?, blob: row.get(1)?, bytes })
     });
     rows.and_then(Iterator::collect).map_err(fault::of)
 }
@@ -76,11 +76,11 @@ pub(super) const FORGET_BLOB: &str = "
     where number = ?1 and not exists (select 1 from payload where payload.blob = ?1)";
 
 /// Deletes payloads with their salts, and blobs that nothing uses any more.
-pub(super) fn forget(session: &mut Session, payloads: &[Kept]) -> Result<(), Error> {
-    for kept in payloads {
-        session.execute(FORGET, [kept.number])?;
+pub(super) fn forget(session: &mut WriteSession, payloads: &[StoredPayload]) -> Result<(), Error> {
+    for stored in payloads {
+        session.execute(FORGET, [stored.number])?;
     }
-    for blob in payloads.iter().filter_map(|kept| kept.blob).collect::<BTreeSet<_>>() {
+    for blob in payloads.iter().filter_map(|retained| retained.blob).collect::<BTreeSet<_>>() {
         session.execute(FORGET_BLOB, [blob])?;
     }
     Ok(())

@@ -2,39 +2,39 @@
 
 use super::fault;
 use super::own;
-use super::place::Place;
-use super::session::Session;
+use super::position::EntryPosition;
+use super::session::WriteSession;
 use crate::compress;
 use rusqlite::{Connection, OptionalExtension, params};
 use rutter_core::hash::Hash;
-use rutter_core::journal::event::{Event, Record};
+use rutter_core::journal::event::{Event, EventRecord};
 use rutter_core::limits::PLAN_BYTES_MAX;
-use rutter_core::plan::document::Format;
+use rutter_core::plan::document::DocumentFormat;
 use rutter_core::plan::{Plan, stored};
 use rutter_core::port::Error;
-use rutter_core::port::journal::{NewPlan, Saved};
+use rutter_core::port::journal::{NewRevision, SaveOutcome};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// Plans kept in memory; one more and all are forgotten.
+/// The most plans in the cache; a full cache is cleared.
 const CACHED_MAX: usize = 512;
 /// The pinned tools of one plan may be far larger than the plan.
 const TOOLS_BYTES_MAX: usize = 64 << 20;
 
 /// A plan ready to be written.
 #[derive(Debug)]
-pub(super) struct Packed {
-    plan: NewPlan,
+pub(super) struct PackedPlan {
+    plan: NewRevision,
     source: Vec<u8>,
     tools: Vec<u8>,
     tags: String,
 }
 
-pub(super) fn pack(plan: NewPlan) -> Packed {
+pub(super) fn pack(plan: NewRevision) -> PackedPlan {
     let source = compress::pack(&plan.plan.source);
     let tools = compress::pack(&stored::pinned(&plan.plan.tools));
-    let tags = serde_json::to_string(&plan.plan.about.tags).expect("tags are texts");
-    Packed { plan, source, tools, tags }
+    let tags = serde_json::to_string(&plan.plan.about.tags).expect("tags are strings");
+    PackedPlan { plan, source, tools, tags }
 }
 
 const NEWEST: &str = "
@@ -56,8 +56,8 @@ const TAG: &str = "insert or ignore into plan_tag (tenant, tag, saved_at, plan) 
 const UNINDEX: &str = "delete from plan_text where rowid = ?1";
 const INDEX: &str = "insert into plan_text (rowid, words) values (?1, ?2)";
 
-pub(super) fn save(session: &mut Session, packed: &Packed) -> Result<Saved, Error> {
-    let NewPlan { tenant: name, id, plan, expected, actor, at } = &packed.plan;
+pub(super) fn save(session: &mut WriteSession, packed: &PackedPlan) -> Result<SaveOutcome, Error> {
+    let NewRevision { tenant: name, id, plan, expected, actor, at } = &packed.plan;
     let tenant = session.tenant(name)?;
     let newest: Option<(i64, u32, Vec<u8>)> = session
         .connection
@@ -71,7 +71,7 @@ pub(super) fn save(session: &mut Session, packed: &Packed) -> Result<Saved, Erro
     if let Some((_, revision, hash)) = &newest
         && *hash == plan.hash.0
     {
-        return Ok(Saved::Already { revision: *revision });
+        return Ok(SaveOutcome::Already { revision: *revision });
     }
     let found = newest.as_ref().map_or(0, |(_, revision, _)| *revision);
     if let Some(expected) = expected.filter(|expected| *expected != found) {
@@ -89,7 +89,7 @@ pub(super) fn save(session: &mut Session, packed: &Packed) -> Result<Saved, Erro
         None => {
             session.execute(COUNT, [tenant])?;
             let number = session.one(NEW, params![tenant, id.as_str(), plan.name, at.0])?;
-            number.ok_or_else(|| Error::Io("the plan's number did not come back".to_owned()))?
+            number.ok_or_else(|| Error::Io("the insert returned no plan number".to_owned()))?
         }
     };
     let by = session.actor(actor)?;
@@ -117,13 +117,13 @@ pub(super) fn save(session: &mut Session, packed: &Packed) -> Result<Saved, Erro
     session.execute(INDEX, params![text_row(tenant, number)?, words(plan)])?;
     let (id, hash, title) = (id.clone(), plan.hash, plan.name.clone());
     let event = Event::PlanSaved { id, revision, plan: hash, name: title };
-    own::record(session, tenant, name, &Record { at: *at, actor: actor.clone(), event })?;
-    Ok(Saved::New { revision })
+    own::record(session, tenant, name, &EventRecord { at: *at, actor: actor.clone(), event })?;
+    Ok(SaveOutcome::New { revision })
 }
 
-/// Where the words of a plan are: like those of entries, beside the other ones of the tenant.
+/// The rowid of a plan in the text index: in the tenant's range, like those of entries.
 fn text_row(tenant: i64, number: i64) -> Result<i64, Error> {
-    Ok(Place::new(tenant, number.unsigned_abs())?.number())
+    Ok(EntryPosition::new(tenant, number.unsigned_abs())?.number())
 }
 
 /// The text a search finds a plan by.
@@ -137,24 +137,24 @@ pub(super) fn tags_of(text: &str) -> Result<Vec<String>, Error> {
     serde_json::from_str(text).map_err(|_| Error::Corrupt("a plan's tags cannot be read".to_owned()))
 }
 
-fn format_name(format: Format) -> &'static str {
+fn format_name(format: DocumentFormat) -> &'static str {
     match format {
-        Format::Json => "json",
-        Format::Yaml => "yaml",
+        DocumentFormat::Json => "json",
+        DocumentFormat::Yaml => "yaml",
     }
 }
 
-/// Plans that were rebuilt before; building one takes milliseconds.
+/// A cache of rebuilt plans; rebuilding one takes milliseconds.
 #[derive(Debug, Default)]
-pub(super) struct Plans {
+pub(super) struct PlanCache {
     cached: Mutex<HashMap<Hash, Arc<Plan>>>,
 }
 
 const BY_HASH: &str = "select format, source, tools from revision where hash = ?1 limit 1";
 
-impl Plans {
+impl PlanCache {
     pub fn by_hash(&self, connection: &Connection, hash: Hash) -> Result<Arc<Plan>, Error> {
-        let cached = || self.cached.lock().expect("nobody panics while holding the plans");
+        let cached = || self.cached.lock().expect("no thread panics while holding the cache");
         if let Some(plan) = cached().get(&hash) {
             return Ok(Arc::clone(plan));
         }
@@ -164,13 +164,12 @@ impl Plans {
                 statement.query_row([hash.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
             })
             .map_err(fault::of)?;
-        let missing = || Error::Corrupt(format!("plan {} is named by a journal and not there", hash.short()));
+        let missing = || Error::Corrupt(format!("plan {} of a journal is not stored", hash.short()));
         let (format, source, tools) = found.ok_or_else(missing)?;
-        let damaged =
-            |error: &dyn std::fmt::Display| Error::Corrupt(format!("plan {}: {error}", hash.short()));
+        let damaged = |error: &dyn std::fmt::Display| Error::Corrupt(format!("plan {}: {error}", hash.short()));
         let source = compress::unpack(&source, PLAN_BYTES_MAX).map_err(|error| damaged(&error))?;
         let tools = compress::unpack(&tools, TOOLS_BYTES_MAX).map_err(|error| damaged(&error))?;
-        let format = if format == "yaml" { Format::Yaml } else { Format::Json };
+        let format = if format == "yaml" { DocumentFormat::Yaml } else { DocumentFormat::Json };
         let plan = stored::rebuild(hash, &source, format, &tools).map_err(|error| damaged(&error))?;
         let plan = Arc::new(plan);
         let mut cached = cached();

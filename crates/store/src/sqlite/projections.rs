@@ -1,31 +1,31 @@
-//! Everything that is derived from the journals, worked out once more and compared with what is stored.
+//! Recomputes every row that is derived from the journals and compares it with the stored one.
 
 use super::executions::{ROW, row_of};
 use super::fault;
-use super::ledger::Ledger;
+use super::ledger::LedgerRow;
 use super::load;
-use super::plans::Plans;
+use super::plans::PlanCache;
 use super::verify::DIFFERENCES_MAX;
 use rusqlite::Connection;
-use rutter_core::execution::row::Row;
-use rutter_core::execution::{Execution, Identity};
+use rutter_core::execution::row::ExecutionProjection;
+use rutter_core::execution::{Execution, ExecutionIdentity};
 use rutter_core::id::ExecutionId;
-use rutter_core::journal::chain::Chain;
+use rutter_core::journal::chain::HashChain;
 use rutter_core::port::Error;
 use rutter_core::time::Timestamp;
 use std::collections::BTreeMap;
 
 const TOTALS: &str = "select status, count from total where tenant = ?1 and count <> 0";
-const LETTERS: &str = "
-    select execution.letters, count(letter.number), min(letter.at)
+const COMMANDS: &str = "
+    select execution.commands, count(command.number), min(command.at)
     from execution
-    left join letter on letter.execution = execution.number
+    left join command on command.execution = execution.number
     where execution.number = ?1";
 
-/// Problems of the file that are listed.
+/// Lists at most ten problems.
 const INTEGRITY: &str = "pragma integrity_check(10)";
 
-/// Whether the file is what SQLite wrote, and every index what its table says.
+/// Checks the structure of the file, and every index against its table.
 pub(super) fn integrity(connection: &Connection) -> Result<Vec<String>, Error> {
     let rows = || -> rusqlite::Result<Vec<String>> {
         let mut statement = connection.prepare(INTEGRITY)?;
@@ -37,11 +37,11 @@ pub(super) fn integrity(connection: &Connection) -> Result<Vec<String>, Error> {
     Ok(found)
 }
 
-/// Replays every execution of a tenant; returns what differs, in words.
+/// Replays every execution of a tenant; returns the differences as text.
 pub(super) fn differences(
     connection: &Connection,
-    ledger: &Ledger,
-    plans: &Plans,
+    ledger: &LedgerRow,
+    plans: &PlanCache,
 ) -> Result<Vec<String>, Error> {
     let all = format!("select number, id, {ROW} from execution where tenant = ?1 order by number");
     let mut statement = connection.prepare(&all).map_err(fault::of)?;
@@ -62,59 +62,57 @@ pub(super) fn differences(
             Err(error) => return Err(error),
         }
     }
-    let kept = || -> rusqlite::Result<BTreeMap<String, u64>> {
+    let retained = || -> rusqlite::Result<BTreeMap<String, u64>> {
         let mut statement = connection.prepare_cached(TOTALS)?;
         statement.query_map([ledger.number], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
     };
-    let kept: BTreeMap<String, u64> = kept().map_err(fault::of)?;
-    let of_executions =
-        kept.into_iter().filter(|(status, _)| rutter_core::execution::view::Status::parse(status).is_some());
-    let kept: BTreeMap<String, u64> = of_executions.collect();
-    if kept != totals {
-        differences.push(format!("totals: {kept:?} are kept, {totals:?} are there"));
+    let existing: BTreeMap<String, u64> = retained().map_err(fault::of)?;
+    let of_executions = existing
+        .into_iter()
+        .filter(|(status, _)| rutter_core::execution::view::ExecutionStatus::parse(status).is_some());
+    let saved: BTreeMap<String, u64> = of_executions.collect();
+    if saved != totals {
+        differences.push(format!("totals: {saved:?} are stored, {totals:?} were counted"));
     }
     Ok(differences)
 }
 
 fn derived(
     connection: &Connection,
-    ledger: &Ledger,
+    ledger: &LedgerRow,
     number: i64,
     id: &str,
-    plans: &Plans,
-) -> Result<Row, Error> {
-    let identity = Identity { tenant: ledger.tenant.clone(), execution: ExecutionId::new(id) };
-    let mut chain = Chain::new(identity.tenant.clone(), identity.execution.clone());
+    plans: &PlanCache,
+) -> Result<ExecutionProjection, Error> {
+    let identity = ExecutionIdentity { tenant: ledger.tenant.clone(), execution: ExecutionId::new(id) };
+    let mut chain = HashChain::new(identity.tenant.clone(), identity.execution.clone());
     let mut records = Vec::new();
     load::for_each_entry(connection, number, &mut |place, entry| {
         let stored = load::follow(&mut chain, entry)?;
         records.push(load::open(connection, place, stored, plans)?);
         Ok(())
     })?;
-    let execution =
-        Execution::replay(identity, &records).map_err(|illegal| Error::Corrupt(illegal.to_string()))?;
+    let execution = Execution::replay(identity, &records).map_err(|illegal| Error::Corrupt(illegal.to_string()))?;
     let mut row = execution.row();
-    let (kept, letters, oldest): (u64, u64, Option<i64>) = connection
-        .prepare_cached(LETTERS)
-        .and_then(|mut statement| {
-            statement.query_row([number], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        })
+    let (retained, commands, oldest): (u64, u64, Option<i64>) = connection
+        .prepare_cached(COMMANDS)
+        .and_then(|mut statement| statement.query_row([number], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))))
         .map_err(fault::of)?;
-    if kept != letters {
-        return Err(Error::Corrupt(format!("{kept} letters are counted, {letters} are there")));
+    if retained != commands {
+        return Err(Error::Corrupt(format!("its row counts {retained} commands, {commands} are stored")));
     }
-    // A letter makes an execution due.
+    // A pending command makes an execution due.
     row.due_at = row.due_at.into_iter().chain(oldest.map(Timestamp)).min();
     Ok(row)
 }
 
-fn first_difference(stored: &Row, derived: &Row) -> String {
+fn first_difference(stored: &ExecutionProjection, derived: &ExecutionProjection) -> String {
     let (stored, derived) = (serde_json::json!(stored), serde_json::json!(derived));
     let fields = stored.as_object().into_iter().flatten();
     let differing = fields.filter(|(field, value)| derived.get(field.as_str()) != Some(value));
-    let told = differing.map(|(field, value)| {
+    let answer = differing.map(|(field, value)| {
         let derived = derived.get(field.as_str()).cloned().unwrap_or_default();
         format!("{field} is {value}, its journal says {derived}")
     });
-    told.collect::<Vec<_>>().join("; ")
+    answer.collect::<Vec<_>>().join("; ")
 }

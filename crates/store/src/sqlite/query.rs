@@ -1,8 +1,8 @@
-//! Finding what was kept. Each list is found in two steps: the keys of a page, along one index and in its order, and
-//! then what each key stands for.
+//! Queries. Each list takes two steps: the keys of a page, read along one index in its order, and then the row of
+//! each key.
 //!
-//! A statement is put together from fixed pieces: one that leads, which names its index, and conditions on what
-//! that finds. No query may take more than a number of steps, so that none keeps a reader busy for long.
+//! A statement is assembled from fixed pieces: a leading one, which names its index, and conditions on its rows. The
+//! number of steps of a query is limited, so that none keeps a reader busy for long.
 
 mod cursor;
 mod entries;
@@ -13,30 +13,30 @@ mod select;
 #[cfg(test)]
 mod tests;
 
-use super::plans::Plans;
+use super::plans::PlanCache;
 use super::session::{self, one};
-use super::{Store, fault, refused};
-pub(super) use cursor::{Key, List, Paging, size_of_page};
+use super::{SqliteStore, fault, refused};
+pub(super) use cursor::{CursorKey, ListKind, ListPaging, size_of_page};
 use rusqlite::Connection;
-use rutter_core::execution::Identity;
-use rutter_core::execution::view::Status;
+use rutter_core::execution::ExecutionIdentity;
+use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::id::{PlanId, TenantId};
 use rutter_core::port::query::{
-    EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, Listing, Page, PlanFilter, PlanSummary,
-    Query, SavedPlan, Totals,
+    EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, ListPage, Pagination, PlanFilter, PlanSummary,
+    SavedPlan, StoreQuery, StoreTotals,
 };
-use rutter_core::port::{Answer, Error};
+use rutter_core::port::{Error, StoreFuture};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Steps of SQLite's machine for one query; about a second.
+/// The most steps of SQLite's virtual machine for one query; about a second.
 pub(super) const STEPS_MAX: u64 = 20_000_000;
 const ARCHIVE_STEPS_MAX: u64 = 50 * STEPS_MAX;
-/// How often the steps are looked at.
+/// Steps between two checks of the limit.
 const STEPS_BETWEEN: u64 = 1_000;
 
-impl Query for Store {
-    fn execution(&self, identity: &Identity) -> Answer<'_, Option<ExecutionSummary>> {
+impl StoreQuery for SqliteStore {
+    fn execution(&self, identity: &ExecutionIdentity) -> StoreFuture<'_, Option<ExecutionSummary>> {
         let identity = identity.clone();
         self.look(move |connection| executions::find(connection, &identity))
     }
@@ -45,10 +45,10 @@ impl Query for Store {
         &self,
         tenant: &TenantId,
         filter: ExecutionFilter,
-        page: Page,
-    ) -> Answer<'_, Listing<ExecutionSummary>> {
+        page: Pagination,
+    ) -> StoreFuture<'_, ListPage<ExecutionSummary>> {
         let tenant = tenant.clone();
-        let wanted = Paging::read(List::Executions, &page)
+        let wanted = ListPaging::read(ListKind::Executions, &page)
             .and_then(|paging| Ok((paging, search::read(filter.text.as_deref())?)));
         match wanted {
             Ok((paging, words)) => self.look(move |connection| match number_of(connection, &tenant)? {
@@ -63,10 +63,10 @@ impl Query for Store {
         &self,
         tenant: &TenantId,
         filter: EntryFilter,
-        page: Page,
-    ) -> Answer<'_, Listing<EntrySummary>> {
+        page: Pagination,
+    ) -> StoreFuture<'_, ListPage<EntrySummary>> {
         let (tenant, plans) = (tenant.clone(), Arc::clone(&self.plans));
-        match entries::Wanted::read(filter, &page) {
+        match entries::EntrySelection::read(filter, &page) {
             Ok(wanted) => self.look(move |connection| match number_of(connection, &tenant)? {
                 Some(number) => entries::list(connection, (number, &tenant), &wanted, &plans),
                 None => Ok(nothing()),
@@ -75,7 +75,7 @@ impl Query for Store {
         }
     }
 
-    fn plan(&self, tenant: &TenantId, id: &PlanId, revision: Option<u32>) -> Answer<'_, Option<SavedPlan>> {
+    fn plan(&self, tenant: &TenantId, id: &PlanId, revision: Option<u32>) -> StoreFuture<'_, Option<SavedPlan>> {
         let (tenant, id, plans) = (tenant.clone(), id.clone(), Arc::clone(&self.plans));
         self.look(move |connection| match number_of(connection, &tenant)? {
             Some(tenant) => plans::find(connection, tenant, &id, revision, &plans),
@@ -83,9 +83,9 @@ impl Query for Store {
         })
     }
 
-    fn plans(&self, tenant: &TenantId, filter: PlanFilter, page: Page) -> Answer<'_, Listing<PlanSummary>> {
+    fn plans(&self, tenant: &TenantId, filter: PlanFilter, page: Pagination) -> StoreFuture<'_, ListPage<PlanSummary>> {
         let tenant = tenant.clone();
-        let wanted = Paging::read(List::Plans, &page)
+        let wanted = ListPaging::read(ListKind::Plans, &page)
             .and_then(|paging| Ok((paging, search::read(filter.text.as_deref())?)));
         match wanted {
             Ok((paging, words)) => self.look(move |connection| match number_of(connection, &tenant)? {
@@ -96,23 +96,31 @@ impl Query for Store {
         }
     }
 
-    fn totals(&self, tenant: &TenantId) -> Answer<'_, Totals> {
+    fn totals(&self, tenant: &TenantId) -> StoreFuture<'_, StoreTotals> {
         let tenant = tenant.clone();
         self.look(move |connection| match number_of(connection, &tenant)? {
             Some(tenant) => totals(connection, tenant),
-            None => Ok(Totals::default()),
+            None => Ok(StoreTotals::default()),
         })
     }
 }
 
-/// The list of executions for who reads without owning.
+/// The row of one execution.
+pub(super) fn execution(
+    connection: &mut Connection,
+    identity: &ExecutionIdentity,
+) -> Result<Option<ExecutionSummary>, Error> {
+    executions::find(connection, identity)
+}
+
+/// Lists executions for an archive.
 pub(super) fn executions(
     connection: &mut Connection,
     tenant: &TenantId,
     filter: &ExecutionFilter,
-    page: &Page,
-) -> Result<Listing<ExecutionSummary>, Error> {
-    let (paging, words) = (Paging::read(List::Executions, page)?, search::read(filter.text.as_deref())?);
+    page: &Pagination,
+) -> Result<ListPage<ExecutionSummary>, Error> {
+    let (paging, words) = (ListPaging::read(ListKind::Executions, page)?, search::read(filter.text.as_deref())?);
     let find = |connection: &Connection| match number_of(connection, tenant)? {
         Some(tenant) => executions::list(connection, tenant, filter, words.as_ref(), paging),
         None => Ok(nothing()),
@@ -120,13 +128,13 @@ pub(super) fn executions(
     bounded(connection, ARCHIVE_STEPS_MAX, find)
 }
 
-/// One revision of a plan for who reads without owning.
+/// Finds one revision of a plan for an archive.
 pub(super) fn plan(
     connection: &mut Connection,
     tenant: &TenantId,
     id: &PlanId,
     revision: Option<u32>,
-    plans: &Plans,
+    plans: &PlanCache,
 ) -> Result<Option<SavedPlan>, Error> {
     bounded(connection, ARCHIVE_STEPS_MAX, |connection: &Connection| match number_of(connection, tenant)? {
         Some(tenant) => plans::find(connection, tenant, id, revision, plans),
@@ -134,14 +142,14 @@ pub(super) fn plan(
     })
 }
 
-/// The list of plans for who reads without owning.
+/// Lists plans for an archive.
 pub(super) fn plans(
     connection: &mut Connection,
     tenant: &TenantId,
     filter: &PlanFilter,
-    page: &Page,
-) -> Result<Listing<PlanSummary>, Error> {
-    let (paging, words) = (Paging::read(List::Plans, page)?, search::read(filter.text.as_deref())?);
+    page: &Pagination,
+) -> Result<ListPage<PlanSummary>, Error> {
+    let (paging, words) = (ListPaging::read(ListKind::Plans, page)?, search::read(filter.text.as_deref())?);
     let find = |connection: &Connection| match number_of(connection, tenant)? {
         Some(tenant) => plans::list(connection, tenant, filter, words.as_ref(), paging),
         None => Ok(nothing()),
@@ -149,15 +157,15 @@ pub(super) fn plans(
     bounded(connection, ARCHIVE_STEPS_MAX, find)
 }
 
-/// The same list for who reads without owning. Nobody waits for that reader, so it may look longer.
+/// Lists entries for an archive. No other query waits for that reader, so it may take more steps.
 pub(super) fn entries(
     connection: &mut Connection,
     tenant: &TenantId,
     filter: EntryFilter,
-    page: &Page,
-    plans: &Plans,
-) -> Result<Listing<EntrySummary>, Error> {
-    let wanted = entries::Wanted::read(filter, page)?;
+    page: &Pagination,
+    plans: &PlanCache,
+) -> Result<ListPage<EntrySummary>, Error> {
+    let wanted = entries::EntrySelection::read(filter, page)?;
     let find = |connection: &Connection| match number_of(connection, tenant)? {
         Some(number) => entries::list(connection, (number, tenant), &wanted, plans),
         None => Ok(nothing()),
@@ -165,17 +173,17 @@ pub(super) fn entries(
     bounded(connection, ARCHIVE_STEPS_MAX, find)
 }
 
-impl Store {
+impl SqliteStore {
     fn look<'a, T: Send + 'static>(
         &'a self,
         find: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
-    ) -> Answer<'a, T> {
+    ) -> StoreFuture<'a, T> {
         let steps_max = self.query_steps_max;
         self.read(move |connection| bounded(connection, steps_max, find))
     }
 }
 
-/// Looks at one moment of the database, and not for longer than the steps allow.
+/// Runs a query on one snapshot of the database, within a limit of steps.
 fn bounded<T>(
     connection: &mut Connection,
     steps_max: u64,
@@ -201,7 +209,7 @@ fn bounded<T>(
     connection.progress_handler(0, None::<fn() -> bool>).map_err(fault::of)?;
     match found {
         Err(_) if stopped.load(Ordering::Relaxed) => {
-            let hint = "it took too long; ask for a shorter time, or for something rarer";
+            let hint = "it took too long; narrow the time range or add a filter";
             Err(Error::TooBroad(hint.to_owned()))
         }
         found => found,
@@ -214,27 +222,27 @@ pub(super) fn number_of(connection: &Connection, tenant: &TenantId) -> Result<Op
     one(connection, TENANT, [tenant.as_str()])
 }
 
-pub(super) fn nothing<T>() -> Listing<T> {
-    Listing { items: Vec::new(), next: None }
+pub(super) fn nothing<T>() -> ListPage<T> {
+    ListPage { items: Vec::new(), next: None }
 }
 
 const BY_STATUS: &str = "select status, count from total where tenant = ?1 and count > 0";
 const PLANS: &str = "select plans from tenant where number = ?1";
 
-fn totals(connection: &Connection, tenant: i64) -> Result<Totals, Error> {
+fn totals(connection: &Connection, tenant: i64) -> Result<StoreTotals, Error> {
     let counts = || -> rusqlite::Result<Vec<(String, u64)>> {
         let mut statement = connection.prepare_cached(BY_STATUS)?;
         let rows = statement.query_map([tenant], |row| Ok((row.get(0)?, row.get(1)?)))?;
         rows.collect()
     };
-    let mut totals = Totals {
+    let mut totals = StoreTotals {
         entries: session::size_of(connection, tenant).map_err(fault::of)?,
         plans: one(connection, PLANS, [tenant])?.unwrap_or(0),
-        ..Totals::default()
+        ..StoreTotals::default()
     };
     for (status, count) in counts().map_err(fault::of)? {
-        let known = Status::parse(&status);
-        let status = known.ok_or_else(|| Error::Corrupt(format!("executions are counted as {status:?}")))?;
+        let known = ExecutionStatus::parse(&status);
+        let status = known.ok_or_else(|| Error::Corrupt(format!("unknown status {status:?} in the totals")))?;
         totals.executions.insert(status.as_str(), count);
     }
     Ok(totals)

@@ -1,14 +1,14 @@
-//! Notes: small things that are remembered by kind and id, each with a version that counts its changes.
+//! The register: small JSON values by kind and id, each with a version that counts its changes.
 
 use super::query::{nothing, number_of, size_of_page};
-use super::session::Session;
-use super::{Store, fault, own, refused};
+use super::session::WriteSession;
+use super::{SqliteStore, fault, own, refused};
 use rusqlite::{Connection, OptionalExtension, params};
 use rutter_core::id::TenantId;
 use rutter_core::limits::{CHANGES_MAX, ID_CHARS_MAX, NOTE_BYTES_MAX};
-use rutter_core::port::query::{Cursor, Listing, Page};
-use rutter_core::port::register::{Changes, Kind, Note, Register};
-use rutter_core::port::{Answer, Error};
+use rutter_core::port::query::{ListCursor, ListPage, Pagination};
+use rutter_core::port::register::{Register, RegisterItem, RegisterKind, RegisterWrite};
+use rutter_core::port::{Error, StoreFuture};
 use rutter_core::time::Timestamp;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,6 +23,14 @@ pub(super) const LIST: &str = "
     where tenant = ?1 and kind = ?2 and id > ?3
     order by id
     limit ?4";
+pub(super) const COUNT: &str = "select count(*) from note where tenant = ?1 and kind = ?2";
+pub(super) const NEXT_TENANT: &str = "
+    select tenant.number, tenant.name
+    from note
+    join tenant on tenant.number = note.tenant
+    where note.kind = ?1 and note.tenant > ?2
+    order by note.tenant
+    limit 1";
 pub(super) const VERSION: &str = "select version from note where tenant = ?1 and kind = ?2 and id = ?3";
 const PUT: &str = "
     insert into note (tenant, kind, id, version, changed_at, value)
@@ -32,8 +40,8 @@ const PUT: &str = "
 const REMOVE: &str = "delete from note where tenant = ?1 and kind = ?2 and id = ?3";
 const OWN_SEQ: &str = "select seq from tenant where number = ?1";
 
-impl Register for Store {
-    fn find(&self, tenant: &TenantId, kind: Kind, id: &str) -> Answer<'_, Option<Note>> {
+impl Register for SqliteStore {
+    fn find(&self, tenant: &TenantId, kind: RegisterKind, id: &str) -> StoreFuture<'_, Option<RegisterItem>> {
         let (tenant, id) = (tenant.clone(), id.to_owned());
         self.read(move |connection| match number_of(connection, &tenant)? {
             Some(tenant) => find(connection, tenant, kind, &id),
@@ -41,7 +49,7 @@ impl Register for Store {
         })
     }
 
-    fn list(&self, tenant: &TenantId, kind: Kind, page: Page) -> Answer<'_, Listing<Note>> {
+    fn list(&self, tenant: &TenantId, kind: RegisterKind, page: Pagination) -> StoreFuture<'_, ListPage<RegisterItem>> {
         let tenant = tenant.clone();
         let wanted = size_of_page(page.limit).and_then(|limit| Ok((limit, last_seen(kind, &page)?)));
         match wanted {
@@ -53,23 +61,42 @@ impl Register for Store {
         }
     }
 
-    // It waits for its turn: who changes a note records what has happened already.
-    fn write(&self, changes: Changes) -> Answer<'_, ()> {
+    fn count(&self, tenant: &TenantId, kind: RegisterKind) -> StoreFuture<'_, u64> {
+        let tenant = tenant.clone();
+        self.read(move |connection| match number_of(connection, &tenant)? {
+            Some(tenant) => count(connection, tenant, kind).map_err(fault::of),
+            None => Ok(0),
+        })
+    }
+
+    fn tenants(&self, kind: RegisterKind) -> StoreFuture<'_, Vec<TenantId>> {
+        self.read(move |connection| tenants(connection, kind).map_err(fault::of))
+    }
+
+    fn write(&self, changes: RegisterWrite) -> StoreFuture<'_, ()> {
         match prepare(changes) {
             Ok((changes, texts)) => {
                 let mut before = None;
-                self.write(true, move |session| write(session, &changes, &texts, &mut before))
+                let is_outcome = !is_new_work(&changes);
+                self.write(is_outcome, move |session| write(session, &changes, &texts, &mut before))
             }
             Err(error) => refused(error),
         }
     }
 }
 
-/// Refuses an id that is empty, too long or cannot be seen.
+/// Whether it is refused while the disk is nearly full. A new timer or memory can wait for space; every other change
+/// records something that already happened, or removes.
+fn is_new_work(changes: &RegisterWrite) -> bool {
+    let adds = |kind: RegisterKind| matches!(kind, RegisterKind::Timer | RegisterKind::Memory);
+    changes.changes.iter().any(|change| adds(change.kind) && change.value.is_some())
+}
+
+/// Refuses an id that is empty, too long or has invisible characters.
 pub(super) fn check_id(id: &str) -> Result<(), Error> {
     let (max, found) = (ID_CHARS_MAX as u64, id.chars().count() as u64);
     match found {
-        0 => Err(Error::Invalid("an id is not empty".to_owned())),
+        0 => Err(Error::Invalid("an id must not be empty".to_owned())),
         _ if found > max => Err(Error::Limit { limit: "id_chars_max", max, found }),
         _ if id.contains(|c: char| c.is_control() || c.is_whitespace()) => {
             Err(Error::Invalid(format!("expected an id of visible characters, not {id:?}")))
@@ -78,8 +105,8 @@ pub(super) fn check_id(id: &str) -> Result<(), Error> {
     }
 }
 
-/// Checks the changes and returns what will be stored for each; `None` removes.
-fn prepare(changes: Changes) -> Result<(Changes, Vec<Option<String>>), Error> {
+/// Checks the changes and returns the text to store for each; `None` removes.
+fn prepare(changes: RegisterWrite) -> Result<(RegisterWrite, Vec<Option<String>>), Error> {
     let (max, found) = (CHANGES_MAX as u64, changes.changes.len() as u64);
     if found > max {
         return Err(Error::Limit { limit: "changes_max", max, found });
@@ -101,21 +128,21 @@ fn prepare(changes: Changes) -> Result<(Changes, Vec<Option<String>>), Error> {
     Ok((changes, texts))
 }
 
-/// What an attempt found before it changed anything.
+/// The state that an attempt found before it changed anything.
 #[derive(Debug)]
-struct Before {
+struct RegisterBaseline {
     versions: Vec<u64>,
     own_seq: u64,
 }
 
-/// Changes all or nothing. `before` is what an earlier attempt found, whose commit may have been lost or not.
+/// Changes all or nothing. `before` is what an earlier attempt, whose commit is uncertain, found.
 fn write(
-    session: &mut Session,
-    changes: &Changes,
+    session: &mut WriteSession,
+    changes: &RegisterWrite,
     texts: &[Option<String>],
-    before: &mut Option<Before>,
+    before: &mut Option<RegisterBaseline>,
 ) -> Result<(), Error> {
-    let Changes { tenant: name, at, changes, record } = changes;
+    let RegisterWrite { tenant: name, at, changes, record } = changes;
     let tenant = session.tenant(name)?;
     let versions = changes.iter().map(|change| {
         let key = params![tenant, change.kind.as_str(), change.id];
@@ -123,11 +150,11 @@ fn write(
     });
     let versions = versions.collect::<Result<Vec<u64>, Error>>()?;
     let own_seq = session.one(OWN_SEQ, [tenant])?.unwrap_or(0);
-    let now = Before { versions, own_seq };
+    let now = RegisterBaseline { versions, own_seq };
     if before.as_ref().is_some_and(|before| has_happened(before, &now, record.is_some(), texts)) {
         return Ok(());
     }
-    // Everything is looked at before anything is changed: a refusal does not undo the transaction under way.
+    // Everything is checked before anything is changed: a refusal does not roll back the shared transaction.
     for (change, found) in changes.iter().zip(&now.versions) {
         if let Some(expected) = change.expected.filter(|expected| expected != found) {
             let what = format!("{} {}", change.kind.as_str(), change.id);
@@ -148,7 +175,12 @@ fn write(
     Ok(())
 }
 
-fn has_happened(before: &Before, now: &Before, is_recorded: bool, texts: &[Option<String>]) -> bool {
+fn has_happened(
+    before: &RegisterBaseline,
+    now: &RegisterBaseline,
+    is_recorded: bool,
+    texts: &[Option<String>],
+) -> bool {
     if is_recorded {
         return now.own_seq > before.own_seq;
     }
@@ -159,50 +191,69 @@ fn has_happened(before: &Before, now: &Before, is_recorded: bool, texts: &[Optio
     })
 }
 
-fn find(connection: &Connection, tenant: i64, kind: Kind, id: &str) -> Result<Option<Note>, Error> {
+fn find(connection: &Connection, tenant: i64, kind: RegisterKind, id: &str) -> Result<Option<RegisterItem>, Error> {
     let mut statement = connection.prepare_cached(FIND).map_err(fault::of)?;
     let found = statement.query_row(params![tenant, kind.as_str(), id], row_of).optional();
     found.map_err(fault::of)?.map(note_of).transpose()
 }
 
+fn count(connection: &Connection, tenant: i64, kind: RegisterKind) -> rusqlite::Result<u64> {
+    let mut statement = connection.prepare_cached(COUNT)?;
+    statement.query_row(params![tenant, kind.as_str()], |row| row.get(0))
+}
+
+fn tenants(connection: &Connection, kind: RegisterKind) -> rusqlite::Result<Vec<TenantId>> {
+    let mut statement = connection.prepare_cached(NEXT_TENANT)?;
+    let (mut last, mut tenants) = (0, Vec::new());
+    loop {
+        let next = statement.query_row(params![kind.as_str(), last], |row| Ok((row.get(0)?, row.get(1)?)));
+        let next: Option<(i64, String)> = next.optional()?;
+        let Some((number, name)) = next else { break };
+        tenants.push(TenantId::new(&name));
+        last = number;
+    }
+    tenants.sort();
+    Ok(tenants)
+}
+
 fn list(
     connection: &Connection,
     tenant: i64,
-    kind: Kind,
+    kind: RegisterKind,
     limit: usize,
     after: &str,
-) -> Result<Listing<Note>, Error> {
-    let rows = || -> rusqlite::Result<Vec<Row>> {
+) -> Result<ListPage<RegisterItem>, Error> {
+    let rows = || -> rusqlite::Result<Vec<RegisterRow>> {
         let mut statement = connection.prepare_cached(LIST)?;
         let rows = statement.query_map(params![tenant, kind.as_str(), after, limit as i64 + 1], row_of)?;
         rows.collect()
     };
     let mut items =
-        rows().map_err(fault::of)?.into_iter().map(note_of).collect::<Result<Vec<Note>, Error>>()?;
+        rows().map_err(fault::of)?.into_iter().map(note_of).collect::<Result<Vec<RegisterItem>, Error>>()?;
     let more = items.len() > limit;
     items.truncate(limit);
-    let next = items.last().filter(|_| more).map(|last| Cursor(format!("{}.{}", kind.as_str(), last.id)));
-    Ok(Listing { items, next })
+    let next = items.last().filter(|_| more).map(|last| ListCursor(format!("{}.{}", kind.as_str(), last.id)));
+    Ok(ListPage { items, next })
 }
 
-/// The id behind which the list goes on. An empty one comes before all others.
-fn last_seen(kind: Kind, page: &Page) -> Result<String, Error> {
-    let Some(Cursor(text)) = &page.after else { return Ok(String::new()) };
+/// The id after which the list continues; the empty one sorts before all others.
+fn last_seen(kind: RegisterKind, page: &Pagination) -> Result<String, Error> {
+    let Some(ListCursor(text)) = &page.after else { return Ok(String::new()) };
     let id = text.strip_prefix(kind.as_str()).and_then(|rest| rest.strip_prefix('.'));
     let id = id.filter(|id| check_id(id).is_ok());
     id.map(str::to_owned).ok_or_else(|| Error::Invalid(format!("{text:?} is not a cursor of this list")))
 }
 
-type Row = (String, u64, i64, String);
+type RegisterRow = (String, u64, i64, String);
 
-fn row_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+fn row_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<RegisterRow> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
 }
 
-fn note_of((id, version, changed_at, value): Row) -> Result<Note, Error> {
+fn note_of((id, version, changed_at, value): RegisterRow) -> Result<RegisterItem, Error> {
     let damaged = |error| Error::Corrupt(format!("the note {id:?} is not JSON: {error}"));
     let value = Arc::new(serde_json::from_str(&value).map_err(damaged)?);
-    Ok(Note { id, version, changed_at: Timestamp(changed_at), value })
+    Ok(RegisterItem { id, version, changed_at: Timestamp(changed_at), value })
 }
 
 #[cfg(test)]

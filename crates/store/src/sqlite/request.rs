@@ -1,12 +1,12 @@
-//! Requests that may come twice: the key is remembered with what it was for.
+//! Idempotency keys: each is stored with the digest of its request and the execution it was for.
 
 use super::fault;
-use super::session::Session;
+use super::session::WriteSession;
 use rusqlite::{OptionalExtension, params};
 use rutter_core::id::ExecutionId;
 use rutter_core::limits::REQUEST_KEY_BYTES_MAX;
 use rutter_core::port::Error;
-use rutter_core::port::journal::Request;
+use rutter_core::port::journal::IdempotentRequest;
 use rutter_core::time::Timestamp;
 
 const FIND: &str = "select digest, execution from request where tenant = ?1 and key = ?2";
@@ -14,21 +14,25 @@ const KEEP: &str = "insert into request (tenant, key, digest, execution, at) val
 
 const FORGET: &str = "delete from request where tenant = ?1 and key = ?2 and execution = ?3";
 
-pub(super) fn check(request: &Request) -> Result<(), Error> {
-    let visible = request.key.bytes().all(|byte| byte.is_ascii_graphic());
+pub(super) fn check(request: &IdempotentRequest) -> Result<(), Error> {
+    let is_printable = request.key.bytes().all(|byte| byte.is_ascii_graphic());
     match request.key.len() {
-        0 => Err(Error::Invalid("a request key is not empty".to_owned())),
+        0 => Err(Error::Invalid("a request key must not be empty".to_owned())),
         found if found > REQUEST_KEY_BYTES_MAX => {
             let (max, found) = (REQUEST_KEY_BYTES_MAX as u64, found as u64);
             Err(Error::Limit { limit: "request_key_bytes_max", max, found })
         }
-        _ if !visible => Err(Error::Invalid("a request key has visible ASCII characters only".to_owned())),
+        _ if !is_printable => Err(Error::Invalid("a request key has visible ASCII characters only".to_owned())),
         _ => Ok(()),
     }
 }
 
-/// Returns the execution that the same request was for, if it came before.
-pub(super) fn find(session: &Session, tenant: i64, request: &Request) -> Result<Option<ExecutionId>, Error> {
+/// Returns the execution of an earlier identical request, if there was one.
+pub(super) fn find(
+    session: &WriteSession,
+    tenant: i64,
+    request: &IdempotentRequest,
+) -> Result<Option<ExecutionId>, Error> {
     let mut statement = session.connection.prepare_cached(FIND).map_err(fault::of)?;
     let found: Option<(Vec<u8>, String)> = statement
         .query_row(params![tenant, request.key], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -42,9 +46,9 @@ pub(super) fn find(session: &Session, tenant: i64, request: &Request) -> Result<
 }
 
 pub(super) fn keep(
-    session: &Session,
+    session: &WriteSession,
     tenant: i64,
-    request: &Request,
+    request: &IdempotentRequest,
     execution: &ExecutionId,
     at: Timestamp,
 ) -> Result<(), Error> {
@@ -52,12 +56,7 @@ pub(super) fn keep(
     Ok(())
 }
 
-pub(super) fn forget(
-    session: &Session,
-    tenant: i64,
-    key: &str,
-    execution: &ExecutionId,
-) -> Result<(), Error> {
+pub(super) fn forget(session: &WriteSession, tenant: i64, key: &str, execution: &ExecutionId) -> Result<(), Error> {
     session.execute(FORGET, params![tenant, key, execution.as_str()])?;
     Ok(())
 }

@@ -1,23 +1,22 @@
-//! What the writing thread knows while it works: the connection, and names it has looked up before.
+//! The state of the writer thread: its connection, and a cache of row numbers.
 
 use super::fault;
 use super::key;
-use super::place::{self, Place};
+use super::position::{self, EntryPosition};
 use rusqlite::{Connection, OptionalExtension, params};
-use rutter_core::actor::{Actor, Party};
+use rutter_core::actor::{Actor, ActorKind};
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, TenantId, WorkerId};
-use rutter_core::journal::chain::Chain;
+use rutter_core::journal::chain::HashChain;
 use rutter_core::port::Error;
 use std::collections::HashMap;
 
-/// More actors or workers than this are looked up each time.
+/// The most actors or workers in the cache; further ones are looked up each time.
 const ACTORS_MAX: usize = 10_000;
 
-/// Everything a request needs to write. What is remembered is true of the transaction under way, so it is
-/// forgotten when that is rolled back.
+/// Everything a write job needs. The caches include the open transaction, so a rollback clears them.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct WriteSession {
     pub connection: Connection,
     tenants: HashMap<TenantId, i64>,
     kinds: HashMap<&'static str, i64>,
@@ -25,9 +24,9 @@ pub(super) struct Session {
     workers: HashMap<WorkerId, i64>,
     /// How many entries each tenant's ledger has.
     sizes: HashMap<i64, u64>,
-    /// Entries written since the last look, by tenant; for whoever makes checkpoints.
+    /// Entries written since the last report, by tenant; for the signing thread.
     pub added: HashMap<i64, u64>,
-    /// Something was erased, and the log may still hold it.
+    /// Something was erased, and the WAL may still hold it.
     pub log_holds_erased: bool,
 }
 
@@ -40,9 +39,9 @@ const ACTOR: &str = "select number from actor where party = ?1 and name = ?2";
 const NEW_ACTOR: &str = "insert into actor (party, name) values (?1, ?2) returning number";
 pub(super) const SIZE: &str = "select max(place) from entry where place between ?1 and ?2";
 
-impl Session {
-    pub fn new(connection: Connection) -> Session {
-        Session {
+impl WriteSession {
+    pub fn new(connection: Connection) -> WriteSession {
+        WriteSession {
             connection,
             tenants: HashMap::new(),
             kinds: HashMap::new(),
@@ -54,7 +53,7 @@ impl Session {
         }
     }
 
-    /// Forgets what may not be true any more.
+    /// Clears the caches, which may be wrong after a rollback.
     pub fn forget(&mut self) {
         self.tenants.clear();
         self.kinds.clear();
@@ -79,11 +78,10 @@ impl Session {
         if let Some(number) = self.find_tenant(tenant)? {
             return Ok(number);
         }
-        let head = Chain::new(tenant.clone(), ExecutionId::new(super::own::JOURNAL)).head().hash;
-        let number: i64 =
-            self.new_number(NEW_TENANT, params![tenant.as_str(), key::new_origin()?, head.0])?;
-        if number > place::TENANTS_MAX {
-            let (max, found) = (place::TENANTS_MAX as u64, number as u64);
+        let head = HashChain::new(tenant.clone(), ExecutionId::new(super::own::JOURNAL)).head().hash;
+        let number: i64 = self.new_number(NEW_TENANT, params![tenant.as_str(), key::new_origin()?, head.0])?;
+        if number > position::TENANTS_MAX {
+            let (max, found) = (position::TENANTS_MAX as u64, number as u64);
             return Err(Error::Limit { limit: "tenants_max", max, found });
         }
         self.tenants.insert(tenant.clone(), number);
@@ -128,18 +126,18 @@ impl Session {
         Ok(number)
     }
 
-    /// The next free place in a tenant's ledger.
-    pub fn next_place(&mut self, tenant: i64) -> Result<Place, Error> {
+    /// The next free position in a tenant's ledger.
+    pub fn next_position(&mut self, tenant: i64) -> Result<EntryPosition, Error> {
         let size = match self.sizes.get(&tenant) {
             Some(size) => *size,
             None => size_of(&self.connection, tenant).map_err(fault::of)?,
         };
         self.sizes.insert(tenant, size + 1);
         *self.added.entry(tenant).or_default() += 1;
-        Place::new(tenant, size)
+        EntryPosition::new(tenant, size)
     }
 
-    /// Runs a statement that is used again and again.
+    /// Runs a statement from the statement cache.
     pub fn execute(&self, sql: &str, params: impl rusqlite::Params) -> Result<usize, Error> {
         let mut statement = self.connection.prepare_cached(sql).map_err(fault::of)?;
         statement.execute(params).map_err(fault::of)
@@ -172,31 +170,31 @@ pub(super) fn one<T: rusqlite::types::FromSql>(
 
 /// How many entries a tenant's ledger has.
 pub(super) fn size_of(connection: &Connection, tenant: i64) -> rusqlite::Result<u64> {
-    let (first, last) = Place::range(tenant);
+    let (first, last) = EntryPosition::range(tenant);
     let mut statement = connection.prepare_cached(SIZE)?;
     let newest: Option<i64> = statement.query_row([first, last], |row| row.get(0))?;
-    Ok(newest.map_or(0, |place| Place::from(place).leaf() + 1))
+    Ok(newest.map_or(0, |place| EntryPosition::from(place).leaf() + 1))
 }
 
-pub(super) fn party(party: Party) -> &'static str {
+pub(super) fn party(party: ActorKind) -> &'static str {
     match party {
-        Party::Rutter => "rutter",
-        Party::Agent => "agent",
-        Party::Person => "person",
+        ActorKind::Rutter => "rutter",
+        ActorKind::Agent => "agent",
+        ActorKind::Person => "person",
     }
 }
 
 pub(super) fn actor_of(party: &str, name: &str) -> Result<Actor, Error> {
     let party = match party {
-        "rutter" => Party::Rutter,
-        "agent" => Party::Agent,
-        "person" => Party::Person,
-        other => return Err(Error::Corrupt(format!("there is no party {other:?}"))),
+        "rutter" => ActorKind::Rutter,
+        "agent" => ActorKind::Agent,
+        "person" => ActorKind::Person,
+        other => return Err(Error::Corrupt(format!("unknown party {other:?}"))),
     };
     Ok(Actor { party, name: name.into() })
 }
 
-/// A hash as it is stored.
+/// Reads a stored hash.
 pub(super) fn hash_of(bytes: &[u8]) -> Result<Hash, Error> {
     let bytes = bytes.try_into().map_err(|_| Error::Corrupt(format!("a hash has {} bytes", bytes.len())))?;
     Ok(Hash(bytes))

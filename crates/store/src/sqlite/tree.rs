@@ -1,15 +1,15 @@
-//! The ledger's Merkle tree over what is stored: leaves are the entries' hashes, and every 256th node up is kept.
+//! The ledger's Merkle tree over the stored entries: leaves are the entries' hashes, and every eighth level is stored.
 
 use super::fault;
-use super::place::Place;
+use super::position::EntryPosition;
 use super::session::{hash_of, size_of};
 use rusqlite::{Connection, params};
 use rutter_core::hash::Hash;
-use rutter_core::journal::merkle::{self, Frontier, Node};
+use rutter_core::journal::merkle::{self, MerkleFrontier, SubtreePosition};
 use rutter_core::port::Error;
 use std::cell::RefCell;
 
-/// Levels between two that are kept: a kept node covers 256 of the level below.
+/// Levels between two stored ones: a stored node covers 256 of the stored level below.
 const STRIDE: u32 = 8;
 const WIDTH: u64 = 1 << STRIDE;
 
@@ -21,24 +21,24 @@ const NODES: &str = "
     order by position";
 const LAST_NODE: &str = "select max(position) from node where tenant = ?1 and level = ?2";
 
-/// One tenant's tree, read as needed. What cannot be read is remembered, as the functions on trees only know "none".
-pub(super) struct Tree<'a> {
+/// One tenant's tree, read as needed. A read error is saved in `trouble`, as the tree functions only know `None`.
+pub(super) struct StoredMerkleTree<'a> {
     connection: &'a Connection,
     tenant: i64,
     trouble: RefCell<Option<Error>>,
 }
 
-/// A node to be kept.
+/// A node to store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct MerkleNodeRow {
     pub level: u32,
     pub position: u64,
     pub hash: Hash,
 }
 
-impl<'a> Tree<'a> {
-    pub fn new(connection: &'a Connection, tenant: i64) -> Tree<'a> {
-        Tree { connection, tenant, trouble: RefCell::new(None) }
+impl<'a> StoredMerkleTree<'a> {
+    pub fn new(connection: &'a Connection, tenant: i64) -> StoredMerkleTree<'a> {
+        StoredMerkleTree { connection, tenant, trouble: RefCell::new(None) }
     }
 
     pub fn size(&self) -> Result<u64, Error> {
@@ -50,10 +50,10 @@ impl<'a> Tree<'a> {
         let mut peaks = Vec::new();
         // The complete subtrees of a tree are those of the bits of its size, the largest first.
         for level in (0..u64::BITS).rev().filter(|level| size >> level & 1 == 1) {
-            peaks.push(self.whole(Node { level, index: at >> level })?);
+            peaks.push(self.whole(SubtreePosition { level, index: at >> level })?);
             at += 1 << level;
         }
-        let frontier = Frontier::restore(size, peaks).expect("there is a peak for each bit");
+        let frontier = MerkleFrontier::restore(size, peaks).expect("there is a peak for each bit");
         Ok(frontier.root())
     }
 
@@ -67,9 +67,9 @@ impl<'a> Tree<'a> {
         proof.ok_or_else(|| self.no_proof())
     }
 
-    /// The nodes up to `size` that should be kept and are not yet, lower levels first.
-    pub fn missing(&self, size: u64) -> Result<Vec<Kept>, Error> {
-        let mut missing: Vec<Kept> = Vec::new();
+    /// The nodes up to `size` that are still to be stored, lower levels first.
+    pub fn missing(&self, size: u64) -> Result<Vec<MerkleNodeRow>, Error> {
+        let mut missing: Vec<MerkleNodeRow> = Vec::new();
         let mut level = STRIDE;
         while size >> level > 0 {
             let last: Option<u64> = self
@@ -80,7 +80,7 @@ impl<'a> Tree<'a> {
             let mut row = Vec::new();
             for position in last.map_or(0, |last| last + 1)..size >> level {
                 let children = self.children(level, position, &missing)?;
-                row.push(Kept { level, position, hash: fold(children) });
+                row.push(MerkleNodeRow { level, position, hash: fold(children) });
             }
             missing.extend(row);
             level += STRIDE;
@@ -88,21 +88,21 @@ impl<'a> Tree<'a> {
         Ok(missing)
     }
 
-    /// The 256 hashes below a kept node, some of which may not be stored yet.
-    fn children(&self, level: u32, position: u64, fresh: &[Kept]) -> Result<Vec<Hash>, Error> {
+    /// The 256 hashes below a node, some of which may not be stored yet.
+    fn children(&self, level: u32, position: u64, fresh: &[MerkleNodeRow]) -> Result<Vec<Hash>, Error> {
         let below = level - STRIDE;
         let first = position * WIDTH;
         let mut found = self.row(below, first, first + WIDTH - 1)?;
         let next = first + found.len() as u64;
-        let not_stored = fresh.iter().filter(|kept| kept.level == below && kept.position >= next);
-        found.extend(not_stored.map(|kept| kept.hash).take((first + WIDTH - next) as usize));
+        let not_stored = fresh.iter().filter(|stored| stored.level == below && stored.position >= next);
+        found.extend(not_stored.map(|retained| retained.hash).take((first + WIDTH - next) as usize));
         match found.len() as u64 == WIDTH {
             true => Ok(found),
-            false => Err(Error::Corrupt(format!("the ledger has gaps near place {first}"))),
+            false => Err(Error::Corrupt(format!("the ledger has gaps near position {first}"))),
         }
     }
 
-    fn node(&self, node: Node) -> Option<Hash> {
+    fn node(&self, node: SubtreePosition) -> Option<Hash> {
         match self.whole(node) {
             Ok(hash) => Some(hash),
             Err(error) => {
@@ -113,8 +113,8 @@ impl<'a> Tree<'a> {
     }
 
     /// The root of a complete subtree.
-    fn whole(&self, node: Node) -> Result<Hash, Error> {
-        // Downward to the nearest level of which all nodes are kept. The newest ones may not be kept yet.
+    fn whole(&self, node: SubtreePosition) -> Result<Hash, Error> {
+        // Descends to the nearest level whose nodes are all stored; the newest ones may not be stored yet.
         let mut level = node.level / STRIDE * STRIDE;
         loop {
             let height = node.level - level;
@@ -124,32 +124,30 @@ impl<'a> Tree<'a> {
                 return Ok(fold(found));
             }
             if level == 0 {
-                return Err(Error::Corrupt(format!("the ledger has gaps near place {first}")));
+                return Err(Error::Corrupt(format!("the ledger has gaps near position {first}")));
             }
             level -= STRIDE;
         }
     }
 
-    /// Hashes of one level from `first` to `last`, as far as there are any without a gap.
+    /// Hashes of one level from `first` to `last`, up to the first gap.
     fn row(&self, level: u32, first: u64, last: u64) -> Result<Vec<Hash>, Error> {
         let read = || -> rusqlite::Result<Vec<(u64, Vec<u8>)>> {
             if level > 0 {
                 let mut statement = self.connection.prepare_cached(NODES)?;
-                let rows = statement.query_map(params![self.tenant, level, first, last], |row| {
-                    Ok((row.get(0)?, row.get(1)?))
-                })?;
+                let rows = statement
+                    .query_map(params![self.tenant, level, first, last], |row| Ok((row.get(0)?, row.get(1)?)))?;
                 return rows.collect();
             }
-            let base = Place::range(self.tenant).0;
+            let base = EntryPosition::range(self.tenant).0;
             let (from, to) = (base + first as i64, base + last as i64);
             let mut statement = self.connection.prepare_cached(LEAVES)?;
             let rows = statement.query_map(params![from, to], |row| {
-                Ok((Place::from(row.get::<_, i64>(0)?).leaf(), row.get(1)?))
+                Ok((EntryPosition::from(row.get::<_, i64>(0)?).leaf(), row.get(1)?))
             })?;
             rows.collect()
         };
-        let in_order =
-            read().map_err(fault::of)?.into_iter().zip(first..).take_while(|((at, _), wanted)| at == wanted);
+        let in_order = read().map_err(fault::of)?.into_iter().zip(first..).take_while(|((at, _), wanted)| at == wanted);
         in_order
             .map(|((_, hash), _)| {
                 let hash = hash_of(&hash)?;
@@ -166,7 +164,7 @@ impl<'a> Tree<'a> {
 
 /// Joins a complete row of nodes into their root.
 fn fold(row: Vec<Hash>) -> Hash {
-    let mut frontier = Frontier::default();
+    let mut frontier = MerkleFrontier::default();
     row.into_iter().for_each(|hash| frontier.append(hash, &mut |_, _| {}));
     frontier.root()
 }

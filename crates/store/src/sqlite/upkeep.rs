@@ -1,19 +1,21 @@
-//! Removing what is no longer to be kept. What goes is overwritten, in the database and in its log; every hash stays.
+//! Erasing payloads and removing executions. Content is overwritten in the database and in its WAL; every hash stays.
 
 pub(super) mod clean;
 mod erase;
 
 use super::query::number_of;
-use super::{Store, refused};
-use rutter_core::execution::view::Status;
+use super::{SqliteStore, refused};
+use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::limits::REASON_BYTES_MAX;
-use rutter_core::port::upkeep::{Cleaned, CleanedPart, Cleaning, Erased, Erasure, Upkeep};
-use rutter_core::port::{Answer, Error};
+use rutter_core::port::upkeep::{
+    CleanedPart, CleanedTotals, CleaningRequest, ErasedTotals, ErasureRequest, StoreMaintenance,
+};
+use rutter_core::port::{Error, StoreFuture};
 use std::sync::Arc;
 
-impl Upkeep for Store {
-    // What makes room may use the last there is.
-    fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
+impl StoreMaintenance for SqliteStore {
+    // Erasing frees space, so it may use the last free space.
+    fn erase(&self, erasure: ErasureRequest) -> StoreFuture<'_, ErasedTotals> {
         if let Err(error) = check_reason(&erasure.reason) {
             return refused(error);
         }
@@ -21,8 +23,8 @@ impl Upkeep for Store {
         self.write(true, move |session| erase::erase(session, &erasure, &mut before))
     }
 
-    /// A loop of short writes: between two of them others have their turn, and dropping the answer stops it.
-    fn clean(&self, cleaning: Cleaning) -> Answer<'_, Cleaned> {
+    /// A loop of short writes: other writes run in between, and dropping the future stops it.
+    fn clean(&self, cleaning: CleaningRequest) -> StoreFuture<'_, CleanedTotals> {
         let statuses = match statuses(&cleaning) {
             Ok(statuses) => statuses,
             Err(error) => return refused(error),
@@ -31,12 +33,12 @@ impl Upkeep for Store {
         Box::pin(async move {
             let asked = Arc::clone(&cleaning);
             let tenant = self.read(move |connection| number_of(connection, &asked.tenant)).await?;
-            let Some(tenant) = tenant else { return Ok(Cleaned::default()) };
-            let mut sum = Cleaned::default();
+            let Some(tenant) = tenant else { return Ok(CleanedTotals::default()) };
+            let mut sum = CleanedTotals::default();
             for status in statuses {
                 let mut after = clean::BEGINNING;
                 loop {
-                    let asked = clean::Asked { cleaning: Arc::clone(&cleaning), tenant, status };
+                    let asked = clean::CleaningScope { cleaning: Arc::clone(&cleaning), tenant, status };
                     let batch = self.read(move |connection| clean::next(connection, asked, after)).await?;
                     let Some(batch) = batch else { break };
                     after = batch.last;
@@ -58,8 +60,8 @@ impl Upkeep for Store {
     }
 }
 
-impl Store {
-    fn clean_batch(&self, batch: clean::Batch) -> Answer<'_, Cleaned> {
+impl SqliteStore {
+    fn clean_batch(&self, batch: clean::CleaningBatch) -> StoreFuture<'_, CleanedTotals> {
         let mut before = None;
         match batch.asked.cleaning.dry_run {
             true => self.read(move |connection| clean::measure(connection, &batch)),
@@ -77,19 +79,17 @@ fn check_reason(reason: &str) -> Result<(), Error> {
 }
 
 /// The statuses to clean; an open execution is never one of them.
-fn statuses(cleaning: &Cleaning) -> Result<Vec<Status>, Error> {
+fn statuses(cleaning: &CleaningRequest) -> Result<Vec<ExecutionStatus>, Error> {
     check_reason(&cleaning.reason)?;
     if let Some(open) = cleaning.statuses.iter().find(|status| !status.has_ended()) {
         let open = open.as_str();
-        return Err(Error::Invalid(format!(
-            "executions that are {open} have not ended and cannot be cleaned up"
-        )));
+        return Err(Error::Invalid(format!("executions that are {open} have not ended and cannot be cleaned up")));
     }
-    let all = Status::ALL.into_iter().filter(|status| status.has_ended());
+    let all = ExecutionStatus::ALL.into_iter().filter(|status| status.has_ended());
     Ok(all.filter(|status| cleaning.statuses.is_empty() || cleaning.statuses.contains(status)).collect())
 }
 
-fn add(sum: &mut Cleaned, more: Cleaned) {
+fn add(sum: &mut CleanedTotals, more: CleanedTotals) {
     sum.executions += more.executions;
     sum.entries += more.entries;
     sum.payloads += more.payloads;

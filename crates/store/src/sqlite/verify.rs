@@ -1,10 +1,10 @@
-//! A store that checks itself: it reads what an export would show, and then whether its rows say the same.
+//! Verification of a store: checks the lines that an export would contain, and then the rows against them.
 
 use super::export;
 use super::fault;
-use super::ledger::Ledger;
+use super::ledger::LedgerRow;
 use super::own;
-use super::place::Place;
+use super::position::EntryPosition;
 use super::session::{hash_of, size_of};
 use crate::compress;
 use rusqlite::Connection;
@@ -12,49 +12,49 @@ use rutter_core::id::{ExecutionId, TenantId};
 use rutter_core::journal::chain::Entry;
 use rutter_core::journal::codec;
 use rutter_core::journal::event::Event;
-use rutter_core::journal::export::{Line, PayloadLine};
-use rutter_core::journal::verify::{Trust, Verifier};
+use rutter_core::journal::export::{ExportLine, PayloadLine};
+use rutter_core::journal::verify::{LedgerVerifier, TrustAnchors};
 use rutter_core::limits::ENTRY_BYTES_MAX;
 use rutter_core::port::Error;
-use rutter_core::port::proof::Checked;
+use rutter_core::port::proof::LedgerCheck;
 use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::thread;
 
-/// Lines handed over at once from the thread that reads to the one that checks.
+/// Lines per message from the reading thread to the checking thread.
 const CHUNK: usize = 512;
 const CHUNKS_MAX: usize = 8;
 
-/// Rows that differ are listed up to here.
+/// The most differences that are listed.
 pub(super) const DIFFERENCES_MAX: usize = 100;
 
-/// Checks a tenant's ledger, and whether each execution's row says where its journal ends.
+/// Checks a tenant's ledger, and whether each execution's row has the head of its journal.
 pub(super) fn whole(
     connection: &mut Connection,
     tenant: &TenantId,
-    trust: Trust,
+    trust: TrustAnchors,
     progress: &mut (dyn FnMut(u64) + Send),
-) -> Result<Checked, Error> {
+) -> Result<LedgerCheck, Error> {
     let mut checked = ledger(connection, tenant, trust, progress)?;
-    if let Some(ledger) = Ledger::find(connection, tenant)? {
+    if let Some(ledger) = LedgerRow::find(connection, tenant)? {
         checked.rows.extend(heads(connection, &ledger)?);
     }
     Ok(checked)
 }
 
-/// Checks chains, tree, checkpoints and payloads of a tenant. `progress` is told how many entries were read.
+/// Checks chains, tree, checkpoints and payloads of a tenant. `progress` receives the number of lines read.
 fn ledger(
     connection: &mut Connection,
     tenant: &TenantId,
-    trust: Trust,
+    trust: TrustAnchors,
     progress: &mut (dyn FnMut(u64) + Send),
-) -> Result<Checked, Error> {
-    let (chunks, lines) = mpsc::sync_channel::<Vec<Line>>(CHUNKS_MAX);
+) -> Result<LedgerCheck, Error> {
+    let (chunks, lines) = mpsc::sync_channel::<Vec<ExportLine>>(CHUNKS_MAX);
     // Reading and unpacking is one half of the work, hashing the other.
     thread::scope(|scope| {
         let checking = scope.spawn(move || {
-            let mut verifier = Verifier::new(trust);
-            let mut gone = Gone::default();
+            let mut verifier = LedgerVerifier::new(trust);
+            let mut gone = ErasedPayloadCounts::default();
             let mut count = 0;
             for chunk in lines {
                 count += chunk.len() as u64;
@@ -64,7 +64,7 @@ fn ledger(
                 }
                 progress(count);
             }
-            Checked { verdict: verifier.finish(), rows: gone.differences() }
+            LedgerCheck { verdict: verifier.finish(), rows: gone.differences() }
         });
         let mut chunk = Vec::with_capacity(CHUNK);
         let read = export::whole(connection, tenant, &mut |line| {
@@ -79,7 +79,7 @@ fn ledger(
         drop(chunks);
         let mut checked = checking.join().map_err(|_| Error::Closed)?;
         match (read, sent) {
-            // What was found wrong comes before what could not be read.
+            // A fault that was found takes precedence over a read error.
             (Err(error), _) if checked.verdict.is_clean() || checked.verdict.lines == 0 => Err(error),
             (_, Err(_)) => Err(Error::Closed),
             (strays, _) => {
@@ -92,18 +92,17 @@ fn ledger(
     })
 }
 
-/// Payloads that are gone, and those of which the ledger's own journal says so.
+/// Erased payloads by execution: as found in the entries, and as recorded in the ledger's own journal.
 #[derive(Default)]
-struct Gone {
+struct ErasedPayloadCounts {
     found: BTreeMap<ExecutionId, u64>,
     recorded: BTreeMap<ExecutionId, u64>,
 }
 
-impl Gone {
-    fn take(&mut self, line: &Line) {
-        let Line::Entry(line) = line else { return };
-        let erased =
-            line.payloads.iter().filter(|payload| matches!(payload, PayloadLine::Erased { .. })).count();
+impl ErasedPayloadCounts {
+    fn take(&mut self, line: &ExportLine) {
+        let ExportLine::Entry(line) = line else { return };
+        let erased = line.payloads.iter().filter(|payload| matches!(payload, PayloadLine::Erased { .. })).count();
         if erased > 0 {
             *self.found.entry(line.execution.clone()).or_default() += erased as u64;
         }
@@ -118,8 +117,8 @@ impl Gone {
     fn differences(self) -> Vec<String> {
         let unrecorded = self.found.into_iter().filter_map(|(execution, found)| {
             let recorded = self.recorded.get(&execution).copied().unwrap_or(0);
-            let told = format!("{execution}: {found} payloads are gone, {recorded} were erased on record");
-            (found != recorded).then_some(told)
+            let text = format!("{execution}: {found} payloads are missing, {recorded} erasures are recorded");
+            (found != recorded).then_some(text)
         });
         unrecorded.collect()
     }
@@ -133,8 +132,8 @@ const HEADS: &str = "
     where execution.tenant = ?1
     order by execution.number";
 
-/// Compares where each execution's row says its journal ends with where it does.
-pub(super) fn heads(connection: &Connection, ledger: &Ledger) -> Result<Vec<String>, Error> {
+/// Compares the head in each execution's row with the end of its journal.
+pub(super) fn heads(connection: &Connection, ledger: &LedgerRow) -> Result<Vec<String>, Error> {
     let mut statement = connection.prepare_cached(HEADS).map_err(fault::of)?;
     let mut rows = statement.query([ledger.number]).map_err(fault::of)?;
     let mut differences = Vec::new();
@@ -167,9 +166,9 @@ const TAIL: &str = "
     order by entry.place";
 
 /// Checks the newest entries one by one against the ones before them. Returns what is wrong with the first bad one.
-pub(super) fn tail(connection: &Connection, ledger: &Ledger, count: u64) -> Result<Option<String>, Error> {
+pub(super) fn tail(connection: &Connection, ledger: &LedgerRow, count: u64) -> Result<Option<String>, Error> {
     let size = size_of(connection, ledger.number).map_err(fault::of)?;
-    let (first, last) = Place::range(ledger.number);
+    let (first, last) = EntryPosition::range(ledger.number);
     let from = first + size.saturating_sub(count) as i64;
     let mut statement = connection.prepare_cached(TAIL).map_err(fault::of)?;
     let mut rows = statement.query([from, last]).map_err(fault::of)?;
@@ -188,7 +187,7 @@ pub(super) fn tail(connection: &Connection, ledger: &Ledger, count: u64) -> Resu
         };
         if !linked {
             return Ok(Some(format!(
-                "entry {seq} of some execution of {} is not as it was written",
+                "entry {seq} of some execution of {} was changed after it was written",
                 ledger.tenant
             )));
         }

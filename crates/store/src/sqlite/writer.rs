@@ -1,13 +1,13 @@
-//! The one thread that writes: whatever waits goes into one transaction, and is answered when that is on disk.
+//! The writer thread: all queued requests go into one transaction and are answered when it is on disk.
 //!
-//! A commit that fails may have happened. Then the file is opened anew and each request is made once more, alone:
-//! all requests find out by themselves whether they were carried out already. After a failed sync nothing that
-//! is found can be believed, so nothing is written until a restart.
+//! A commit that fails may have taken effect. Then the file is reopened and each request is retried alone; each
+//! finds out by itself whether it was already carried out. After a failed sync nothing that is read can be trusted,
+//! so nothing is written until a restart.
 
-use super::connection::{self, File};
-use super::disk::Space;
-use super::fault::{self, Kind};
-use super::session::Session;
+use super::connection::{self, DatabaseFile};
+use super::disk::DiskSpace;
+use super::fault::{self, SqliteFaultKind};
+use super::session::WriteSession;
 use rutter_core::port::Error;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -15,34 +15,34 @@ use std::time::Duration;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// More requests than this wait outside.
+/// The capacity of the queue; beyond it outcomes wait and new work is refused.
 pub(super) const QUEUE_MAX: usize = 4_096;
 /// Requests in one transaction. Large, so that a thousand writers share a sync.
 const BATCH_MAX: usize = 4_096;
-/// How often to look for the next request before going to sleep; about a hundred microseconds.
+/// How often to poll for the next request before blocking; about a hundred microseconds.
 const SPINS: u32 = 5_000;
-/// How long to wait for readers that need the log, when nothing else is to be done.
+/// How long an idle writer waits before it tries again to empty a WAL that readers still need.
 const TRUNCATE_AGAIN: Duration = Duration::from_millis(50);
 
-/// Something to write. It may be attempted more than once and has one effect.
-pub(super) trait Write: Send {
-    /// Tries it in the transaction under way. `Err` is a failure of the store, not a refusal.
-    fn attempt(&mut self, session: &mut Session) -> Result<(), Error>;
-    /// Whether it records what has happened already, and so may use the last space there is.
+/// A write request. It may be attempted more than once and takes effect once.
+pub(super) trait WriteJob: Send {
+    /// Attempts it in the open transaction. `Err` is a failure of the store, not a refusal.
+    fn attempt(&mut self, session: &mut WriteSession) -> Result<(), Error>;
+    /// Whether it records something that already happened, and so may use the last free space.
     fn is_outcome(&self) -> bool;
-    /// Tells whoever asked: what the attempt gave, or why there was none.
+    /// Answers the caller with the result of the attempt, or with the error that prevented it.
     fn answer(self: Box<Self>, failed: Option<Error>);
 }
 
-pub(super) struct Pending<T, F> {
+pub(super) struct PendingWrite<T, F> {
     pub work: F,
     pub outcome: bool,
     pub given: Option<Result<T, Error>>,
     pub reply: oneshot::Sender<Result<T, Error>>,
 }
 
-impl<T: Send, F: FnMut(&mut Session) -> Result<T, Error> + Send> Write for Pending<T, F> {
-    fn attempt(&mut self, session: &mut Session) -> Result<(), Error> {
+impl<T: Send, F: FnMut(&mut WriteSession) -> Result<T, Error> + Send> WriteJob for PendingWrite<T, F> {
+    fn attempt(&mut self, session: &mut WriteSession) -> Result<(), Error> {
         match (self.work)(session) {
             Err(error) if is_of_storage(&error) => Err(error),
             given => {
@@ -58,57 +58,54 @@ impl<T: Send, F: FnMut(&mut Session) -> Result<T, Error> + Send> Write for Pendi
 
     fn answer(self: Box<Self>, failed: Option<Error>) {
         let answer = failed.map(Err).or(self.given).unwrap_or(Err(Error::Closed));
-        // Whoever asked may have gone; what was written is written.
+        // The caller may have gone; the write stands.
         let _ = self.reply.send(answer);
     }
 }
 
-/// Whether the transaction is lost with it. Everything else is an answer to the caller.
+/// Whether the error ends the transaction. Any other error is an answer to the caller.
 fn is_of_storage(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::DiskFull(_) | Error::ReadOnly(_) | Error::Unknown(_) | Error::Corrupt(_) | Error::Io(_)
-    )
+    matches!(error, Error::DiskFull(_) | Error::ReadOnly(_) | Error::Unknown(_) | Error::Corrupt(_) | Error::Io(_))
 }
 
-/// Why nothing is written any more; seen by readers and by whoever asks how the store is.
-pub(super) type Fence = Arc<Mutex<Option<Error>>>;
+/// Why writing has stopped; shared with the store, which reports it.
+pub(super) type WriteFence = Arc<Mutex<Option<Error>>>;
 
-pub(super) struct Writer {
-    pub file: File,
-    pub session: Session,
-    pub space: Space,
-    pub fence: Fence,
+pub(super) struct DatabaseWriter {
+    pub file: DatabaseFile,
+    pub session: WriteSession,
+    pub space: DiskSpace,
+    pub fence: WriteFence,
     /// The connection failed and could not be opened again so far.
     pub is_stale: bool,
-    pub requests: mpsc::Receiver<Box<dyn Write>>,
-    /// Told how many entries were added to which tenant's ledger.
+    pub requests: mpsc::Receiver<Box<dyn WriteJob>>,
+    /// Called with a tenant's number and how many entries were added to its ledger.
     pub on_added: Box<dyn Fn(i64, u64) + Send>,
-    /// Moves when a ledger may have grown; whoever follows one looks then.
+    /// Notified when a ledger may have grown; wakes its followers.
     pub grown: watch::Sender<()>,
 }
 
-/// A transaction that did not end well, and whether its commit had begun.
-struct Failed {
+/// A failed transaction, and whether its commit had begun.
+struct FailedTransaction {
     error: Error,
-    kind: Kind,
+    kind: SqliteFaultKind,
     committing: bool,
 }
 
-impl Failed {
-    /// A commit for which there was no room did not happen; about any other nobody knows.
+impl FailedTransaction {
+    /// A commit that failed for lack of space did not happen; the outcome of any other is unknown.
     fn may_have_happened(&self) -> bool {
-        self.committing && self.kind != Kind::Full
+        self.committing && self.kind != SqliteFaultKind::Full
     }
 }
 
 const BEGIN: &str = "begin immediate";
 const COMMIT: &str = "commit";
 const TRUNCATE: &str = "pragma wal_checkpoint(truncate)";
-/// Gives a commit something to sync, so that what was found before it is on disk after it.
+/// Gives a commit something to sync, so that what the transaction has read is on disk after it.
 const BARRIER: &str = "update tenant set epoch = epoch where number = (select min(number) from tenant)";
 
-impl Writer {
+impl DatabaseWriter {
     pub fn run(mut self) {
         while let Some(first) = self.next() {
             let mut batch = vec![first];
@@ -119,12 +116,12 @@ impl Writer {
             }
             self.carry_out(batch);
         }
-        // The last one out leaves one tidy file. If that fails, the next one in recovers.
+        // Leaves a single file. If that fails, the next process recovers the WAL.
         let _ = self.session.connection.query_row(TRUNCATE, [], |_| Ok(()));
     }
 
-    /// Waits for a request. While readers keep the log from being emptied of what was erased, tries that again.
-    fn next(&mut self) -> Option<Box<dyn Write>> {
+    /// Waits for a request. While readers keep erased content in the WAL, tries again to empty it.
+    fn next(&mut self) -> Option<Box<dyn WriteJob>> {
         while self.session.log_holds_erased {
             match self.requests.try_recv() {
                 Ok(write) => return Some(write),
@@ -133,7 +130,7 @@ impl Writer {
             }
             self.truncate_log();
         }
-        // Whoever waits for an answer to ask the next thing does so in less time than it takes to fall asleep.
+        // A caller that waits for an answer sends its next request sooner than this thread could block and wake.
         for _ in 0..SPINS {
             match self.requests.try_recv() {
                 Ok(write) => return Some(write),
@@ -144,7 +141,7 @@ impl Writer {
         self.requests.blocking_recv()
     }
 
-    fn carry_out(&mut self, batch: Vec<Box<dyn Write>>) {
+    fn carry_out(&mut self, batch: Vec<Box<dyn WriteJob>>) {
         if let Some(error) = self.fenced() {
             return batch.into_iter().for_each(|write| write.answer(Some(error.clone())));
         }
@@ -156,7 +153,7 @@ impl Writer {
         match self.commit(&mut batch, was_stale) {
             Ok(()) => {
                 self.truncate_log();
-                // Before anybody is answered: whoever then closes the store must find everything counted for signing.
+                // Before any answer: a caller may then close the store, and every entry must be counted for signing.
                 self.tell_added();
                 batch.into_iter().for_each(|write| write.answer(None));
             }
@@ -164,8 +161,8 @@ impl Writer {
         }
     }
 
-    fn commit(&mut self, batch: &mut [Box<dyn Write>], barrier: bool) -> Result<(), Failed> {
-        let before = |error: Error| Failed { kind: kind_of(&error), error, committing: false };
+    fn commit(&mut self, batch: &mut [Box<dyn WriteJob>], barrier: bool) -> Result<(), FailedTransaction> {
+        let before = |error: Error| FailedTransaction { kind: kind_of(&error), error, committing: false };
         let begun = self.session.connection.execute_batch(BEGIN);
         begun.map_err(|error| before(fault::of(error)))?;
         for write in batch.iter_mut() {
@@ -175,14 +172,14 @@ impl Writer {
             self.session.execute(BARRIER, []).map_err(before)?;
         }
         let committed = self.session.connection.execute_batch(COMMIT);
-        committed.map_err(|error| Failed {
+        committed.map_err(|error| FailedTransaction {
             kind: fault::kind(&error),
             error: fault::of(error),
             committing: true,
         })
     }
 
-    /// Empties the log if it may hold something that was erased, unless a reader needs it.
+    /// Empties the WAL if it may hold erased content, unless a reader needs it.
     fn truncate_log(&mut self) {
         if !self.session.log_holds_erased || self.fenced().is_some() {
             self.session.log_holds_erased = false;
@@ -197,23 +194,23 @@ impl Writer {
         };
         match truncate() {
             Ok(busy) => self.session.log_holds_erased = busy != 0,
-            Err(error) if fault::kind(&error) == Kind::Sync => {
+            Err(error) if fault::kind(&error) == SqliteFaultKind::Sync => {
                 self.set_fence(Error::ReadOnly("a sync failed; restart to go on".to_owned()));
             }
-            // Whatever is wrong, the next transaction will meet it too.
+            // The next transaction will report the error.
             Err(_) => {}
         }
     }
 
-    /// Finds out what became of a batch that failed, one request at a time.
-    fn recover(&mut self, batch: Vec<Box<dyn Write>>, failed: Failed) {
+    /// Retries a failed batch, one request at a time.
+    fn recover(&mut self, batch: Vec<Box<dyn WriteJob>>, failed: FailedTransaction) {
         let mut failed = failed;
         self.give_up_transaction(&failed);
         for write in batch {
             let is_open = failed.may_have_happened();
             let blocked = self.fenced().or_else(|| self.is_stale.then(|| failed.error.clone()));
             let answer = match blocked {
-                // What the failed commit held is unknown; what had not come that far is not there.
+                // If the commit had begun, its outcome is unknown; otherwise nothing was written.
                 Some(_) if is_open => Some(Error::Unknown(failed.error.to_string())),
                 Some(error) => Some(error),
                 None if self.space.refuses(&*write) && !failed.committing => Some(failed.error.clone()),
@@ -224,13 +221,13 @@ impl Writer {
                     match again {
                         Ok(()) => {
                             self.tell_added();
-                            // What the failed commit had written after all is counted by nobody.
+                            // Entries that the failed commit did write are in no count.
                             self.grown.send_replace(());
                             write.answer(None);
                         }
                         Err(again) => {
                             self.give_up_transaction(&again);
-                            // Not even that it was there could be made sure.
+                            // It is not even certain whether it was already written.
                             write.answer(Some(match is_open || again.may_have_happened() {
                                 true => Error::Unknown(again.error.to_string()),
                                 false => again.error.clone(),
@@ -246,7 +243,7 @@ impl Writer {
         }
     }
 
-    /// Tells whoever signs checkpoints, and whoever follows a ledger, what was written.
+    /// Notifies the signing thread and the followers of the ledgers.
     fn tell_added(&mut self) {
         if self.session.added.is_empty() {
             return;
@@ -257,22 +254,22 @@ impl Writer {
         self.grown.send_replace(());
     }
 
-    /// Leaves a failed transaction behind: by a fresh connection, or not at all.
-    fn give_up_transaction(&mut self, failed: &Failed) {
+    /// Abandons a failed transaction: opens a fresh connection, or stops writing.
+    fn give_up_transaction(&mut self, failed: &FailedTransaction) {
         let _ = self.session.connection.execute_batch("rollback");
         self.session.forget();
         match failed.kind {
-            Kind::Other => return,
-            Kind::Full => self.space.ran_out(),
-            Kind::Sync => {
+            SqliteFaultKind::Other => return,
+            SqliteFaultKind::Full => self.space.ran_out(),
+            SqliteFaultKind::Sync => {
                 return self.set_fence(Error::ReadOnly("a sync failed; restart to go on".to_owned()));
             }
-            Kind::Corrupt => return self.set_fence(failed.error.clone()),
-            Kind::ReadOnly => return self.set_fence(failed.error.clone()),
-            Kind::Io => {}
+            SqliteFaultKind::Corrupt => return self.set_fence(failed.error.clone()),
+            SqliteFaultKind::ReadOnly => return self.set_fence(failed.error.clone()),
+            SqliteFaultKind::Io => {}
         }
         self.is_stale = true;
-        // If it does not succeed, the next request tries again: a full disk may have room by then.
+        // If this fails, the next request tries again: a full disk may have space by then.
         let _ = self.reopen_if_stale();
     }
 
@@ -282,7 +279,10 @@ impl Writer {
         }
         match self.file.writer() {
             Ok(connection) => {
-                self.session = Session::new(connection);
+                // What was erased may still be in the log, which must be cut all the same.
+                let log_holds_erased = self.session.log_holds_erased;
+                self.session = WriteSession::new(connection);
+                self.session.log_holds_erased = log_holds_erased;
                 self.is_stale = false;
                 Ok(())
             }
@@ -296,21 +296,21 @@ impl Writer {
     }
 
     fn fenced(&self) -> Option<Error> {
-        self.fence.lock().expect("nobody panics while holding the fence").clone()
+        self.fence.lock().expect("no panic while the fence is held").clone()
     }
 
     fn set_fence(&self, error: Error) {
-        *self.fence.lock().expect("nobody panics while holding the fence") = Some(error);
+        *self.fence.lock().expect("no panic while the fence is held") = Some(error);
     }
 }
 
-/// The kind of a failure that has already been put into the port's words.
-fn kind_of(error: &Error) -> Kind {
+/// The kind of a failure that was already converted to the port's error.
+fn kind_of(error: &Error) -> SqliteFaultKind {
     match error {
-        Error::DiskFull(_) => Kind::Full,
-        Error::Unknown(_) => Kind::Sync,
-        Error::Corrupt(_) => Kind::Corrupt,
-        Error::ReadOnly(_) => Kind::ReadOnly,
-        _ => Kind::Io,
+        Error::DiskFull(_) => SqliteFaultKind::Full,
+        Error::Unknown(_) => SqliteFaultKind::Sync,
+        Error::Corrupt(_) => SqliteFaultKind::Corrupt,
+        Error::ReadOnly(_) => SqliteFaultKind::ReadOnly,
+        _ => SqliteFaultKind::Io,
     }
 }

@@ -1,28 +1,32 @@
-//! Sails many seeds and says whether a promise was broken; or makes a mistake on purpose and says whether it was seen.
+//! Simulates many random plans and reports broken promises.
 
 use rutter_core::port::journal::Journal;
-use rutter_testkit::memory::Memory;
+use rutter_testkit::memory::MemoryStore;
 use rutter_testkit::on_disk::on_sqlite;
-use rutter_testkit::simulator::{self, Lend, Report, mutation};
+use rutter_testkit::simulator::{self, JournalLender, SimulationReport};
+use std::ops::Range;
 use std::process::ExitCode;
 
-const USAGE: &str =
-    "usage: simulate [--seeds N] [--seed S] [--store KIND] [--mutation NAME] [--list-mutations]
+const USAGE: &str = "usage: simulate [--first S] [--seeds N] [--seed S] [--store KIND] [--violations N]
 
-  --seeds N           sail seeds 0 to N-1 (default 1000)
-  --seed S            sail one seed, and say what happened
-  --store KIND        keep the journals in memory (default) or in sqlite, which is slower
-  --mutation NAME     make this mistake on purpose; exit 0 only if it is caught
-  --list-mutations    print the name of every mistake
+  --first S         begin with this seed (default 0)
+  --seeds N         carry out so many seeds (default 1000)
+  --seed S          simulate one seed, and print its story
+  --store KIND      keep the journals in memory (default) or in sqlite, which is slower
+  --violations N    stop after so many broken promises (default 10)
+
+Exit status: 0 no promise was broken, 1 one was, 2 wrong usage, 3 too little happened to prove anything.
 ";
 
-#[derive(Default)]
+/// Fewer than half of the steps that began were completed.
+const TOO_LITTLE: u8 = 3;
+
 struct Args {
-    seeds: Option<u64>,
+    first: u64,
+    seeds: u64,
     seed: Option<u64>,
     sqlite: bool,
-    mutation: Option<String>,
-    list: bool,
+    violations: usize,
 }
 
 fn main() -> ExitCode {
@@ -33,66 +37,68 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // A panic is reported with its seed; the text of the default hook would drown it.
+    // A panic is reported with its seed; the default hook would print too much.
     std::panic::set_hook(Box::new(|_| {}));
-    if args.list {
-        for (name, _) in mutation::all() {
-            println!("{name}");
-        }
-        return ExitCode::SUCCESS;
-    }
     let seeds = match args.seed {
         Some(seed) => {
-            let told = simulator::voyage::tell(seed, &simulator::plans::catalog(), &Memory::default());
-            eprint!("{}", told.unwrap_or_else(|why| format!("{why}\n")));
-            seed..seed + 1
+            let story = simulator::simulated_run::describe(seed, &simulator::plans::catalog(), &MemoryStore::default());
+            eprint!("{}", story.unwrap_or_else(|why| format!("{why}\n")));
+            seed..seed.saturating_add(1)
         }
-        None => 0..args.seeds.unwrap_or(1_000),
+        None => args.first..args.first.saturating_add(args.seeds),
     };
-    let lend: &Lend = if args.sqlite { &in_sqlite } else { &simulator::in_memory };
-    match args.mutation {
-        None => clean(&simulator::simulate_on(lend, seeds, None, 10)),
-        Some(name) => {
-            let Some((_, mistake)) = mutation::all().into_iter().find(|(known, _)| *known == name) else {
-                eprintln!("no mutation is called {name:?}; --list-mutations prints them");
-                return ExitCode::from(2);
-            };
-            caught(&name, &simulator::simulate_on(lend, seeds, Some(mistake), 1))
-        }
+    let lend: &JournalLender = if args.sqlite { &in_sqlite } else { &simulator::in_memory };
+    let report = simulator::simulate_on(lend, seeds.clone(), args.violations);
+    print(&report, &seeds);
+    for violation in &report.violations {
+        let store = if args.sqlite { " --store sqlite" } else { "" };
+        let simulate = "cargo run --release -p rutter-testkit --bin simulate --";
+        println!("  seed {}: {}", violation.seed, violation.what);
+        println!("    again: {simulate} --seed {}{store}", violation.seed);
     }
+    if !report.violations.is_empty() {
+        return ExitCode::FAILURE;
+    }
+    if report.tally.steps_completed * 2 < report.tally.steps_begun {
+        println!("fewer than half of the steps begun were completed: this proves too little");
+        return ExitCode::from(TOO_LITTLE);
+    }
+    ExitCode::SUCCESS
 }
 
-fn in_sqlite(voyage: &mut dyn FnMut(&dyn Journal)) {
-    on_sqlite(|store| voyage(store));
+fn in_sqlite(run: &mut dyn FnMut(&dyn Journal)) {
+    on_sqlite(|store| run(store));
 }
 
 fn read(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
-    let mut args = Args::default();
+    let mut args = Args { first: 0, seeds: 1_000, seed: None, sqlite: false, violations: 10 };
     while let Some(word) = words.next() {
         let mut number = || {
             let value = words.next().unwrap_or_default();
             value.parse::<u64>().map_err(|_| format!("{word} expects a whole number, got {value:?}"))
         };
         match word.as_str() {
-            "--seeds" => args.seeds = Some(number()?),
+            "--first" => args.first = number()?,
+            "--seeds" => args.seeds = number()?,
             "--seed" => args.seed = Some(number()?),
-            "--mutation" => args.mutation = Some(words.next().ok_or("--mutation expects a name")?),
+            "--violations" => args.violations = usize::try_from(number()?).unwrap_or(usize::MAX).max(1),
             "--store" => match words.next().as_deref() {
                 Some("memory") => args.sqlite = false,
                 Some("sqlite") => args.sqlite = true,
                 _ => return Err("--store expects memory or sqlite".to_owned()),
             },
-            "--list-mutations" => args.list = true,
             other => return Err(format!("unknown option {other:?}")),
         }
     }
     Ok(args)
 }
 
-fn clean(report: &Report) -> ExitCode {
+fn print(report: &SimulationReport, seeds: &Range<u64>) {
     let tally = &report.tally;
     let [completed, partial, failed, cancelled, compensated] = tally.ended;
-    println!("voyages        {:>10}", tally.voyages);
+    println!("first seed     {:>10}", seeds.start);
+    println!("seeds          {:>10}", seeds.end - seeds.start);
+    println!("runs           {:>10}", tally.runs);
     println!("entries        {:>10}", tally.entries);
     println!("calls          {:>10}", tally.calls);
     println!("steps          {:>10} begun, {} completed", tally.steps_begun, tally.steps_completed);
@@ -104,7 +110,7 @@ fn clean(report: &Report) -> ExitCode {
     println!("replans        {:>10}", tally.replans);
     println!("compensations  {:>10}", tally.compensations);
     println!("hand-overs     {:>10}", tally.handovers);
-    println!("tickets        {:>10} given, {} gone on with after a crash", tally.tickets, tally.resumed);
+    println!("tickets        {:>10} given, {} resumed after a crash", tally.tickets, tally.resumed);
     println!("tools asked    {:>10} times, {} answered", tally.tool_asks, tally.tool_answers);
     println!("deviations     {:>10}", tally.deviations);
     println!("refusals       {:>10}", tally.refusals);
@@ -114,25 +120,4 @@ fn clean(report: &Report) -> ExitCode {
         tally.waiting
     );
     println!("violations     {:>10}", report.violations.len());
-    for violation in &report.violations {
-        println!("  seed {}: {}", violation.seed, violation.what);
-    }
-    let half = tally.steps_completed * 2 >= tally.steps_begun;
-    if !half {
-        println!("fewer than half of the steps begun were completed: this proves too little");
-    }
-    if report.violations.is_empty() && half { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn caught(name: &str, report: &Report) -> ExitCode {
-    match report.violations.first() {
-        Some(violation) => {
-            println!("{name}: caught by seed {}: {}", violation.seed, violation.what);
-            ExitCode::SUCCESS
-        }
-        None => {
-            println!("{name}: NOT caught in {} voyages", report.tally.voyages);
-            ExitCode::FAILURE
-        }
-    }
 }

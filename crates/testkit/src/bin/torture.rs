@@ -1,15 +1,15 @@
-//! Kills the real program again and again, and says whether it kept its promises.
+//! Kills the real program again and again, and checks that it kept its promises.
 
-use rutter_testkit::torture::{Options, Report, torture};
+use rutter_testkit::torture::{TortureOptions, TortureReport, torture};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: torture --kills N [--seed S] [--rutter PATH] [--keep]
 
-  --kills N       so many processes are killed
+  --kills N       the number of processes to kill
   --seed S        fixes the plans, faults and aims (default 1)
   --rutter PATH   the program (default: `rutter` beside this one)
-  --keep          keep the directory also when nothing is wrong
+  --keep          keep the directory even without violations
 ";
 
 fn main() -> ExitCode {
@@ -23,13 +23,13 @@ fn main() -> ExitCode {
     match torture(&options) {
         Ok(report) => tell(&options, &report),
         Err(why) => {
-            eprintln!("the torture could not be carried out: {why}");
+            eprintln!("the torture could not run: {why}");
             ExitCode::from(4)
         }
     }
 }
 
-fn read(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
+fn read(mut words: impl Iterator<Item = String>) -> Result<TortureOptions, String> {
     let (mut kills, mut seed, mut rutter, mut keep) = (None, 1, None, false);
     while let Some(word) = words.next() {
         let mut number = || {
@@ -47,10 +47,10 @@ fn read(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
     let beside = || std::env::current_exe().map(|path| path.with_file_name("rutter"));
     let rutter = rutter.map_or_else(beside, Ok).and_then(std::path::absolute);
     let rutter = rutter.map_err(|error| error.to_string())?;
-    Ok(Options { kills: kills.ok_or("how many kills? --kills N")?, seed, rutter, keep })
+    Ok(TortureOptions { kills: kills.ok_or("how many kills? --kills N")?, seed, rutter, keep })
 }
 
-fn tell(options: &Options, report: &Report) -> ExitCode {
+fn tell(options: &TortureOptions, report: &TortureReport) -> ExitCode {
     let aims: Vec<String> = report.kills.iter().map(|(aim, count)| format!("{count} by {aim}")).collect();
     println!("kills          {:>10}: {}", report.kills_total(), aims.join(", "));
     for (name, count) in &report.counted {

@@ -1,22 +1,22 @@
-//! Appending: in one piece or not at all, at the end and nowhere else.
+//! Appending: atomically, and only at the end.
 
-use super::stage::{Pen, Stage, done, refused};
-use super::{Case, Store, cases};
-use rutter_core::execution::view::Status;
+use super::fixture::{ConformanceFixture, ConformanceWriter, done, refused};
+use super::{ConformanceCase, ConformingStore, cases};
+use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::hash::Hash;
-use rutter_core::journal::chain::{Chain, Head};
+use rutter_core::journal::chain::{ChainHead, HashChain};
 use rutter_core::journal::payload::SealedPayload;
 use rutter_core::port::Error;
-use rutter_core::port::journal::{Append, Appended, Sealed};
+use rutter_core::port::journal::{AppendOutcome, AppendRequest, SealedEntry};
 use rutter_core::time::Timestamp;
 use std::sync::Arc;
 
-pub(super) const CASES: &[(&str, Case)] = cases![
+pub(super) const CASES: &[(&str, ConformanceCase)] = cases![
     an_append_leaves_its_row,
     the_same_entries_again_are_answered_as_known,
     entries_are_known_after_more_were_appended,
     a_known_append_changes_nothing,
-    a_fenced_worker_is_told_so_even_if_its_entries_are_known,
+    a_fenced_worker_is_refused_even_if_its_entries_are_known,
     an_append_at_an_old_head_is_a_conflict,
     a_head_with_another_hash_is_a_conflict,
     entries_partly_known_are_a_conflict,
@@ -32,15 +32,18 @@ pub(super) const CASES: &[(&str, Case)] = cases![
     journals_do_not_run_into_each_other,
 ];
 
-fn summary_row(store: &dyn Store, pen: &Pen) -> rutter_core::execution::row::Row {
+fn summary_row(
+    store: &dyn ConformingStore,
+    pen: &ConformanceWriter,
+) -> rutter_core::execution::row::ExecutionProjection {
     done(store.execution(&pen.identity)).expect("it is there").row
 }
 
-fn an_append_leaves_its_row(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn an_append_leaves_its_row(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let mut pen = stage.driven("exec_1");
     pen.now = Timestamp(12);
-    pen.row.status = Status::Waiting;
+    pen.row.status = ExecutionStatus::Waiting;
     pen.row.questions = 2;
     pen.row.settled = 1;
     pen.row.started_at = Some(Timestamp(3));
@@ -50,46 +53,46 @@ fn an_append_leaves_its_row(store: &dyn Store) {
     assert_eq!(done(store.execution(&pen.identity)).expect("it is there").entries, 2);
 }
 
-fn the_same_entries_again_are_answered_as_known(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn the_same_entries_again_are_answered_as_known(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let mut pen = stage.driven("exec_1");
     let expected = pen.head();
     let entries = vec![pen.note("a"), pen.note("b")];
     let append = pen.append(expected, entries);
-    assert_eq!(done(store.append(append.clone())), Appended::New);
-    assert_eq!(done(store.append(append)), Appended::Already);
+    assert_eq!(done(store.append(append.clone())), AppendOutcome::New);
+    assert_eq!(done(store.append(append)), AppendOutcome::Already);
     assert_eq!(done(store.load(&pen.identity)).records.len(), 3);
 }
 
-fn entries_are_known_after_more_were_appended(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn entries_are_known_after_more_were_appended(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let mut pen = stage.driven("exec_1");
     let expected = pen.head();
     let entry = pen.note("a");
     let append = pen.append(expected, vec![entry]);
     done(store.append(append.clone()));
     stage.write(&mut pen, "b");
-    assert_eq!(done(store.append(append)), Appended::Already);
+    assert_eq!(done(store.append(append)), AppendOutcome::Already);
     assert_eq!(done(store.load(&pen.identity)).head, pen.head());
 }
 
-fn a_known_append_changes_nothing(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn a_known_append_changes_nothing(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let mut pen = stage.driven("exec_1");
     let expected = pen.head();
     let entry = pen.note("a");
     let append = pen.append(expected, vec![entry]);
     done(store.append(append.clone()));
-    pen.row.status = Status::Paused;
+    pen.row.status = ExecutionStatus::Paused;
     stage.write(&mut pen, "b");
-    let letter = stage.post("exec_1", 5);
-    assert_eq!(done(store.append(Append { consumed: vec![letter], ..append })), Appended::Already);
+    let command = stage.enqueue("exec_1", 5);
+    assert_eq!(done(store.append(AppendRequest { decided_commands: vec![command], ..append })), AppendOutcome::Already);
     let found = done(store.execution(&pen.identity)).expect("it is there");
-    assert_eq!((found.row.status, found.letters), (Status::Paused, 1));
+    assert_eq!((found.row.status, found.pending_commands), (ExecutionStatus::Paused, 1));
 }
 
-fn a_fenced_worker_is_told_so_even_if_its_entries_are_known(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn a_fenced_worker_is_refused_even_if_its_entries_are_known(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let mut pen = stage.driven("exec_1");
     pen.row.due_at = Some(Timestamp(0));
     let expected = pen.head();
@@ -100,8 +103,8 @@ fn a_fenced_worker_is_told_so_even_if_its_entries_are_known(store: &dyn Store) {
     refused(store.append(append), "store.fenced");
 }
 
-fn an_append_at_an_old_head_is_a_conflict(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn an_append_at_an_old_head_is_a_conflict(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let mut pen = stage.driven("exec_1");
     let (expected, mut other) = (pen.head(), pen.clone());
     stage.write(&mut pen, "a");
@@ -111,17 +114,17 @@ fn an_append_at_an_old_head_is_a_conflict(store: &dyn Store) {
     assert_eq!(done(store.load(&pen.identity)).head, pen.head());
 }
 
-fn a_head_with_another_hash_is_a_conflict(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn a_head_with_another_hash_is_a_conflict(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let mut pen = stage.driven("exec_1");
-    let wrong = Head { hash: Hash::of(&[b"wrong"]), ..pen.head() };
-    pen.chain = Chain::resume(pen.identity.tenant.clone(), pen.identity.execution.clone(), wrong);
+    let wrong = ChainHead { hash: Hash::of(&[b"wrong"]), ..pen.head() };
+    pen.chain = HashChain::resume(pen.identity.tenant.clone(), pen.identity.execution.clone(), wrong);
     let entry = pen.note("a");
     refused(store.append(pen.append(wrong, vec![entry])), "store.conflict");
 }
 
-fn entries_partly_known_are_a_conflict(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn entries_partly_known_are_a_conflict(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let mut pen = stage.driven("exec_1");
     let expected = pen.head();
     let (a, b) = (pen.note("a"), pen.note("b"));
@@ -130,9 +133,9 @@ fn entries_partly_known_are_a_conflict(store: &dyn Store) {
     assert_eq!(done(store.load(&pen.identity)).records.len(), 2);
 }
 
-/// A letter may be answered without anything to record.
-fn an_append_without_entries_takes_the_row(store: &dyn Store) {
-    let stage = Stage::new(store);
+/// A command may be answered without any entry.
+fn an_append_without_entries_takes_the_row(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let mut pen = stage.driven("exec_1");
     pen.row.due_at = Some(Timestamp(77));
     stage.settle(&pen, &[]);
@@ -140,38 +143,38 @@ fn an_append_without_entries_takes_the_row(store: &dyn Store) {
     assert_eq!(summary_row(store, &pen).due_at, Some(Timestamp(77)));
 }
 
-fn an_append_without_entries_at_an_old_head_is_a_conflict(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn an_append_without_entries_at_an_old_head_is_a_conflict(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let mut pen = stage.driven("exec_1");
     let old = pen.append(pen.head(), Vec::new());
     stage.write(&mut pen, "a");
     refused(store.append(old), "store.conflict");
 }
 
-/// Hands in entries that are wrong and looks whether anything of them was kept.
-fn is_invalid(store: &dyn Store, pen: &Pen, expected: Head, entries: Vec<Sealed>) {
+/// Appends invalid entries and checks that none of them was stored.
+fn is_invalid(store: &dyn ConformingStore, pen: &ConformanceWriter, expected: ChainHead, entries: Vec<SealedEntry>) {
     refused(store.append(pen.append(expected, entries)), "store.invalid");
     assert_eq!(done(store.load(&pen.identity)).head, expected);
 }
 
-fn entries_with_a_gap_are_invalid(store: &dyn Store) {
-    let mut pen = Stage::new(store).driven("exec_1");
+fn entries_with_a_gap_are_invalid(store: &dyn ConformingStore) {
+    let mut pen = ConformanceFixture::new(store).driven("exec_1");
     let expected = pen.head();
     let [a, b, c] = ["a", "b", "c"].map(|words| pen.note(words));
     is_invalid(store, &pen, expected, vec![b]);
     is_invalid(store, &pen, expected, vec![a, c]);
 }
 
-fn entries_out_of_order_are_invalid(store: &dyn Store) {
-    let mut pen = Stage::new(store).driven("exec_1");
+fn entries_out_of_order_are_invalid(store: &dyn ConformingStore) {
+    let mut pen = ConformanceFixture::new(store).driven("exec_1");
     let expected = pen.head();
     let [a, b] = ["a", "b"].map(|words| pen.note(words));
     is_invalid(store, &pen, expected, vec![b, a.clone()]);
     is_invalid(store, &pen, expected, vec![a.clone(), a]);
 }
 
-fn an_entry_that_does_not_follow_is_invalid(store: &dyn Store) {
-    let mut pen = Stage::new(store).driven("exec_1");
+fn an_entry_that_does_not_follow_is_invalid(store: &dyn ConformingStore) {
+    let mut pen = ConformanceFixture::new(store).driven("exec_1");
     let expected = pen.head();
     let [a, b] = ["a", "b"].map(|words| pen.note(words));
     let mut detached = b.clone();
@@ -182,8 +185,8 @@ fn an_entry_that_does_not_follow_is_invalid(store: &dyn Store) {
     is_invalid(store, &pen, expected, vec![renumbered]);
 }
 
-fn an_entry_with_altered_bytes_is_invalid(store: &dyn Store) {
-    let mut pen = Stage::new(store).driven("exec_1");
+fn an_entry_with_altered_bytes_is_invalid(store: &dyn ConformingStore) {
+    let mut pen = ConformanceFixture::new(store).driven("exec_1");
     let expected = pen.head();
     let mut altered = pen.note("a");
     let bytes = String::from_utf8(altered.entry.bytes.to_vec()).expect("entries are text");
@@ -191,41 +194,41 @@ fn an_entry_with_altered_bytes_is_invalid(store: &dyn Store) {
     is_invalid(store, &pen, expected, vec![altered]);
 }
 
-fn an_entry_of_another_execution_is_invalid(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn an_entry_of_another_execution_is_invalid(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let (pen, mut other) = (stage.driven("exec_1"), stage.driven("exec_2"));
     let entry = other.note("for the other");
     is_invalid(store, &pen, pen.head(), vec![entry]);
 }
 
-fn an_invalid_entry_keeps_the_good_ones_before_it_out(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn an_invalid_entry_keeps_the_good_ones_before_it_out(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let mut pen = stage.driven("exec_1");
     let expected = pen.head();
-    let mut entries: Vec<Sealed> = ["a", "b", "c"].map(|words| pen.note(words)).into();
+    let mut entries: Vec<SealedEntry> = ["a", "b", "c"].map(|words| pen.note(words)).into();
     entries[2].entry.hash = Hash::of(&[b"wrong"]);
     is_invalid(store, &pen, expected, entries);
     assert_eq!(done(store.totals(&stage.tenant())).entries, 2, "the plan and the opening");
 }
 
-fn a_refused_append_changes_nothing(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn a_refused_append_changes_nothing(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let mut pen = stage.driven("exec_1");
-    let letter = stage.post("exec_1", 5);
+    let command = stage.enqueue("exec_1", 5);
     let before = done(store.execution(&pen.identity));
     let expected = pen.head();
     let mut entry = pen.note("a");
     let payload = entry.payloads[0].clone();
     entry.payloads[0] = SealedPayload { bytes: Arc::from(vec![b' '; (16 << 20) + 1]), ..payload };
-    pen.row.status = Status::Failed;
-    let append = Append { consumed: vec![letter], ..pen.append(expected, vec![entry]) };
+    pen.row.status = ExecutionStatus::Failed;
+    let append = AppendRequest { decided_commands: vec![command], ..pen.append(expected, vec![entry]) };
     refused(store.append(append), "store.limit");
     assert_eq!(done(store.execution(&pen.identity)), before);
     assert_eq!(done(store.totals(&stage.tenant())).executions.get("failed"), None);
 }
 
-fn journals_do_not_run_into_each_other(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn journals_do_not_run_into_each_other(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let mut pens = [stage.driven("exec_1"), stage.driven("exec_2")];
     for round in 0..3 {
         for pen in &mut pens {

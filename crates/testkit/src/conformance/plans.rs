@@ -1,18 +1,18 @@
 //! Saving plans and finding them again.
 
-use super::stage::{PLAN, Stage, done, plan, plan_with, refused};
-use super::{Case, Store, cases};
+use super::fixture::{ConformanceFixture, PLAN, done, plan, plan_with, refused};
+use super::{ConformanceCase, ConformingStore, cases};
 use rutter_core::actor::Actor;
 use rutter_core::id::{ExecutionId, PlanId};
-use rutter_core::journal::chain::Chain;
+use rutter_core::journal::chain::HashChain;
 use rutter_core::journal::event::Event;
 use rutter_core::port::Error;
-use rutter_core::port::journal::{NewPlan, Saved};
-use rutter_core::port::query::{EntryFilter, Page, PlanFilter};
+use rutter_core::port::journal::{NewRevision, SaveOutcome};
+use rutter_core::port::query::{EntryFilter, Pagination, PlanFilter};
 use rutter_core::time::Timestamp;
 use serde_json::json;
 
-pub(super) const CASES: &[(&str, Case)] = cases![
+pub(super) const CASES: &[(&str, ConformanceCase)] = cases![
     revisions_are_counted_from_one,
     the_newest_plan_once_more_is_no_revision,
     an_older_plan_again_is_a_new_revision,
@@ -22,68 +22,68 @@ pub(super) const CASES: &[(&str, Case)] = cases![
     every_revision_can_be_read_back,
     a_plan_is_rebuilt_with_the_tools_it_pins,
     what_was_never_saved_is_not_there,
-    plans_of_tenants_are_apart,
-    saving_stands_in_the_ledgers_own_journal,
+    plans_of_tenants_are_separate,
+    saving_is_recorded_in_the_ledgers_own_journal,
     the_ledgers_own_journal_is_a_chain,
     plans_are_listed_newest_first_each_once,
     a_plan_is_found_by_name_tag_and_words,
     a_plan_is_found_by_its_newest_revision_only,
 ];
 
-fn revisions_are_counted_from_one(store: &dyn Store) {
-    let stage = Stage::new(store);
-    assert_eq!(stage.save(PLAN, &plan("a")), Saved::New { revision: 1 });
-    assert_eq!(stage.save(PLAN, &plan("b")), Saved::New { revision: 2 });
-    assert_eq!(stage.save("plan_2", &plan("b")), Saved::New { revision: 1 });
+fn revisions_are_counted_from_one(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
+    assert_eq!(stage.save(PLAN, &plan("a")), SaveOutcome::New { revision: 1 });
+    assert_eq!(stage.save(PLAN, &plan("b")), SaveOutcome::New { revision: 2 });
+    assert_eq!(stage.save("plan_2", &plan("b")), SaveOutcome::New { revision: 1 });
 }
 
-fn the_newest_plan_once_more_is_no_revision(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn the_newest_plan_once_more_is_no_revision(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     stage.save(PLAN, &plan("a"));
     stage.save(PLAN, &plan("b"));
-    assert_eq!(stage.save(PLAN, &plan("b")), Saved::Already { revision: 2 });
+    assert_eq!(stage.save(PLAN, &plan("b")), SaveOutcome::Already { revision: 2 });
     assert_eq!(done(store.totals(&stage.tenant())).entries, 2);
 }
 
-fn an_older_plan_again_is_a_new_revision(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn an_older_plan_again_is_a_new_revision(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     stage.save(PLAN, &plan("a"));
     stage.save(PLAN, &plan("b"));
-    assert_eq!(stage.save(PLAN, &plan("a")), Saved::New { revision: 3 });
+    assert_eq!(stage.save(PLAN, &plan("a")), SaveOutcome::New { revision: 3 });
 }
 
-fn an_expectation_that_holds_is_accepted(store: &dyn Store) {
-    let stage = Stage::new(store);
-    let first = NewPlan { expected: Some(0), ..stage.new_plan(PLAN, &plan("a"), 1) };
-    assert_eq!(done(store.save(first)), Saved::New { revision: 1 });
-    let second = NewPlan { expected: Some(1), ..stage.new_plan(PLAN, &plan("b"), 2) };
-    assert_eq!(done(store.save(second)), Saved::New { revision: 2 });
+fn an_expectation_that_holds_is_accepted(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
+    let first = NewRevision { expected: Some(0), ..stage.new_plan(PLAN, &plan("a"), 1) };
+    assert_eq!(done(store.save(first)), SaveOutcome::New { revision: 1 });
+    let second = NewRevision { expected: Some(1), ..stage.new_plan(PLAN, &plan("b"), 2) };
+    assert_eq!(done(store.save(second)), SaveOutcome::New { revision: 2 });
 }
 
-fn an_expectation_that_does_not_hold_is_a_conflict(store: &dyn Store) {
-    let stage = Stage::new(store);
-    let first = NewPlan { expected: Some(1), ..stage.new_plan(PLAN, &plan("a"), 1) };
+fn an_expectation_that_does_not_hold_is_a_conflict(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
+    let first = NewRevision { expected: Some(1), ..stage.new_plan(PLAN, &plan("a"), 1) };
     refused(store.save(first), "store.conflict");
     stage.save(PLAN, &plan("a"));
-    let late = NewPlan { expected: Some(0), ..stage.new_plan(PLAN, &plan("b"), 1) };
+    let late = NewRevision { expected: Some(0), ..stage.new_plan(PLAN, &plan("b"), 1) };
     let error = refused(store.save(late), "store.conflict");
     assert!(matches!(error, Error::Conflict { expected: 0, found: 1, .. }), "{error:?}");
     assert_eq!(done(store.totals(&stage.tenant())).entries, 1);
 }
 
-fn a_save_repeated_after_its_answer_was_lost_is_no_conflict(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn a_save_repeated_after_its_answer_was_lost_is_no_conflict(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     stage.save(PLAN, &plan("a"));
-    let save = || NewPlan { expected: Some(1), ..stage.new_plan(PLAN, &plan("b"), 1) };
-    assert_eq!(done(store.save(save())), Saved::New { revision: 2 });
-    assert_eq!(done(store.save(save())), Saved::Already { revision: 2 });
+    let save = || NewRevision { expected: Some(1), ..stage.new_plan(PLAN, &plan("b"), 1) };
+    assert_eq!(done(store.save(save())), SaveOutcome::New { revision: 2 });
+    assert_eq!(done(store.save(save())), SaveOutcome::Already { revision: 2 });
 }
 
-fn every_revision_can_be_read_back(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn every_revision_can_be_read_back(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let plans = [plan("a"), plan_with("b", json!({ "tags": ["x", "y"], "description": "more" }))];
     for (at, plan) in plans.iter().enumerate() {
-        let saved = NewPlan { actor: Actor::person("operator"), ..stage.new_plan(PLAN, plan, at as i64) };
+        let saved = NewRevision { actor: Actor::person("operator"), ..stage.new_plan(PLAN, plan, at as i64) };
         done(store.save(saved));
     }
     for (revision, expected) in [(Some(1), 0), (Some(2), 1), (None, 1)] {
@@ -92,18 +92,15 @@ fn every_revision_can_be_read_back(store: &dyn Store) {
         assert_eq!((found.plan.hash, &found.plan.source), (plan.hash, &plan.source));
         let summary = found.summary;
         assert_eq!((summary.id, summary.revision), (PlanId::new(PLAN), expected as u32 + 1));
-        assert_eq!(
-            (summary.hash, summary.name, summary.goal),
-            (plan.hash, plan.name.clone(), plan.goal.clone())
-        );
+        assert_eq!((summary.hash, summary.name, summary.goal), (plan.hash, plan.name.clone(), plan.goal.clone()));
         assert_eq!((summary.tags, summary.steps), (plan.about.tags.clone(), 1));
         assert_eq!(summary.actor, Actor::person("operator"));
         assert_eq!(summary.saved_at, Timestamp(expected as i64));
     }
 }
 
-fn a_plan_is_rebuilt_with_the_tools_it_pins(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn a_plan_is_rebuilt_with_the_tools_it_pins(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let plan = plan("a");
     stage.save(PLAN, &plan);
     let found = done(store.plan(&stage.tenant(), &PlanId::new(PLAN), None)).expect("it was saved").plan;
@@ -111,8 +108,8 @@ fn a_plan_is_rebuilt_with_the_tools_it_pins(store: &dyn Store) {
     assert_eq!(found.tools, plan.tools);
 }
 
-fn what_was_never_saved_is_not_there(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn what_was_never_saved_is_not_there(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let find = |id: &str, revision| done(store.plan(&stage.tenant(), &PlanId::new(id), revision));
     assert!(find(PLAN, None).is_none());
     stage.save(PLAN, &plan("a"));
@@ -121,23 +118,23 @@ fn what_was_never_saved_is_not_there(store: &dyn Store) {
     assert!(find("plan_2", None).is_none());
 }
 
-fn plans_of_tenants_are_apart(store: &dyn Store) {
-    let (mine, theirs) = (Stage::new(store), Stage::of(store, "elsewhere"));
-    assert_eq!(mine.save(PLAN, &plan("a")), Saved::New { revision: 1 });
+fn plans_of_tenants_are_separate(store: &dyn ConformingStore) {
+    let (mine, theirs) = (ConformanceFixture::new(store), ConformanceFixture::of(store, "elsewhere"));
+    assert_eq!(mine.save(PLAN, &plan("a")), SaveOutcome::New { revision: 1 });
     assert!(done(store.plan(&theirs.tenant(), &PlanId::new(PLAN), None)).is_none());
-    assert_eq!(theirs.save(PLAN, &plan("a")), Saved::New { revision: 1 });
-    assert_eq!(theirs.save(PLAN, &plan("b")), Saved::New { revision: 2 });
-    assert_eq!(mine.save(PLAN, &plan("c")), Saved::New { revision: 2 });
+    assert_eq!(theirs.save(PLAN, &plan("a")), SaveOutcome::New { revision: 1 });
+    assert_eq!(theirs.save(PLAN, &plan("b")), SaveOutcome::New { revision: 2 });
+    assert_eq!(mine.save(PLAN, &plan("c")), SaveOutcome::New { revision: 2 });
     assert_eq!(done(store.totals(&mine.tenant())).plans, 1);
 }
 
-fn own_journal(stage: &Stage<'_>) -> Vec<rutter_core::port::query::EntrySummary> {
+fn own_journal(stage: &ConformanceFixture<'_>) -> Vec<rutter_core::port::query::EntrySummary> {
     let filter = EntryFilter { execution: Some(ExecutionId::new("ledger")), ..EntryFilter::default() };
-    done(stage.store.entries(&stage.tenant(), filter, Page::first(100))).items
+    done(stage.store.entries(&stage.tenant(), filter, Pagination::first(100))).items
 }
 
-fn saving_stands_in_the_ledgers_own_journal(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn saving_is_recorded_in_the_ledgers_own_journal(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let (a, b) = (plan("a"), plan("b"));
     done(store.save(stage.new_plan(PLAN, &a, 5)));
     done(store.save(stage.new_plan(PLAN, &b, 6)));
@@ -147,16 +144,16 @@ fn saving_stands_in_the_ledgers_own_journal(store: &dyn Store) {
     assert_eq!((record.at, record.actor), (Timestamp(6), Actor::agent("author")));
     let (id, name) = (PlanId::new(PLAN), "b".to_owned());
     assert_eq!(record.event, Event::PlanSaved { id, revision: 2, plan: b.hash, name });
-    assert!(done(store.execution(&stage.identity("ledger"))).is_none(), "it is no execution");
+    assert!(done(store.execution(&stage.identity("ledger"))).is_none(), "it is not an execution");
 }
 
-/// Sealing the same records again gives the same hashes: nothing but the records went into them.
-fn the_ledgers_own_journal_is_a_chain(store: &dyn Store) {
-    let stage = Stage::new(store);
+/// Sealing the same records again gives the same hashes: they depend on nothing but the records.
+fn the_ledgers_own_journal_is_a_chain(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     for name in ["a", "b", "c"] {
         stage.save(PLAN, &plan(name));
     }
-    let mut chain = Chain::new(stage.tenant(), ExecutionId::new("ledger"));
+    let mut chain = HashChain::new(stage.tenant(), ExecutionId::new("ledger"));
     for found in own_journal(&stage) {
         let sealed = chain.seal(&found.record, &mut || unreachable!("there are no payloads"));
         assert_eq!(sealed.expect("there are no payloads").0.hash, found.hash);
@@ -164,14 +161,14 @@ fn the_ledgers_own_journal_is_a_chain(store: &dyn Store) {
     assert_eq!(chain.head().seq, 3);
 }
 
-fn names(stage: &Stage<'_>, filter: PlanFilter) -> Vec<String> {
-    let listing = done(stage.store.plans(&stage.tenant(), filter, Page::first(100)));
+fn names(stage: &ConformanceFixture<'_>, filter: PlanFilter) -> Vec<String> {
+    let listing = done(stage.store.plans(&stage.tenant(), filter, Pagination::first(100)));
     assert_eq!(listing.next, None);
     listing.items.into_iter().map(|plan| format!("{} {} {}", plan.id, plan.revision, plan.name)).collect()
 }
 
-fn plans_are_listed_newest_first_each_once(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn plans_are_listed_newest_first_each_once(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     for (at, id, name) in [(1, "plan_1", "a"), (2, "plan_2", "b"), (3, "plan_1", "c")] {
         done(store.save(stage.new_plan(id, &plan(name), at)));
     }
@@ -179,11 +176,10 @@ fn plans_are_listed_newest_first_each_once(store: &dyn Store) {
     assert_eq!(done(store.totals(&stage.tenant())).plans, 2);
 }
 
-fn a_plan_is_found_by_name_tag_and_words(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn a_plan_is_found_by_name_tag_and_words(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     stage.save("plan_1", &plan_with("ship-order", json!({ "tags": ["orders"], "goal": "send the parcel" })));
-    stage
-        .save("plan_2", &plan_with("refund", json!({ "tags": ["money", "old"], "description": "Pay BACK" })));
+    stage.save("plan_2", &plan_with("refund", json!({ "tags": ["money", "old"], "description": "Pay BACK" })));
     let named = |name: &str| names(&stage, PlanFilter { name: Some(name.into()), ..PlanFilter::default() });
     assert_eq!(named("refund"), ["plan_2 1 refund"]);
     assert!(named("refun").is_empty() && named("REFUND").is_empty());
@@ -206,15 +202,12 @@ fn a_plan_is_found_by_name_tag_and_words(store: &dyn Store) {
     }
 }
 
-fn a_plan_is_found_by_its_newest_revision_only(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn a_plan_is_found_by_its_newest_revision_only(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     stage.save("plan_1", &plan_with("first", json!({ "tags": ["old"] })));
     stage.save("plan_1", &plan_with("second", json!({ "tags": ["new"] })));
     let says = |text: &str| names(&stage, PlanFilter { text: Some(text.into()), ..PlanFilter::default() });
     let tagged = |tag: &str| names(&stage, PlanFilter { tag: Some(tag.into()), ..PlanFilter::default() });
     assert!(says("first").is_empty() && tagged("old").is_empty());
-    assert_eq!(
-        (says("second"), tagged("new")),
-        (vec!["plan_1 2 second".into()], vec!["plan_1 2 second".into()])
-    );
+    assert_eq!((says("second"), tagged("new")), (vec!["plan_1 2 second".into()], vec!["plan_1 2 second".into()]));
 }

@@ -1,81 +1,83 @@
-//! Notes: what was written last is found, and two who change the same one notice each other.
+//! Register items: the last write is found, and concurrent changes of one item conflict.
 
-use super::stage::{Stage, done, refused};
-use super::{Case, Store, cases};
+use super::fixture::{ConformanceFixture, done, refused};
+use super::{ConformanceCase, ConformingStore, cases};
 use rutter_core::actor::Actor;
 use rutter_core::id::ExecutionId;
-use rutter_core::journal::event::{Event, Record};
+use rutter_core::journal::event::{Event, EventRecord};
 use rutter_core::limits::{CHANGES_MAX, ID_CHARS_MAX, NOTE_BYTES_MAX};
-use rutter_core::port::query::{Cursor, EntryFilter, Page};
-use rutter_core::port::register::{Change, Changes, Kind, Note};
-use rutter_core::port::{Answer, Error};
+use rutter_core::port::query::{EntryFilter, ListCursor, Pagination};
+use rutter_core::port::register::{RegisterChange, RegisterItem, RegisterKind, RegisterWrite};
+use rutter_core::port::{Error, StoreFuture};
 use rutter_core::time::Timestamp;
 use rutter_store::wait;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::thread;
 
-pub(super) const CASES: &[(&str, Case)] = cases![
+pub(super) const CASES: &[(&str, ConformanceCase)] = cases![
     a_note_is_found_as_it_was_written,
-    a_note_nobody_wrote_is_not_found,
+    an_unwritten_item_is_not_found,
     each_change_is_one_version_more,
     a_version_that_was_not_expected_is_a_conflict,
     several_notes_change_together_or_not_at_all,
     a_removed_note_is_gone_and_may_come_again,
     removing_what_is_not_there_does_no_harm,
-    a_record_stands_in_the_ledgers_own_journal,
+    a_record_is_written_to_the_ledgers_own_journal,
     without_a_record_the_ledger_stays_as_it_is,
     notes_are_listed_by_id_and_page_by_page,
     a_cursor_belongs_to_one_kind,
     every_kind_has_notes_of_its_own,
     another_tenants_notes_are_not_found,
+    notes_are_counted_by_tenant_and_kind,
+    the_tenants_with_notes_of_a_kind_are_named,
     one_note_is_not_changed_twice_at_once,
     ids_are_visible_and_not_too_long,
     note_bytes_max,
     changes_max,
-    of_many_who_expect_one_version_one_wins,
+    of_many_that_expect_one_version_one_wins,
 ];
 
-fn write<'a>(stage: &Stage<'a>, at: i64, changes: Vec<Change>) -> Answer<'a, ()> {
-    stage.store.write(Changes { tenant: stage.tenant(), at: Timestamp(at), changes, record: None })
+fn write<'a>(stage: &ConformanceFixture<'a>, at: i64, changes: Vec<RegisterChange>) -> StoreFuture<'a, ()> {
+    stage.store.write(RegisterWrite { tenant: stage.tenant(), at: Timestamp(at), changes, record: None })
 }
 
-fn put(id: &str, value: Value) -> Change {
-    Change::put(Kind::Webhook, id, value)
+fn put(id: &str, value: Value) -> RegisterChange {
+    RegisterChange::put(RegisterKind::Webhook, id, value)
 }
 
-fn find(stage: &Stage<'_>, id: &str) -> Option<Note> {
-    done(stage.store.find(&stage.tenant(), Kind::Webhook, id))
+fn find(stage: &ConformanceFixture<'_>, id: &str) -> Option<RegisterItem> {
+    done(stage.store.find(&stage.tenant(), RegisterKind::Webhook, id))
 }
 
-fn version(stage: &Stage<'_>, id: &str) -> u64 {
+fn version(stage: &ConformanceFixture<'_>, id: &str) -> u64 {
     find(stage, id).map_or(0, |note| note.version)
 }
 
-fn changed(setting: &str) -> Record {
+fn changed(setting: &str) -> EventRecord {
     let (setting, id, change) = (setting.to_owned(), "hook_1".to_owned(), "created".to_owned());
     let event = Event::SettingChanged { setting, id, change };
-    Record { at: Timestamp(5), actor: Actor::person("operator"), event }
+    EventRecord { at: Timestamp(5), actor: Actor::person("operator"), event }
 }
 
-fn a_note_is_found_as_it_was_written(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn a_note_is_found_as_it_was_written(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let value = json!({ "url": "https://example.org/ü", "n": [1, 2.5, null, true], "deep": { "a": {} } });
     done(write(&stage, 7, vec![put("hook_1", value.clone())]));
-    let note = Note { id: "hook_1".into(), version: 1, changed_at: Timestamp(7), value: Arc::new(value) };
+    let note = RegisterItem { id: "hook_1".into(), version: 1, changed_at: Timestamp(7), value: Arc::new(value) };
     assert_eq!(find(&stage, "hook_1"), Some(note));
 }
 
-fn a_note_nobody_wrote_is_not_found(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn an_unwritten_item_is_not_found(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     assert_eq!(find(&stage, "hook_1"), None);
     done(write(&stage, 1, vec![put("hook_1", json!(1))]));
     assert_eq!(find(&stage, "hook_2"), None);
     assert_eq!(find(&stage, "hook_"), None);
 }
 
-fn each_change_is_one_version_more(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn each_change_is_one_version_more(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     for nth in 1..=3 {
         done(write(&stage, nth, vec![put("hook_1", json!(nth)), put(&format!("hook_1{nth}"), json!(0))]));
         let note = find(&stage, "hook_1").expect("it was written");
@@ -85,8 +87,8 @@ fn each_change_is_one_version_more(store: &dyn Store) {
     assert_eq!(version(&stage, "hook_12"), 1);
 }
 
-fn a_version_that_was_not_expected_is_a_conflict(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn a_version_that_was_not_expected_is_a_conflict(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let expecting = |version| vec![put("hook_1", json!(version)).expecting(version)];
     let error = refused(write(&stage, 1, expecting(1)), "store.conflict");
     assert!(matches!(error, Error::Conflict { expected: 1, found: 0, .. }), "{error:?}");
@@ -96,70 +98,70 @@ fn a_version_that_was_not_expected_is_a_conflict(store: &dyn Store) {
         assert!(matches!(error, Error::Conflict { expected, found: 1, .. } if expected == wrong));
     }
     done(write(&stage, 2, expecting(1)));
-    let remove = |version| vec![Change::remove(Kind::Webhook, "hook_1").expecting(version)];
+    let remove = |version| vec![RegisterChange::remove(RegisterKind::Webhook, "hook_1").expecting(version)];
     refused(write(&stage, 3, remove(1)), "store.conflict");
     assert_eq!(version(&stage, "hook_1"), 2);
     done(write(&stage, 3, remove(2)));
     assert_eq!(version(&stage, "hook_1"), 0);
 }
 
-fn several_notes_change_together_or_not_at_all(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn several_notes_change_together_or_not_at_all(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     done(write(&stage, 1, vec![put("a", json!(1)), put("b", json!(1))]));
     let size = done(store.size(&stage.tenant()));
     let changes = vec![
         put("a", json!(2)),
-        Change::remove(Kind::Webhook, "b"),
-        Change::put(Kind::Key, "c", json!(2)),
+        RegisterChange::remove(RegisterKind::Webhook, "b"),
+        RegisterChange::put(RegisterKind::Key, "c", json!(2)),
         put("d", json!(2)).expecting(9),
     ];
     let (tenant, record) = (stage.tenant(), Some(changed("webhook")));
-    let refusal = store.write(Changes { tenant, at: Timestamp(2), changes, record });
+    let refusal = store.write(RegisterWrite { tenant, at: Timestamp(2), changes, record });
     refused(refusal, "store.conflict");
     assert_eq!((version(&stage, "a"), version(&stage, "b")), (1, 1));
-    assert_eq!(done(store.find(&stage.tenant(), Kind::Key, "c")), None);
-    assert_eq!(done(store.size(&stage.tenant())), size, "nothing is said of what did not happen");
+    assert_eq!(done(store.find(&stage.tenant(), RegisterKind::Key, "c")), None);
+    assert_eq!(done(store.size(&stage.tenant())), size, "what did not happen is not recorded");
 }
 
-fn a_removed_note_is_gone_and_may_come_again(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn a_removed_note_is_gone_and_may_come_again(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     done(write(&stage, 1, vec![put("hook_1", json!(1))]));
     done(write(&stage, 2, vec![put("hook_1", json!(2))]));
-    done(write(&stage, 3, vec![Change::remove(Kind::Webhook, "hook_1")]));
+    done(write(&stage, 3, vec![RegisterChange::remove(RegisterKind::Webhook, "hook_1")]));
     assert_eq!(find(&stage, "hook_1"), None);
-    assert!(done(store.list(&stage.tenant(), Kind::Webhook, Page::first(10))).items.is_empty());
+    assert!(done(store.list(&stage.tenant(), RegisterKind::Webhook, Pagination::first(10))).items.is_empty());
     done(write(&stage, 4, vec![put("hook_1", json!(3)).expecting(0)]));
     assert_eq!(version(&stage, "hook_1"), 1);
 }
 
-fn removing_what_is_not_there_does_no_harm(store: &dyn Store) {
-    let stage = Stage::new(store);
-    done(write(&stage, 1, vec![Change::remove(Kind::Webhook, "hook_1")]));
-    done(write(&stage, 1, vec![Change::remove(Kind::Webhook, "hook_1").expecting(0)]));
+fn removing_what_is_not_there_does_no_harm(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
+    done(write(&stage, 1, vec![RegisterChange::remove(RegisterKind::Webhook, "hook_1")]));
+    done(write(&stage, 1, vec![RegisterChange::remove(RegisterKind::Webhook, "hook_1").expecting(0)]));
     done(write(&stage, 1, Vec::new()));
     assert_eq!(find(&stage, "hook_1"), None);
 }
 
-fn a_record_stands_in_the_ledgers_own_journal(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn a_record_is_written_to_the_ledgers_own_journal(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let (tenant, record) = (stage.tenant(), changed("webhook"));
     let changes = vec![put("hook_1", json!(1))];
-    done(store.write(Changes { tenant, at: Timestamp(5), changes, record: Some(record.clone()) }));
+    done(store.write(RegisterWrite { tenant, at: Timestamp(5), changes, record: Some(record.clone()) }));
     let filter = EntryFilter { execution: Some(ExecutionId::new("ledger")), ..EntryFilter::default() };
-    let entries = done(store.entries(&stage.tenant(), filter, Page::first(10))).items;
+    let entries = done(store.entries(&stage.tenant(), filter, Pagination::first(10))).items;
     assert_eq!(entries.iter().map(|entry| &entry.record).collect::<Vec<_>>(), [&record]);
     let filter = EntryFilter { text: Some("hook_1 created".into()), ..EntryFilter::default() };
-    assert_eq!(done(store.entries(&stage.tenant(), filter, Page::first(10))).items.len(), 1);
+    assert_eq!(done(store.entries(&stage.tenant(), filter, Pagination::first(10))).items.len(), 1);
 }
 
-fn without_a_record_the_ledger_stays_as_it_is(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn without_a_record_the_ledger_stays_as_it_is(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     done(write(&stage, 1, vec![put("hook_1", json!(1))]));
     assert_eq!(done(store.size(&stage.tenant())), 0);
 }
 
-fn notes_are_listed_by_id_and_page_by_page(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn notes_are_listed_by_id_and_page_by_page(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let ids = ["a", "a.b", "aa", "b", "ß", "日"];
     for id in ids.iter().rev() {
         done(write(&stage, 1, vec![put(id, json!(id))]));
@@ -167,8 +169,8 @@ fn notes_are_listed_by_id_and_page_by_page(store: &dyn Store) {
     for limit in 1..=7 {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let page = Page { limit, after: after.take() };
-            let listing = done(store.list(&stage.tenant(), Kind::Webhook, page));
+            let page = Pagination { limit, after: after.take() };
+            let listing = done(store.list(&stage.tenant(), RegisterKind::Webhook, page));
             assert!(!listing.items.is_empty() && listing.items.len() <= limit as usize);
             found.extend(listing.items.into_iter().map(|note| note.id));
             match listing.next {
@@ -178,50 +180,79 @@ fn notes_are_listed_by_id_and_page_by_page(store: &dyn Store) {
         }
         assert_eq!(found, ids, "{limit} at a time");
     }
-    refused(store.list(&stage.tenant(), Kind::Webhook, Page::first(0)), "store.limit");
+    refused(store.list(&stage.tenant(), RegisterKind::Webhook, Pagination::first(0)), "store.limit");
 }
 
-fn a_cursor_belongs_to_one_kind(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn a_cursor_belongs_to_one_kind(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     done(write(&stage, 1, vec![put("a", json!(1)), put("b", json!(1))]));
-    let next = done(store.list(&stage.tenant(), Kind::Webhook, Page::first(1))).next;
-    let page = Page { limit: 1, after: next };
-    refused(store.list(&stage.tenant(), Kind::Key, page), "store.invalid");
-    let nonsense = Page { limit: 1, after: Some(Cursor("nonsense".into())) };
-    refused(store.list(&stage.tenant(), Kind::Webhook, nonsense), "store.invalid");
+    let next = done(store.list(&stage.tenant(), RegisterKind::Webhook, Pagination::first(1))).next;
+    let page = Pagination { limit: 1, after: next };
+    refused(store.list(&stage.tenant(), RegisterKind::Key, page), "store.invalid");
+    let nonsense = Pagination { limit: 1, after: Some(ListCursor("nonsense".into())) };
+    refused(store.list(&stage.tenant(), RegisterKind::Webhook, nonsense), "store.invalid");
 }
 
-fn every_kind_has_notes_of_its_own(store: &dyn Store) {
-    let stage = Stage::new(store);
-    let all = Kind::ALL.into_iter().map(|kind| Change::put(kind, "same", json!(kind.as_str())));
+fn every_kind_has_notes_of_its_own(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
+    let all = RegisterKind::ALL.into_iter().map(|kind| RegisterChange::put(kind, "same", json!(kind.as_str())));
     done(write(&stage, 1, all.collect()));
-    for kind in Kind::ALL {
-        let listing = done(store.list(&stage.tenant(), kind, Page::first(10)));
+    for kind in RegisterKind::ALL {
+        let listing = done(store.list(&stage.tenant(), kind, Pagination::first(10)));
         assert_eq!(listing.items.len(), 1);
         assert_eq!(*listing.items[0].value, json!(kind.as_str()));
     }
 }
 
-fn another_tenants_notes_are_not_found(store: &dyn Store) {
-    let (stage, other) = (Stage::new(store), Stage::of(store, "other"));
+fn another_tenants_notes_are_not_found(store: &dyn ConformingStore) {
+    let (stage, other) = (ConformanceFixture::new(store), ConformanceFixture::of(store, "other"));
     done(write(&stage, 1, vec![put("hook_1", json!(1))]));
     done(write(&other, 1, vec![put("hook_2", json!(1))]));
     assert_eq!(find(&other, "hook_1"), None);
-    let listing = done(store.list(&other.tenant(), Kind::Webhook, Page::first(10)));
+    let listing = done(store.list(&other.tenant(), RegisterKind::Webhook, Pagination::first(10)));
     assert_eq!(listing.items.len(), 1);
-    done(write(&other, 2, vec![Change::remove(Kind::Webhook, "hook_1")]));
+    done(write(&other, 2, vec![RegisterChange::remove(RegisterKind::Webhook, "hook_1")]));
     assert_eq!(version(&stage, "hook_1"), 1);
 }
 
-fn one_note_is_not_changed_twice_at_once(store: &dyn Store) {
-    let stage = Stage::new(store);
-    let twice = vec![put("a", json!(1)), Change::remove(Kind::Webhook, "a")];
-    refused(write(&stage, 1, twice), "store.invalid");
-    done(write(&stage, 1, vec![put("a", json!(1)), Change::put(Kind::Rule, "a", json!(1))]));
+fn notes_are_counted_by_tenant_and_kind(store: &dyn ConformingStore) {
+    let (stage, other) = (ConformanceFixture::new(store), ConformanceFixture::of(store, "other"));
+    let count = |stage: &ConformanceFixture<'_>, kind| done(store.count(&stage.tenant(), kind));
+    assert_eq!(count(&stage, RegisterKind::Webhook), 0, "of a tenant that does not exist");
+    done(write(
+        &stage,
+        1,
+        vec![put("a", json!(1)), put("b", json!(1)), RegisterChange::put(RegisterKind::Key, "a", json!(1))],
+    ));
+    done(write(&other, 1, vec![put("a", json!(1))]));
+    assert_eq!((count(&stage, RegisterKind::Webhook), count(&stage, RegisterKind::Key)), (2, 1));
+    assert_eq!((count(&stage, RegisterKind::Timer), count(&other, RegisterKind::Webhook)), (0, 1));
+    done(write(&stage, 2, vec![put("a", json!(2)), RegisterChange::remove(RegisterKind::Webhook, "b")]));
+    assert_eq!(count(&stage, RegisterKind::Webhook), 1);
 }
 
-fn ids_are_visible_and_not_too_long(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn the_tenants_with_notes_of_a_kind_are_named(store: &dyn ConformingStore) {
+    let (stage, other) = (ConformanceFixture::new(store), ConformanceFixture::of(store, "other"));
+    assert!(done(store.tenants(RegisterKind::Timer)).is_empty());
+    done(write(&stage, 1, vec![RegisterChange::put(RegisterKind::Timer, "a", json!(1)), put("a", json!(1))]));
+    done(write(&other, 1, vec![RegisterChange::put(RegisterKind::Timer, "a", json!(1))]));
+    let mut both = vec![stage.tenant(), other.tenant()];
+    both.sort();
+    assert_eq!(done(store.tenants(RegisterKind::Timer)), both);
+    assert_eq!(done(store.tenants(RegisterKind::Webhook)), [stage.tenant()]);
+    done(write(&stage, 2, vec![RegisterChange::remove(RegisterKind::Timer, "a")]));
+    assert_eq!(done(store.tenants(RegisterKind::Timer)), [other.tenant()]);
+}
+
+fn one_note_is_not_changed_twice_at_once(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
+    let twice = vec![put("a", json!(1)), RegisterChange::remove(RegisterKind::Webhook, "a")];
+    refused(write(&stage, 1, twice), "store.invalid");
+    done(write(&stage, 1, vec![put("a", json!(1)), RegisterChange::put(RegisterKind::Rule, "a", json!(1))]));
+}
+
+fn ids_are_visible_and_not_too_long(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let longest = "ü".repeat(ID_CHARS_MAX);
     done(write(&stage, 1, vec![put(&longest, json!(1))]));
     assert_eq!(version(&stage, &longest), 1);
@@ -232,8 +263,8 @@ fn ids_are_visible_and_not_too_long(store: &dyn Store) {
     }
 }
 
-fn note_bytes_max(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn note_bytes_max(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let text = |bytes: usize| json!("x".repeat(bytes - 2));
     done(write(&stage, 1, vec![put("a", text(NOTE_BYTES_MAX))]));
     let found = find(&stage, "a").expect("it was written");
@@ -242,17 +273,17 @@ fn note_bytes_max(store: &dyn Store) {
     assert_eq!(version(&stage, "a"), 1);
 }
 
-fn changes_max(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn changes_max(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let changes = |count: usize| (0..count).map(|at| put(&format!("n{at:05}"), json!(at))).collect();
     refused(write(&stage, 1, changes(CHANGES_MAX + 1)), "store.limit");
     done(write(&stage, 1, changes(CHANGES_MAX)));
-    let listing = done(store.list(&stage.tenant(), Kind::Webhook, Page::first(1_000)));
+    let listing = done(store.list(&stage.tenant(), RegisterKind::Webhook, Pagination::first(1_000)));
     assert_eq!((listing.items.len(), listing.next), (CHANGES_MAX, None));
 }
 
-fn of_many_who_expect_one_version_one_wins(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn of_many_that_expect_one_version_one_wins(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     done(write(&stage, 1, vec![put("a", json!("old"))]));
     let answers: Vec<Result<(), Error>> = thread::scope(|scope| {
         let threads: Vec<_> = (0..8)

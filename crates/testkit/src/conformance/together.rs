@@ -1,25 +1,27 @@
-//! Many at once: whatever the interleaving, each promise holds.
+//! Concurrency: whatever the interleaving, each promise holds.
 
-use super::stage::{PLAN, Stage, WORKER, claim, done, plan, request, worker};
-use super::{Case, Store, cases};
-use rutter_core::port::journal::{Appended, NewLetter, Opened, Opening, Posted, Saved};
-use rutter_core::port::query::Page;
+use super::fixture::{ConformanceFixture, PLAN, WORKER, claim, done, plan, request, worker};
+use super::{ConformanceCase, ConformingStore, cases};
+use rutter_core::port::journal::{
+    AppendOutcome, EnqueueOutcome, ExecutionOpening, NewCommand, OpenOutcome, SaveOutcome,
+};
+use rutter_core::port::query::Pagination;
 use rutter_core::time::Timestamp;
 use rutter_store::wait;
 use std::thread;
 
-pub(super) const CASES: &[(&str, Case)] = cases![
+pub(super) const CASES: &[(&str, ConformanceCase)] = cases![
     no_two_workers_claim_the_same_execution,
     of_many_appends_at_one_head_one_wins,
     of_many_openings_with_one_key_one_wins,
-    of_many_letters_with_one_key_one_is_kept,
+    of_many_commands_with_one_key_one_is_retained,
     revisions_saved_at_once_are_numbered_without_gaps,
     executions_written_at_once_keep_their_chains,
 ];
 
 const THREADS: u64 = 8;
 
-/// Does the same in several threads at once and gathers what came of it.
+/// Does the same work in several threads at once and collects the results.
 fn at_once<T: Send>(work: impl Fn(u64) -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let work = &work;
@@ -28,8 +30,8 @@ fn at_once<T: Send>(work: impl Fn(u64) -> T + Sync) -> Vec<T> {
     })
 }
 
-fn no_two_workers_claim_the_same_execution(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn no_two_workers_claim_the_same_execution(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     for at in 0..40 {
         let mut pen = stage.pen(&format!("exec_{at}"));
         pen.row.due_at = Some(Timestamp(0));
@@ -48,8 +50,8 @@ fn no_two_workers_claim_the_same_execution(store: &dyn Store) {
     assert_eq!((claimed.len(), names.len()), (40, 40), "each once, none left");
 }
 
-fn of_many_appends_at_one_head_one_wins(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn of_many_appends_at_one_head_one_wins(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let pen = stage.driven("exec_1");
     let answers = at_once(|at| {
         let mut pen = pen.clone();
@@ -57,53 +59,52 @@ fn of_many_appends_at_one_head_one_wins(store: &dyn Store) {
         let entry = pen.note(&format!("from {at}"));
         wait(store.append(pen.append(expected, vec![entry])))
     });
-    let won = answers.iter().filter(|answer| **answer == Ok(Appended::New)).count();
+    let won = answers.iter().filter(|answer| **answer == Ok(AppendOutcome::New)).count();
     let lost = answers.iter().filter_map(|answer| answer.as_ref().err());
     let conflicts = lost.filter(|error| error.code() == "store.conflict").count();
     assert_eq!((won, conflicts as u64), (1, THREADS - 1));
     assert_eq!(done(store.load(&pen.identity)).records.len(), 2);
 }
 
-fn of_many_openings_with_one_key_one_wins(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn of_many_openings_with_one_key_one_wins(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     stage.save(PLAN, &plan("simple"));
     let answers = at_once(|at| {
         let pen = stage.pen(&format!("exec_{at}"));
-        let ask = Opening { request: request("key", "a"), worker: Some(worker(WORKER)), ..pen.opening() };
+        let ask = ExecutionOpening { request: request("key", "a"), worker: Some(worker(WORKER)), ..pen.opening() };
         done(store.open(ask))
     });
     let lease = answers.iter().find_map(|opened| match opened {
-        Opened::New { lease } => lease.clone(),
-        Opened::Already { .. } => None,
+        OpenOutcome::New { lease } => lease.clone(),
+        OpenOutcome::Already { .. } => None,
     });
     let execution = lease.expect("one of them opened it").identity.execution;
-    let already =
-        answers.iter().filter(|opened| **opened == Opened::Already { execution: execution.clone() });
+    let already = answers.iter().filter(|opened| **opened == OpenOutcome::Already { execution: execution.clone() });
     assert_eq!(already.count() as u64, THREADS - 1);
-    assert_eq!(done(store.executions(&stage.tenant(), Default::default(), Page::first(10))).items.len(), 1);
+    assert_eq!(done(store.executions(&stage.tenant(), Default::default(), Pagination::first(10))).items.len(), 1);
 }
 
-fn of_many_letters_with_one_key_one_is_kept(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn of_many_commands_with_one_key_one_is_retained(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let pen = stage.opened("exec_1");
-    let letter = || NewLetter { request: request("key", "a"), ..stage.letter("exec_1", 1) };
-    let answers = at_once(|_| done(store.post(letter())));
-    assert_eq!(answers.iter().filter(|posted| matches!(posted, Posted::New { .. })).count(), 1);
-    assert_eq!(done(store.load(&pen.identity)).letters.len(), 1);
+    let command = || NewCommand { request: request("key", "a"), ..stage.new_command("exec_1", 1) };
+    let answers = at_once(|_| done(store.enqueue(command())));
+    assert_eq!(answers.iter().filter(|form| matches!(form, EnqueueOutcome::New { .. })).count(), 1);
+    assert_eq!(done(store.load(&pen.identity)).commands.len(), 1);
 }
 
-fn revisions_saved_at_once_are_numbered_without_gaps(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn revisions_saved_at_once_are_numbered_without_gaps(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let saved = at_once(|at| stage.save(PLAN, &plan(&format!("plan {at}"))));
-    assert!(saved.iter().all(|saved| matches!(saved, Saved::New { .. })));
-    let mut revisions: Vec<u32> = saved.into_iter().map(Saved::revision).collect();
+    assert!(saved.iter().all(|saved| matches!(saved, SaveOutcome::New { .. })));
+    let mut revisions: Vec<u32> = saved.into_iter().map(SaveOutcome::revision).collect();
     revisions.sort_unstable();
     assert_eq!(revisions, (1..=THREADS as u32).collect::<Vec<_>>());
     assert_eq!(done(store.totals(&stage.tenant())).entries, THREADS);
 }
 
-fn executions_written_at_once_keep_their_chains(store: &dyn Store) {
-    let stage = Stage::new(store);
+fn executions_written_at_once_keep_their_chains(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
     let pens = at_once(|at| {
         let mut pen = stage.driven(&format!("exec_{at}"));
         for round in 0..5 {

@@ -1,39 +1,38 @@
 //! Finding: every list is filtered, sorted and cut to the page, from the beginning each time.
 
-use super::state::{Kept, Ledger, Line, Outcome, Revision, State};
+use super::state::{MemoryEntry, MemoryExecution, MemoryState, StoreResult, StoredRevision, TenantLedger};
 use super::words;
-use rutter_core::execution::Identity;
-use rutter_core::execution::row::Row;
+use rutter_core::execution::ExecutionIdentity;
+use rutter_core::execution::row::ExecutionProjection;
 use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::journal::chain::Entry;
 use rutter_core::journal::label::KINDS;
 use rutter_core::limits;
 use rutter_core::port::Error;
 use rutter_core::port::query::{
-    Between, Cursor, EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, Listing, Page, PlanFilter,
-    PlanSummary, SavedPlan, Totals,
+    EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, ListCursor, ListPage, Pagination, PlanFilter,
+    PlanSummary, SavedPlan, StoreTotals, TimeRange,
 };
 use rutter_core::time::Timestamp;
 
-impl State {
-    pub fn execution(&self, identity: &Identity) -> Option<ExecutionSummary> {
+impl MemoryState {
+    pub fn execution(&self, identity: &ExecutionIdentity) -> Option<ExecutionSummary> {
         let ledger = self.tenants.get(&identity.tenant)?;
-        ledger.find(&identity.execution).map(|kept| summary(ledger, kept))
+        ledger.find(&identity.execution).map(|stored| summary(ledger, stored))
     }
 
     pub fn executions(
         &self,
         tenant: &TenantId,
         filter: &ExecutionFilter,
-        page: &Page,
-    ) -> Outcome<Listing<ExecutionSummary>> {
+        page: &Pagination,
+    ) -> StoreResult<ListPage<ExecutionSummary>> {
         words::check(filter.text.as_ref())?;
         let ledger = self.tenants.get(tenant);
-        let kept = ledger.iter().flat_map(|ledger| ledger.executions.iter().map(move |kept| (ledger, kept)));
-        let found = kept.filter(|(ledger, kept)| execution_fits(ledger, kept, filter));
-        let found = found.map(|(ledger, kept)| {
-            ((newest_first(kept.row.opened_at), descending(kept.number)), (ledger, kept))
-        });
+        let stored = ledger.iter().flat_map(|ledger| ledger.executions.iter().map(move |retained| (ledger, retained)));
+        let found = stored.filter(|(ledger, existing)| execution_fits(ledger, existing, filter));
+        let found = found
+            .map(|(ledger, saved)| ((newest_first(saved.row.opened_at), descending(saved.number)), (ledger, saved)));
         let listing = cut(found.collect(), page)?;
         listing.try_map(|(ledger, kept)| Ok(summary(ledger, kept)))
     }
@@ -42,18 +41,18 @@ impl State {
         &self,
         tenant: &TenantId,
         filter: &EntryFilter,
-        page: &Page,
-    ) -> Outcome<Listing<EntrySummary>> {
+        page: &Pagination,
+    ) -> StoreResult<ListPage<EntrySummary>> {
         words::check(filter.text.as_ref())?;
         if let Some(kind) = filter.kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
             return Err(Error::Invalid(format!("there is no event type {kind:?}")));
         }
-        let lines = self.tenants.get(tenant).into_iter().flat_map(Ledger::lines);
+        let lines = self.tenants.get(tenant).into_iter().flat_map(TenantLedger::lines);
         let found = lines.filter(|(execution, line)| entry_fits(execution, line, filter));
         let found = found.map(|(execution, line)| {
             let place = match (&filter.execution, &filter.text) {
                 (Some(_), _) => (0, ascending(line.sealed.entry.seq)),
-                // A search is newest first by when entries were written.
+                // A search is newest first by writing order.
                 (None, Some(_)) => (0, descending(line.place)),
                 (None, None) => (newest_first(line.sealed.at), descending(line.place)),
             };
@@ -65,7 +64,7 @@ impl State {
         })
     }
 
-    pub fn plan(&self, tenant: &TenantId, id: &PlanId, revision: Option<u32>) -> Outcome<Option<SavedPlan>> {
+    pub fn plan(&self, tenant: &TenantId, id: &PlanId, revision: Option<u32>) -> StoreResult<Option<SavedPlan>> {
         let history = self.tenants.get(tenant).and_then(|ledger| ledger.history(id));
         let found = history.and_then(|history| match revision {
             None => history.revisions.last(),
@@ -79,57 +78,56 @@ impl State {
         &self,
         tenant: &TenantId,
         filter: &PlanFilter,
-        page: &Page,
-    ) -> Outcome<Listing<PlanSummary>> {
+        page: &Pagination,
+    ) -> StoreResult<ListPage<PlanSummary>> {
         words::check(filter.text.as_ref())?;
         let histories = self.tenants.get(tenant).map_or(&[][..], |ledger| &ledger.plans);
         let newest = histories.iter().enumerate().filter_map(|(at, plan)| Some((at, plan.revisions.last()?)));
         let found = newest.filter(|(_, revision)| plan_fits(revision, filter));
-        let found = found.map(|(at, revision)| {
-            ((newest_first(revision.summary.saved_at), descending(at as u64 + 1)), revision)
-        });
+        let found = found
+            .map(|(at, revision)| ((newest_first(revision.summary.saved_at), descending(at as u64 + 1)), revision));
         cut(found.collect(), page)?.try_map(|revision| Ok(revision.summary.clone()))
     }
 
-    pub fn totals(&self, tenant: &TenantId) -> Totals {
-        let Some(ledger) = self.tenants.get(tenant) else { return Totals::default() };
+    pub fn totals(&self, tenant: &TenantId) -> StoreTotals {
+        let Some(ledger) = self.tenants.get(tenant) else { return StoreTotals::default() };
         let mut totals =
-            Totals { entries: ledger.places, plans: ledger.plans.len() as u64, ..Totals::default() };
-        for kept in &ledger.executions {
-            *totals.executions.entry(kept.row.status.as_str()).or_default() += 1;
+            StoreTotals { entries: ledger.places, plans: ledger.plans.len() as u64, ..StoreTotals::default() };
+        for stored in &ledger.executions {
+            *totals.executions.entry(stored.row.status.as_str()).or_default() += 1;
         }
         totals
     }
 }
 
-fn summary(ledger: &Ledger, kept: &Kept) -> ExecutionSummary {
-    let revision = ledger.revision(&kept.plan, kept.row.plan).ok();
+fn summary(ledger: &TenantLedger, stored: &MemoryExecution) -> ExecutionSummary {
+    let revision = ledger.revision(&stored.plan, stored.row.plan).ok();
     ExecutionSummary {
-        id: kept.id.clone(),
-        plan: kept.plan.clone(),
+        id: stored.id.clone(),
+        plan: stored.plan.clone(),
         name: revision.map(|revision| revision.summary.name.clone()).unwrap_or_default(),
-        row: Row { due_at: kept.due_at(), ..kept.row },
-        entries: kept.lines.len() as u64,
-        letters: kept.letters.len() as u64,
+        row: ExecutionProjection { due_at: stored.due_at(), ..stored.row },
+        entries: stored.lines.len() as u64,
+        pending_commands: stored.commands.len() as u64,
     }
 }
 
-fn execution_fits(ledger: &Ledger, kept: &Kept, filter: &ExecutionFilter) -> bool {
+fn execution_fits(ledger: &TenantLedger, stored: &MemoryExecution, filter: &ExecutionFilter) -> bool {
     let ExecutionFilter { plan, tag, statuses, asking, opened, text } = filter;
-    let newest = ledger.history(&kept.plan).and_then(|history| history.revisions.last());
+    let newest = ledger.history(&stored.plan).and_then(|history| history.revisions.last());
     let says = |text: &String| {
         newest.is_some_and(|newest| words::all_in(text, &newest.words()))
-            || kept.lines.iter().any(|line| line_says(line, text))
+            || stored.lines.iter().any(|line| line_says(line, text))
     };
-    plan.as_ref().is_none_or(|plan| kept.plan == *plan)
-        && tag.as_ref().is_none_or(|tag| kept.tags.contains(tag))
-        && (statuses.is_empty() || statuses.contains(&kept.row.status))
-        && (!asking || kept.row.questions > 0)
-        && is_within(kept.row.opened_at, opened)
+    plan.as_ref().is_none_or(|plan| stored.plan == *plan)
+        && tag.as_ref().is_none_or(|tag| stored.tags.contains(tag))
+        && (statuses.is_empty() || statuses.contains(&stored.row.status))
+        && (!asking || stored.row.questions > 0)
+        && is_within(stored.row.opened_at, opened)
         && text.as_ref().is_none_or(says)
 }
 
-fn entry_fits(execution: &ExecutionId, line: &Line, filter: &EntryFilter) -> bool {
+fn entry_fits(execution: &ExecutionId, line: &MemoryEntry, filter: &EntryFilter) -> bool {
     let sealed = &line.sealed;
     filter.execution.as_ref().is_none_or(|wanted| wanted == execution)
         && (filter.kinds.is_empty() || filter.kinds.iter().any(|kind| kind == sealed.kind))
@@ -138,23 +136,23 @@ fn entry_fits(execution: &ExecutionId, line: &Line, filter: &EntryFilter) -> boo
         && filter.text.as_ref().is_none_or(|text| line_says(line, text))
 }
 
-fn plan_fits(revision: &Revision, filter: &PlanFilter) -> bool {
+fn plan_fits(revision: &StoredRevision, filter: &PlanFilter) -> bool {
     let PlanFilter { name, tag, text } = filter;
     name.as_ref().is_none_or(|name| revision.summary.name == *name)
         && tag.as_ref().is_none_or(|tag| revision.summary.tags.contains(tag))
         && text.as_ref().is_none_or(|text| words::all_in(text, &revision.words()))
 }
 
-fn line_says(line: &Line, text: &str) -> bool {
+fn line_says(line: &MemoryEntry, text: &str) -> bool {
     line.sealed.words.as_ref().is_some_and(|words| words::all_in(text, words))
 }
 
-fn is_within(at: Timestamp, between: &Between) -> bool {
+fn is_within(at: Timestamp, between: &TimeRange) -> bool {
     between.from.is_none_or(|from| from <= at) && between.until.is_none_or(|until| at < until)
 }
 
-/// Where an item stands in its list; the list goes upwards.
-type Place = (i64, i64);
+/// The position of an item in its list, which is ascending.
+type ListPosition = (i64, i64);
 
 fn newest_first(at: Timestamp) -> i64 {
     at.0.saturating_neg()
@@ -168,7 +166,7 @@ pub(super) fn descending(number: u64) -> i64 {
     -ascending(number)
 }
 
-pub(super) fn page_size(limit: u32) -> Outcome<usize> {
+pub(super) fn page_size(limit: u32) -> StoreResult<usize> {
     if limit == 0 || limit > limits::PAGE_MAX {
         let (max, found) = (u64::from(limits::PAGE_MAX), u64::from(limit));
         return Err(Error::Limit { limit: "page_max", max, found });
@@ -176,28 +174,28 @@ pub(super) fn page_size(limit: u32) -> Outcome<usize> {
     Ok(usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// Sorts, skips what the cursor has passed, and says where to go on.
-pub(super) fn cut<T>(mut items: Vec<(Place, T)>, page: &Page) -> Outcome<Listing<T>> {
+/// Sorts, skips what is before the cursor, and returns the next cursor.
+pub(super) fn cut<T>(mut items: Vec<(ListPosition, T)>, page: &Pagination) -> StoreResult<ListPage<T>> {
     let limit = page_size(page.limit)?;
-    if let Some(Cursor(text)) = &page.after {
+    if let Some(ListCursor(text)) = &page.after {
         let place = text.split_once(' ').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-        let place: Place = place.ok_or_else(|| Error::Invalid(format!("{text:?} is not a cursor")))?;
+        let place: ListPosition = place.ok_or_else(|| Error::Invalid(format!("{text:?} is not a cursor")))?;
         items.retain(|(at, _)| *at > place);
     }
     items.sort_by_key(|(place, _)| *place);
     let next = (items.len() > limit).then(|| items[limit - 1].0);
     items.truncate(limit);
-    let next = next.map(|(a, b)| Cursor(format!("{a} {b}")));
-    Ok(Listing { items: items.into_iter().map(|(_, item)| item).collect(), next })
+    let next = next.map(|(a, b)| ListCursor(format!("{a} {b}")));
+    Ok(ListPage { items: items.into_iter().map(|(_, item)| item).collect(), next })
 }
 
-trait TryMap<T> {
-    fn try_map<U>(self, f: impl FnMut(T) -> Outcome<U>) -> Outcome<Listing<U>>;
+trait TryMapPage<T> {
+    fn try_map<U>(self, f: impl FnMut(T) -> StoreResult<U>) -> StoreResult<ListPage<U>>;
 }
 
-impl<T> TryMap<T> for Listing<T> {
-    fn try_map<U>(self, f: impl FnMut(T) -> Outcome<U>) -> Outcome<Listing<U>> {
-        let items = self.items.into_iter().map(f).collect::<Outcome<Vec<U>>>()?;
-        Ok(Listing { items, next: self.next })
+impl<T> TryMapPage<T> for ListPage<T> {
+    fn try_map<U>(self, f: impl FnMut(T) -> StoreResult<U>) -> StoreResult<ListPage<U>> {
+        let items = self.items.into_iter().map(f).collect::<StoreResult<Vec<U>>>()?;
+        Ok(ListPage { items, next: self.next })
     }
 }

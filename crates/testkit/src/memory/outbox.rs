@@ -1,45 +1,50 @@
-//! Deliveries and what became of them. What the real store asks its clock for is 0 here.
+//! Deliveries and their results. Values that the real store takes from its clock are 0 here.
 
 use super::find::{cut, descending, page_size};
 use super::register::{check_id, check_limit};
-use super::state::{Outcome, Sent, State};
-use super::{Memory, answer};
+use super::state::{MemoryDelivery, MemoryState, StoreResult};
+use super::{MemoryStore, answer};
 use rutter_core::id::TenantId;
-use rutter_core::journal::event::Record;
+use rutter_core::journal::event::EventRecord;
 use rutter_core::limits::{DELIVERIES_MAX, DELIVERY_BYTES_MAX, REASON_BYTES_MAX};
 use rutter_core::port::outbox::{
-    Delivery, DeliveryAttempt, DeliveryCounts, DeliveryFilter, DeliveryState, Moved, NewDelivery, Outbox,
-    Then,
+    Delivery, DeliveryAttempt, DeliveryCounts, DeliveryFilter, DeliveryFollowUp, DeliveryOutbox, DeliveryState,
+    NewDelivery, ReaderAdvance,
 };
-use rutter_core::port::query::{Listing, Page};
-use rutter_core::port::{Answer, Error};
+use rutter_core::port::query::{ListPage, Pagination};
+use rutter_core::port::{Error, StoreFuture};
 use rutter_core::time::Timestamp;
 
-impl Outbox for Memory {
-    fn mark(&self, tenant: &TenantId, reader: &str) -> Answer<'_, u64> {
+impl DeliveryOutbox for MemoryStore {
+    fn reader_position(&self, tenant: &TenantId, reader: &str) -> StoreFuture<'_, u64> {
         answer(Ok(self.state().mark(tenant, reader)))
     }
 
-    fn put(&self, tenant: &TenantId, moved: Option<Moved>, deliveries: Vec<NewDelivery>) -> Answer<'_, ()> {
+    fn put(
+        &self,
+        tenant: &TenantId,
+        moved: Option<ReaderAdvance>,
+        deliveries: Vec<NewDelivery>,
+    ) -> StoreFuture<'_, ()> {
         answer(self.state().put(tenant, moved, deliveries))
     }
 
-    fn due(&self, now: Timestamp, besides: &[String], limit: u32) -> Answer<'_, Vec<Delivery>> {
+    fn due(&self, now: Timestamp, besides: &[String], limit: u32) -> StoreFuture<'_, Vec<Delivery>> {
         answer(self.state().due(now, besides, limit))
     }
 
-    fn next_due(&self) -> Answer<'_, Option<Timestamp>> {
+    fn next_due(&self) -> StoreFuture<'_, Option<Timestamp>> {
         let due = self.state().deliveries.values().filter_map(|sent| sent.delivery.due_at).min();
         answer(Ok(due))
     }
 
-    fn tried(
+    fn record_attempt(
         &self,
         number: u64,
         attempt: DeliveryAttempt,
-        then: Then,
-        record: Option<Record>,
-    ) -> Answer<'_, ()> {
+        then: DeliveryFollowUp,
+        record: Option<EventRecord>,
+    ) -> StoreFuture<'_, ()> {
         self.state().tried(number, attempt, then, record);
         answer(Ok(()))
     }
@@ -48,32 +53,28 @@ impl Outbox for Memory {
         &self,
         tenant: &TenantId,
         filter: DeliveryFilter,
-        page: Page,
-    ) -> Answer<'_, Listing<Delivery>> {
+        page: Pagination,
+    ) -> StoreFuture<'_, ListPage<Delivery>> {
         answer(self.state().list(tenant, &filter, &page))
     }
 
-    fn delivery(
-        &self,
-        tenant: &TenantId,
-        number: u64,
-    ) -> Answer<'_, Option<(Delivery, Vec<DeliveryAttempt>)>> {
+    fn delivery(&self, tenant: &TenantId, number: u64) -> StoreFuture<'_, Option<(Delivery, Vec<DeliveryAttempt>)>> {
         let state = self.state();
         let sent = state.deliveries.get(&number).filter(|sent| sent.delivery.tenant == *tenant);
         answer(Ok(sent.map(|sent| (sent.delivery.clone(), sent.attempts.clone()))))
     }
 
-    fn again(
+    fn resend(
         &self,
         tenant: &TenantId,
         number: u64,
         at: Timestamp,
-        record: Option<Record>,
-    ) -> Answer<'_, bool> {
+        record: Option<EventRecord>,
+    ) -> StoreFuture<'_, bool> {
         answer(Ok(self.state().again(tenant, number, at, record)))
     }
 
-    fn counts(&self, tenant: &TenantId, destination: Option<&str>) -> Answer<'_, DeliveryCounts> {
+    fn counts(&self, tenant: &TenantId, destination: Option<&str>) -> StoreFuture<'_, DeliveryCounts> {
         let destination = destination.map(str::to_owned);
         let (state, filter) = (self.state(), DeliveryFilter { destination, state: None });
         let mut counts = DeliveryCounts::default();
@@ -87,7 +88,7 @@ impl Outbox for Memory {
         answer(Ok(counts))
     }
 
-    fn prune(&self, tenant: &TenantId, before: Timestamp) -> Answer<'_, u64> {
+    fn prune(&self, tenant: &TenantId, before: Timestamp) -> StoreFuture<'_, u64> {
         let deliveries = &mut self.state().deliveries;
         let there = deliveries.len();
         deliveries.retain(|_, sent| {
@@ -99,21 +100,26 @@ impl Outbox for Memory {
     }
 }
 
-impl State {
+impl MemoryState {
     fn mark(&self, tenant: &TenantId, reader: &str) -> u64 {
         self.tenants.get(tenant).and_then(|ledger| ledger.marks.get(reader)).copied().unwrap_or(0)
     }
 
-    fn put(&mut self, tenant: &TenantId, moved: Option<Moved>, deliveries: Vec<NewDelivery>) -> Outcome<()> {
+    fn put(
+        &mut self,
+        tenant: &TenantId,
+        moved: Option<ReaderAdvance>,
+        deliveries: Vec<NewDelivery>,
+    ) -> StoreResult<()> {
         check(&deliveries)?;
-        if let Some(Moved { reader, from, to }) = moved {
+        if let Some(ReaderAdvance { reader, from, to }) = moved {
             check_id(&reader)?;
             let found = self.mark(tenant, &reader);
             if to < from {
-                return Err(Error::Invalid(format!("a mark does not move back from {from} to {to}")));
+                return Err(Error::Invalid(format!("a reader cannot move back from {from} to {to}")));
             }
             if found != from {
-                return Err(Error::Conflict { what: format!("the mark of {reader}"), expected: from, found });
+                return Err(Error::Conflict { what: format!("reader {reader}"), expected: from, found });
             }
             self.ledger_mut(tenant).marks.insert(reader, to);
         }
@@ -136,13 +142,13 @@ impl State {
                 due_at: Some(due_at),
                 last: None,
             };
-            let sent = Sent { delivery, attempts: Vec::new(), touched_at: Timestamp(0) };
+            let sent = MemoryDelivery { delivery, attempts: Vec::new(), touched_at: Timestamp(0) };
             self.deliveries.insert(self.put, sent);
         }
         Ok(())
     }
 
-    fn due(&self, now: Timestamp, besides: &[String], limit: u32) -> Outcome<Vec<Delivery>> {
+    fn due(&self, now: Timestamp, besides: &[String], limit: u32) -> StoreResult<Vec<Delivery>> {
         let limit = page_size(limit)?;
         let all = self.deliveries.values().map(|sent| &sent.delivery);
         let all = all.filter(|delivery| !besides.contains(&delivery.destination));
@@ -152,16 +158,24 @@ impl State {
         Ok(due.into_iter().take(limit).map(|(_, delivery)| delivery.clone()).collect())
     }
 
-    fn tried(&mut self, number: u64, mut attempt: DeliveryAttempt, then: Then, record: Option<Record>) {
-        let Some(Sent { delivery, attempts, touched_at }) = self.deliveries.get_mut(&number) else { return };
+    fn tried(
+        &mut self,
+        number: u64,
+        mut attempt: DeliveryAttempt,
+        then: DeliveryFollowUp,
+        record: Option<EventRecord>,
+    ) {
+        let Some(MemoryDelivery { delivery, attempts, touched_at }) = self.deliveries.get_mut(&number) else {
+            return;
+        };
         if delivery.state != DeliveryState::Pending {
             return;
         }
         attempt.outcome.truncate(attempt.outcome.floor_char_boundary(REASON_BYTES_MAX));
         (delivery.state, delivery.due_at) = match then {
-            Then::Delivered => (DeliveryState::Delivered, None),
-            Then::Again { at } => (DeliveryState::Pending, Some(at)),
-            Then::Dead => (DeliveryState::Dead, None),
+            DeliveryFollowUp::Delivered => (DeliveryState::Delivered, None),
+            DeliveryFollowUp::Again { at } => (DeliveryState::Pending, Some(at)),
+            DeliveryFollowUp::Dead => (DeliveryState::Dead, None),
         };
         delivery.attempts += 1;
         *touched_at = attempt.at;
@@ -182,15 +196,15 @@ impl State {
         })
     }
 
-    fn list(&self, tenant: &TenantId, filter: &DeliveryFilter, page: &Page) -> Outcome<Listing<Delivery>> {
+    fn list(&self, tenant: &TenantId, filter: &DeliveryFilter, page: &Pagination) -> StoreResult<ListPage<Delivery>> {
         let found = self.of(tenant, filter).map(|delivery| ((descending(delivery.number), 0), delivery));
-        let Listing { items, next } = cut(found.collect(), page)?;
-        Ok(Listing { items: items.into_iter().cloned().collect(), next })
+        let ListPage { items, next } = cut(found.collect(), page)?;
+        Ok(ListPage { items: items.into_iter().cloned().collect(), next })
     }
 
-    fn again(&mut self, tenant: &TenantId, number: u64, at: Timestamp, record: Option<Record>) -> bool {
+    fn again(&mut self, tenant: &TenantId, number: u64, at: Timestamp, record: Option<EventRecord>) -> bool {
         let sent = self.deliveries.get_mut(&number).filter(|sent| sent.delivery.tenant == *tenant);
-        let Some(Sent { delivery, touched_at, .. }) = sent else { return false };
+        let Some(MemoryDelivery { delivery, touched_at, .. }) = sent else { return false };
         if delivery.state != DeliveryState::Pending {
             (delivery.state, delivery.due_at, *touched_at) = (DeliveryState::Pending, Some(at), at);
             if let Some(record) = record {
@@ -201,7 +215,7 @@ impl State {
     }
 }
 
-fn check(deliveries: &[NewDelivery]) -> Outcome<()> {
+fn check(deliveries: &[NewDelivery]) -> StoreResult<()> {
     check_limit("deliveries_max", DELIVERIES_MAX, deliveries.len())?;
     for NewDelivery { destination, event, kind, body, .. } in deliveries {
         [destination, event, kind].into_iter().try_for_each(|id| check_id(id))?;

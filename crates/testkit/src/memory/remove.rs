@@ -1,37 +1,36 @@
-//! Removing: payloads, or whole executions. The hashes, which a real ledger keeps, nobody here asks for.
+//! Removing: payloads, or whole executions. The hashes, which a real ledger keeps, are not needed here.
 
 use super::holding::is_free;
-use super::state::{Kept, Outcome, State};
-use rutter_core::execution::view::Status;
-use rutter_core::journal::event::{Event, Record, Removed};
+use super::state::{MemoryExecution, MemoryState, StoreResult};
+use rutter_core::execution::view::ExecutionStatus;
+use rutter_core::journal::event::{Event, EventRecord, RemovedExecution};
 use rutter_core::port::Error;
-use rutter_core::port::upkeep::{Cleaned, CleanedPart, Cleaning, Erased, Erasure};
+use rutter_core::port::upkeep::{CleanedPart, CleanedTotals, CleaningRequest, ErasedTotals, ErasureRequest};
 
-impl State {
-    pub fn erase(&mut self, erasure: Erasure) -> Outcome<Erased> {
-        let Erasure { identity, entries, actor, at, reason } = erasure;
-        let kept = self.kept_mut(&identity)?;
+impl MemoryState {
+    pub fn erase(&mut self, erasure: ErasureRequest) -> StoreResult<ErasedTotals> {
+        let ErasureRequest { identity, entries, actor, at, reason } = erasure;
+        let stored = self.find_execution_mut(&identity)?;
         let wanted = |seq: u64| entries.as_ref().is_none_or(|entries| entries.contains(&seq));
-        let erased = count(kept, wanted);
+        let erased = count(stored, wanted);
         if erased.payloads > 0 {
-            forget(kept, wanted);
+            forget(stored, wanted);
             let (execution, payloads) = (identity.execution, erased.payloads);
             let event = Event::PayloadsErased { execution, payloads, reason };
-            self.ledger_mut(&identity.tenant).note(&identity.tenant, &Record { at, actor, event });
+            self.ledger_mut(&identity.tenant).note(&identity.tenant, &EventRecord { at, actor, event });
         }
         Ok(erased)
     }
 
-    pub fn clean(&mut self, cleaning: Cleaning) -> Outcome<Cleaned> {
+    pub fn clean(&mut self, cleaning: CleaningRequest) -> StoreResult<CleanedTotals> {
         if let Some(open) = cleaning.statuses.iter().find(|status| !status.has_ended()) {
             return Err(Error::Invalid(format!("executions that are {} have not ended", open.as_str())));
         }
-        let ended = Status::ALL.into_iter().filter(|status| status.has_ended());
-        let wanted =
-            ended.filter(|status| cleaning.statuses.is_empty() || cleaning.statuses.contains(status));
-        Ok(wanted.fold(Cleaned::default(), |sum, status| {
+        let ended = ExecutionStatus::ALL.into_iter().filter(|status| status.has_ended());
+        let wanted = ended.filter(|status| cleaning.statuses.is_empty() || cleaning.statuses.contains(status));
+        Ok(wanted.fold(CleanedTotals::default(), |sum, status| {
             let more = self.clean_batch(&cleaning, status);
-            Cleaned {
+            CleanedTotals {
                 executions: sum.executions + more.executions,
                 entries: sum.entries + more.entries,
                 payloads: sum.payloads + more.payloads,
@@ -40,37 +39,38 @@ impl State {
         }))
     }
 
-    /// Cleans up what has one status, longest untouched first.
-    fn clean_batch(&mut self, cleaning: &Cleaning, status: Status) -> Cleaned {
-        let Cleaning { tenant, untouched_since, what, dry_run, actor, at, reason, .. } = cleaning;
+    /// Removes executions with one status, longest untouched first.
+    fn clean_batch(&mut self, cleaning: &CleaningRequest, status: ExecutionStatus) -> CleanedTotals {
+        let CleaningRequest { tenant, untouched_since, what, dry_run, actor, at, reason, .. } = cleaning;
         let workers = &self.workers;
-        let is_wanted = |kept: &Kept| {
-            let is_old = kept.row.status == status && kept.row.last_at < *untouched_since;
-            is_old && kept.letters.is_empty() && is_free(kept, workers, *at)
+        let is_wanted = |stored: &MemoryExecution| {
+            let is_old = stored.row.status == status && stored.row.last_at < *untouched_since;
+            is_old && stored.commands.is_empty() && is_free(stored, workers, *at)
         };
         let ledger = self.tenants.entry(tenant.clone()).or_default();
-        let mut batch: Vec<&mut Kept> = ledger.executions.iter_mut().filter(|kept| is_wanted(kept)).collect();
-        batch.sort_by_key(|kept| (kept.row.last_at, kept.number));
-        let (mut cleaned, mut events, mut removed) = (Cleaned::default(), Vec::new(), Vec::new());
-        for kept in batch {
-            let Erased { payloads, bytes } = count(kept, |_| true);
-            let execution = kept.id.clone();
+        let mut batch: Vec<&mut MemoryExecution> =
+            ledger.executions.iter_mut().filter(|retained| is_wanted(retained)).collect();
+        batch.sort_by_key(|existing| (existing.row.last_at, existing.number));
+        let (mut cleaned, mut events, mut removed) = (CleanedTotals::default(), Vec::new(), Vec::new());
+        for saved in batch {
+            let ErasedTotals { payloads, bytes } = count(saved, |_| true);
+            let execution = saved.id.clone();
             match what {
                 CleanedPart::Payloads if payloads == 0 => continue,
                 CleanedPart::Payloads => {
                     events.push(Event::PayloadsErased { execution, payloads, reason: reason.clone() });
                 }
                 CleanedPart::Executions => {
-                    let (entries, head) = (kept.lines.len() as u64, kept.head().hash);
+                    let (entries, head) = (saved.lines.len() as u64, saved.head().hash);
                     cleaned.entries += entries;
-                    removed.push(Removed { execution, entries, head });
+                    removed.push(RemovedExecution { execution, entries, head });
                 }
             }
             cleaned.executions += 1;
             cleaned.payloads += payloads;
             cleaned.bytes += bytes;
             if !dry_run {
-                forget(kept, |_| true);
+                forget(saved, |_| true);
             }
         }
         if *dry_run {
@@ -81,22 +81,22 @@ impl State {
             events.push(Event::ExecutionsRemoved { executions: removed, reason: reason.clone() });
         }
         for event in events {
-            ledger.note(tenant, &Record { at: *at, actor: actor.clone(), event });
+            ledger.note(tenant, &EventRecord { at: *at, actor: actor.clone(), event });
         }
         cleaned
     }
 }
 
-fn count(kept: &Kept, wanted: impl Fn(u64) -> bool) -> Erased {
-    let lines = kept.lines.iter().filter(|line| wanted(line.sealed.entry.seq));
+fn count(stored: &MemoryExecution, wanted: impl Fn(u64) -> bool) -> ErasedTotals {
+    let lines = stored.lines.iter().filter(|line| wanted(line.sealed.entry.seq));
     let payloads = lines.flat_map(|line| &line.sealed.payloads);
-    payloads.fold(Erased::default(), |sum, payload| Erased {
+    payloads.fold(ErasedTotals::default(), |sum, payload| ErasedTotals {
         payloads: sum.payloads + 1,
         bytes: sum.bytes + payload.bytes.len() as u64,
     })
 }
 
-fn forget(kept: &mut Kept, wanted: impl Fn(u64) -> bool) {
-    let lines = kept.lines.iter_mut().filter(|line| wanted(line.sealed.entry.seq));
+fn forget(stored: &mut MemoryExecution, wanted: impl Fn(u64) -> bool) {
+    let lines = stored.lines.iter_mut().filter(|line| wanted(line.sealed.entry.seq));
     lines.for_each(|line| line.sealed.payloads.clear());
 }

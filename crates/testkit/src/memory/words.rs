@@ -1,10 +1,10 @@
 //! Searching texts by their words.
 
-use super::state::Outcome;
+use super::state::StoreResult;
 use rutter_core::port::Error;
 
-/// Refuses a search for nothing.
-pub(super) fn check(wanted: Option<&String>) -> Outcome<()> {
+/// Refuses an empty search.
+pub(super) fn check(wanted: Option<&String>) -> StoreResult<()> {
     match wanted.is_none_or(|wanted| words(wanted).next().is_some()) {
         true => Ok(()),
         false => Err(Error::Invalid("a search needs at least one word".into())),

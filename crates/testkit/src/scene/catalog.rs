@@ -1,4 +1,4 @@
-//! The tools of a scene, one of each kind.
+//! The tools of the scenarios, one of each kind.
 
 use rutter_core::hash::Hash;
 use rutter_core::id::ToolName;

@@ -1,21 +1,23 @@
-//! Watches the records as they are appended and knows the promises, without asking the core.
+//! Checks the records as they are appended against the promises, independently of the core.
 
 mod talk;
 
 use rutter_core::hash::Hash;
-use rutter_core::id::{PartId, StepId};
-use rutter_core::journal::event::{Answer, EndedAs, Event, Question, Record, Side, Then};
+use rutter_core::id::{PartId, StepId, ToolName};
+use rutter_core::journal::event::{
+    AttemptFollowUp, CallSide, Event, EventRecord, ExecutionEnding, Question, QuestionAnswer,
+};
 use rutter_core::plan::graph::NeedKind;
 use rutter_core::plan::{Driver, Plan, PolicyAction, Step};
 use rutter_core::tool::Safety;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use talk::Talk;
+use talk::CallMonitor;
 
 /// What the journal so far allows and forbids.
 #[derive(Clone, Debug)]
-pub struct Monitor {
+pub struct JournalMonitor {
     plan: Arc<Plan>,
     go: bool,
     paused: bool,
@@ -25,33 +27,35 @@ pub struct Monitor {
     over: bool,
     replanning: bool,
     held: BTreeSet<StepId>,
-    /// Steps at rest, and those among them with a result.
+    /// Settled steps, and those among them with a result.
     ended: BTreeSet<StepId>,
+    /// Items of fan-outs that were started at some time.
+    started_items: BTreeSet<PartId>,
     flags: BTreeMap<StepId, bool>,
     completed: BTreeSet<StepId>,
     /// Items of fan-outs that are not completed.
     items: BTreeMap<StepId, BTreeSet<u32>>,
-    /// Parts whose forward effect may stand, by whichever call; and whose undo may have run unsettled.
-    at_risk: BTreeMap<PartId, Side>,
+    /// Parts whose forward effect may be present, by whichever call; and those with an unsettled undo.
+    at_risk: BTreeMap<PartId, CallSide>,
     undo_at_risk: BTreeSet<PartId>,
     in_doubt: BTreeSet<PartId>,
-    running: BTreeMap<PartId, Side>,
+    running: BTreeMap<PartId, CallSide>,
     grants: BTreeMap<PartId, Hash>,
-    /// Parts of the undoing under way that are not undone.
+    /// Parts of the current undo that are not undone.
     to_undo: BTreeSet<PartId>,
-    /// How often a part's effect was undone, and how often that was asked for.
+    /// How often a part's effect was undone, and how often that was requested.
     pub undone: BTreeMap<PartId, u32>,
     pub undo_asked: BTreeMap<PartId, u32>,
     pub completed_steps: u64,
-    /// What tools said while they were called.
-    pub talk: Talk,
+    /// Tickets and questions of tools during calls.
+    pub talk: CallMonitor,
 }
 
-type Verdict = Result<(), String>;
+type MonitorResult = Result<(), String>;
 
-impl Monitor {
-    pub fn new(plan: Arc<Plan>, inputs: &Value) -> Monitor {
-        Monitor {
+impl JournalMonitor {
+    pub fn new(plan: Arc<Plan>, inputs: &Value) -> JournalMonitor {
+        JournalMonitor {
             plan,
             go: inputs["go"] == Value::Bool(true),
             paused: false,
@@ -61,6 +65,7 @@ impl Monitor {
             replanning: false,
             held: BTreeSet::new(),
             ended: BTreeSet::new(),
+            started_items: BTreeSet::new(),
             flags: BTreeMap::new(),
             completed: BTreeSet::new(),
             items: BTreeMap::new(),
@@ -73,13 +78,13 @@ impl Monitor {
             undone: BTreeMap::new(),
             undo_asked: BTreeMap::new(),
             completed_steps: 0,
-            talk: Talk::default(),
+            talk: CallMonitor::default(),
         }
     }
 
     /// Checks one more record. `plan` is the execution's plan after it.
-    pub fn observe(&mut self, record: &Record, plan: &Arc<Plan>) -> Verdict {
-        self.judge(&record.event)?;
+    pub fn observe(&mut self, record: &EventRecord, plan: &Arc<Plan>) -> MonitorResult {
+        self.check(&record.event)?;
         self.talk.observe(record, &self.plan)?;
         self.follow(&record.event, plan);
         Ok(())
@@ -90,24 +95,33 @@ impl Monitor {
         Ok((at, self.plan.steps[at].clone()))
     }
 
-    /// What must not happen now.
-    fn judge(&self, event: &Event) -> Verdict {
+    /// Checks what must not happen now.
+    fn check(&self, event: &Event) -> MonitorResult {
         match event {
-            Event::AttemptStarted { part, side, attempt, by: Driver::Server, call, .. } => {
+            Event::AttemptStarted { part, side, attempt, by: Driver::Server, call, tool, .. } => {
                 if self.paused {
                     return Err(format!("{part} was started while paused"));
                 }
                 match side {
-                    Side::Do | Side::Fallback => self.judge_forward(part, *side, *attempt, *call),
-                    Side::Undo => self.judge_undo(part),
-                    Side::Probe if self.in_doubt.contains(part) => Ok(()),
-                    Side::Probe => Err(format!("{part} was probed without doubt")),
+                    CallSide::Do | CallSide::Fallback => self.check_forward(part, *side, *attempt, *call),
+                    CallSide::Undo => self.check_undo(part, tool),
+                    CallSide::Probe if self.in_doubt.contains(part) => Ok(()),
+                    CallSide::Probe => Err(format!("{part} was probed without doubt")),
                 }
             }
             Event::Replanned { plan, .. } => {
                 let new = plan.plan.as_ref().ok_or("a replan without a plan")?;
                 let dropped = self.in_doubt.iter().find(|part| new.find(part.step.as_str()).is_none());
-                dropped.map_or(Ok(()), |part| Err(format!("{part} is in doubt and was dropped by a replan")))
+                if let Some(part) = dropped {
+                    return Err(format!("{part} is in doubt and was dropped by a replan"));
+                }
+                let forgotten = self.at_risk.iter().find(|(part, side)| {
+                    let step = new.find(part.step.as_str()).map(|at| &new.steps[at]);
+                    **side == CallSide::Fallback && step.is_some_and(|step| step.fallback.is_none())
+                });
+                forgotten.map_or(Ok(()), |(part, _)| {
+                    Err(format!("the fallback of {part} may have taken effect and was dropped by a replan"))
+                })
             }
             Event::ExecutionEnded { outcome, .. } => {
                 let excused = self.killed;
@@ -117,7 +131,7 @@ impl Monitor {
                 if let Some(part) = self.in_doubt.iter().next().filter(|_| !excused) {
                     return Err(format!("ended {outcome:?} while {part} was in doubt"));
                 }
-                if *outcome == EndedAs::Compensated && !self.to_undo.is_empty() {
+                if *outcome == ExecutionEnding::Compensated && !self.to_undo.is_empty() {
                     return Err(format!("ended compensated, not undone: {:?}", self.to_undo));
                 }
                 Ok(())
@@ -126,26 +140,22 @@ impl Monitor {
         }
     }
 
-    fn judge_forward(&self, part: &PartId, side: Side, attempt: u32, call_hash: Hash) -> Verdict {
+    fn check_forward(&self, part: &PartId, side: CallSide, attempt: u32, call_hash: Hash) -> MonitorResult {
         let (at, step) = self.step(part)?;
         if self.stopped || self.over || self.replanning || !self.held.is_empty() {
             return Err(format!("{part} was started while the execution was stopped or held"));
         }
-        let waits_for = self.plan.graph.needs[at]
-            .iter()
-            .find(|need| !self.ended.contains(&self.plan.steps[need.step].id));
+        let waits_for =
+            self.plan.graph.needs[at].iter().find(|need| !self.ended.contains(&self.plan.steps[need.step].id));
         if let Some(need) = waits_for {
             return Err(format!("{part} was started before {:?} ended", self.plan.steps[need.step].id));
         }
-        let forward = self.running.values().filter(|side| matches!(side, Side::Do | Side::Fallback)).count();
+        let forward = self.running.values().filter(|side| matches!(side, CallSide::Do | CallSide::Fallback)).count();
         if forward >= self.plan.max_parallel as usize {
-            return Err(format!(
-                "{part} was started although all {} places are taken",
-                self.plan.max_parallel
-            ));
+            return Err(format!("{part} was started although all {} slots are taken", self.plan.max_parallel));
         }
         let call = match (side, &step.fallback) {
-            (Side::Fallback, Some(fallback)) => &fallback.call,
+            (CallSide::Fallback, Some(fallback)) => &fallback.call,
             _ => &step.call,
         };
         if self.at_risk.get(part).is_some_and(|by| !call.is_repeatable() || *by != side) {
@@ -154,14 +164,16 @@ impl Monitor {
         if step.approval.is_some() && self.grants.get(part) != Some(&call_hash) {
             return Err(format!("{part} was started without approval of this call"));
         }
-        // What an agent has begun, whatever the condition, may be gone on with.
-        if attempt == 1 && side == Side::Do && self.condition(&step) == Some(false) {
+        // A step that has begun may continue, whatever the condition is by then: an agent's attempt, or other items of a
+        // fan-out.
+        let has_begun = self.started_items.iter().any(|item| item.step == part.step);
+        if attempt == 1 && side == CallSide::Do && !has_begun && self.condition(&step) == Some(false) {
             return Err(format!("{part} was started although its condition is false"));
         }
         Ok(())
     }
 
-    /// What the generated conditions say, worked out by hand.
+    /// The values of the generated conditions, computed independently.
     fn condition(&self, step: &Step) -> Option<bool> {
         let source = step.when.as_ref()?.source.trim();
         if source == "inputs.go" {
@@ -171,16 +183,19 @@ impl Monitor {
         self.flags.get(needed).copied()
     }
 
-    fn judge_undo(&self, part: &PartId) -> Verdict {
+    fn check_undo(&self, part: &PartId, tool: &ToolName) -> MonitorResult {
         let (at, step) = self.step(part)?;
         if !self.to_undo.contains(part) {
-            return Err(format!("{part} was undone without anybody asking, or twice"));
+            return Err(format!("{part} was undone without a request, or twice"));
         }
         let undo = match (self.at_risk.get(part), &step.fallback) {
-            (Some(Side::Fallback), Some(fallback)) => fallback.compensation.as_ref(),
+            (Some(CallSide::Fallback), Some(fallback)) => fallback.compensation.as_ref(),
             _ => step.compensation.as_ref(),
         };
-        let undo = undo.ok_or_else(|| format!("{part} was undone, and the plan does not say how"))?;
+        let undo = undo.ok_or_else(|| format!("{part} was undone, and the plan has no compensation for it"))?;
+        if undo.call.tool != *tool {
+            return Err(format!("{part} was undone by {tool}, and the plan says {}", undo.call.tool));
+        }
         if self.undo_at_risk.contains(part) && !undo.call.is_repeatable() {
             return Err(format!("{part} was undone again although that may have happened"));
         }
@@ -207,36 +222,39 @@ impl Monitor {
             }
             Event::ApprovalVoided { part, .. }
             | Event::ApprovalDenied { part, .. }
-            | Event::ApprovalExpired { part, .. } => {
+            | Event::ApprovalExpired { part, .. }
+            | Event::PreparationFailed { part, side: CallSide::Do | CallSide::Fallback, .. }
+            | Event::RetryAbandoned { part, .. } => {
                 self.grants.remove(part);
             }
             Event::AttemptStarted { part, side, .. } => {
                 self.running.insert(part.clone(), *side);
+                if *side == CallSide::Do && part.item.is_some() {
+                    self.started_items.insert(part.clone());
+                }
             }
             Event::AttemptSucceeded { part, side, result, .. } => {
                 self.running.remove(part);
                 match side {
-                    Side::Do | Side::Fallback => self.done(part, *side, result.value().map(|value| &**value)),
-                    Side::Undo => self.undone(part),
-                    Side::Probe => {}
+                    CallSide::Do | CallSide::Fallback => self.done(part, *side, result.value().map(|value| &**value)),
+                    CallSide::Undo => self.undone(part),
+                    CallSide::Probe => {}
                 }
             }
             Event::AttemptFailed { part, side, maybe, then, .. } => self.closed(part, *side, *maybe, *then),
             Event::AttemptLost { part, side, then, .. } => self.closed(part, *side, true, *then),
             Event::DoubtSettled { part, side, happened, result, .. } => {
                 self.in_doubt.remove(part);
-                // A probe that is still asking asks in vain now.
+                // A running probe no longer matters.
                 self.running.remove(part);
                 match (side, happened) {
-                    (Side::Undo, true) => self.undone(part),
-                    (Side::Undo, false) => {
+                    (CallSide::Undo, true) => self.undone(part),
+                    (CallSide::Undo, false) => {
                         self.undo_at_risk.remove(part);
                     }
-                    (_, true) => self.done(
-                        part,
-                        *side,
-                        result.as_ref().and_then(|result| result.value().map(|value| &**value)),
-                    ),
+                    (_, true) => {
+                        self.done(part, *side, result.as_ref().and_then(|result| result.value().map(|value| &**value)))
+                    }
                     (_, false) => {
                         self.at_risk.remove(part);
                     }
@@ -265,7 +283,7 @@ impl Monitor {
                 for (part, side) in running {
                     if self
                         .step(&part)
-                        .is_ok_and(|(_, step)| step.call.safety != Safety::ReadOnly || side != Side::Do)
+                        .is_ok_and(|(_, step)| step.call.safety != Safety::ReadOnly || side != CallSide::Do)
                     {
                         self.in_doubt.insert(part);
                     }
@@ -286,7 +304,7 @@ impl Monitor {
                 self.over = false;
                 self.held.clear();
                 self.ended = self.completed.clone();
-                // Steps the new plan does not name stay for what there is to undo, and are at rest.
+                // Steps missing from the new plan stay for their compensation, and are settled.
                 self.ended.extend(
                     self.plan
                         .steps
@@ -304,7 +322,6 @@ impl Monitor {
             | Event::ToolAnswered { .. }
             | Event::LateAnswerArrived { .. }
             | Event::PreparationFailed { .. }
-            | Event::RetryAbandoned { .. }
             | Event::ProbeInconclusive { .. }
             | Event::HandedOver { .. }
             | Event::ToolDrifted { .. }
@@ -321,42 +338,42 @@ impl Monitor {
         }
     }
 
-    fn answered(&mut self, about: &Question, answer: Answer, skipped: &[StepId]) {
+    fn answered(&mut self, about: &Question, answer: QuestionAnswer, skipped: &[StepId]) {
         match (about, answer) {
-            (Question::Failure(step), Answer::Replan) => {
+            (Question::Failure(step), QuestionAnswer::Replan) => {
                 self.replanning = true;
                 self.held.insert(step.clone());
             }
             (Question::Failure(step), answer) => {
                 self.held.remove(step);
                 match answer {
-                    Answer::Skip | Answer::Continue => {
+                    QuestionAnswer::Skip | QuestionAnswer::Continue => {
                         self.ended.insert(step.clone());
                         self.ended.extend(skipped.iter().cloned());
                     }
-                    Answer::Resolve => {
+                    QuestionAnswer::Resolve => {
                         self.ended.insert(step.clone());
                         self.completed.insert(step.clone());
                     }
-                    Answer::Stop | Answer::Compensate => self.stopped = true,
-                    Answer::Retry | Answer::Replan => {}
+                    QuestionAnswer::Stop | QuestionAnswer::Compensate => self.stopped = true,
+                    QuestionAnswer::Retry | QuestionAnswer::Replan => {}
                 }
             }
-            (Question::Compensation(part), Answer::Resolve) => self.undone(part),
-            (Question::Compensation(part), Answer::Skip) => {
+            (Question::Compensation(part), QuestionAnswer::Resolve) => self.undone(part),
+            (Question::Compensation(part), QuestionAnswer::Skip) => {
                 self.to_undo.remove(part);
             }
             (Question::Compensation(_), _) => {}
-            (Question::Limit(_), Answer::Continue) => self.over = false,
-            (Question::Limit(_), Answer::Replan) => self.replanning = true,
+            (Question::Limit(_), QuestionAnswer::Continue) => self.over = false,
+            (Question::Limit(_), QuestionAnswer::Replan) => self.replanning = true,
             (Question::Limit(_), _) => self.stopped = true,
         }
     }
 
-    fn done(&mut self, part: &PartId, side: Side, result: Option<&Value>) {
+    fn done(&mut self, part: &PartId, side: CallSide, result: Option<&Value>) {
         let Ok((_, step)) = self.step(part) else { return };
         let call = match (side, &step.fallback) {
-            (Side::Fallback, Some(fallback)) => &fallback.call,
+            (CallSide::Fallback, Some(fallback)) => &fallback.call,
             _ => &step.call,
         };
         if call.safety != Safety::ReadOnly {
@@ -386,29 +403,29 @@ impl Monitor {
         self.undo_at_risk.remove(part);
         self.to_undo.remove(part);
         *self.undone.entry(part.clone()).or_default() += 1;
-        // Once undone by hand, a replan may do it anew.
+        // Once undone by hand, a replan may do it again.
         self.completed.remove(&part.step);
     }
 
-    fn closed(&mut self, part: &PartId, side: Side, maybe: bool, then: Then) {
+    fn closed(&mut self, part: &PartId, side: CallSide, maybe: bool, then: AttemptFollowUp) {
         self.running.remove(part);
         let harmless = self.step(part).is_ok_and(|(_, step)| match (side, &step.fallback) {
-            (Side::Do, _) => step.call.safety == Safety::ReadOnly,
-            (Side::Fallback, Some(fallback)) => fallback.call.safety == Safety::ReadOnly,
-            (Side::Probe, _) => true,
-            (Side::Fallback, None) | (Side::Undo, _) => false,
+            (CallSide::Do, _) => step.call.safety == Safety::ReadOnly,
+            (CallSide::Fallback, Some(fallback)) => fallback.call.safety == Safety::ReadOnly,
+            (CallSide::Probe, _) => true,
+            (CallSide::Fallback, None) | (CallSide::Undo, _) => false,
         });
         if maybe && !harmless {
-            if side == Side::Undo {
+            if side == CallSide::Undo {
                 self.undo_at_risk.insert(part.clone());
             } else {
                 self.at_risk.insert(part.clone(), side);
             }
         }
-        if then == Then::InDoubt {
+        if then == AttemptFollowUp::InDoubt {
             self.in_doubt.insert(part.clone());
         }
-        if !matches!(then, Then::RetryAt(_)) && side != Side::Probe {
+        if !matches!(then, AttemptFollowUp::RetryAt(_)) && side != CallSide::Probe {
             self.grants.remove(part);
         }
     }
@@ -417,9 +434,7 @@ impl Monitor {
 /// Whether the new plan of a replan does not have this step.
 fn event_names_not(event: &Event, id: &StepId) -> bool {
     match event {
-        Event::Replanned { plan, .. } => {
-            plan.plan.as_ref().is_some_and(|plan| plan.find(id.as_str()).is_none())
-        }
+        Event::Replanned { plan, .. } => plan.plan.as_ref().is_some_and(|plan| plan.find(id.as_str()).is_none()),
         _ => false,
     }
 }

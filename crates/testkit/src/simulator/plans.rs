@@ -1,10 +1,10 @@
-//! Random plans over a handful of tools, written as an author would write them and checked by the real compiler.
+//! Random plans over a few tools, written as an author would write them and checked by the real compiler.
 
-use crate::chance::Chance;
+use crate::chance::SeededRandom;
 use rutter_core::hash::Hash;
 use rutter_core::id::ToolName;
 use rutter_core::plan::check::read_and_check;
-use rutter_core::plan::document::Format;
+use rutter_core::plan::document::DocumentFormat;
 use rutter_core::plan::{Driver, Plan};
 use rutter_core::tool::{Safety, SafetySource, Tool, ToolCatalog};
 use serde_json::{Value, json};
@@ -40,14 +40,14 @@ pub fn catalog() -> ToolCatalog {
     ToolCatalog { tools: tools.into_iter().collect() }
 }
 
-/// What an execution of the generated plans starts with.
-pub fn inputs(chance: &mut Chance) -> Value {
+/// The inputs of the generated plans.
+pub fn inputs(chance: &mut SeededRandom) -> Value {
     let items: Vec<u64> = (0..chance.below(4)).collect();
     json!({ "items": items, "go": chance.percent(70), "n": chance.below(10) })
 }
 
 /// Writes a plan of up to eight steps: chains, diamonds, fan-outs, conditions, fallbacks, all policies and safeties.
-pub fn document(chance: &mut Chance) -> Value {
+pub fn document(chance: &mut SeededRandom) -> Value {
     let count = 1 + chance.below(8);
     let mut steps: Vec<Value> = Vec::new();
     for at in 0..count {
@@ -83,7 +83,7 @@ fn id(at: u64) -> String {
     format!("s{at}")
 }
 
-/// What can be read of an earlier step: a field of its result, or how many results a fan-out has.
+/// A reference to an earlier step: a field of its result, or the number of results of a fan-out.
 fn reading(before: &[Value], need: u64, field: &str) -> String {
     let fans_out = before.iter().any(|step| step["id"] == id(need) && !step["for_each"].is_null());
     match (fans_out, field) {
@@ -93,7 +93,7 @@ fn reading(before: &[Value], need: u64, field: &str) -> String {
     }
 }
 
-fn step(chance: &mut Chance, at: u64, before: &[Value]) -> Value {
+fn step(chance: &mut SeededRandom, at: u64, before: &[Value]) -> Value {
     let needs: Vec<u64> = (0..at).filter(|_| chance.percent(30)).collect();
     let tool = *chance.pick(&["sim.read", "sim.idempotent", "sim.once", "sim.once", "sim.keyed"]);
     let mut step = json!({ "id": id(at), "tool": tool, "timeout": "30s" });
@@ -105,10 +105,7 @@ fn step(chance: &mut Chance, at: u64, before: &[Value]) -> Value {
     let mut ordered = Vec::new();
     for need in needs {
         match chance.below(4) {
-            0 => {
-                parameters[format!("from_{need}")] =
-                    json!(format!("{{{{ {} }}}}", reading(before, need, "n")))
-            }
+            0 => parameters[format!("from_{need}")] = json!(format!("{{{{ {} }}}}", reading(before, need, "n"))),
             1 => {
                 let n = reading(before, need, "n");
                 let soft = format!("{{{{ {n} if steps.{}.status == 'completed' else 0 }}}}", id(need));
@@ -150,8 +147,7 @@ fn step(chance: &mut Chance, at: u64, before: &[Value]) -> Value {
         step["failure_policy"] = json!({ "action": chance.pick(&POLICIES) });
     }
     if chance.percent(50) {
-        step["retry"] =
-            json!({ "max_attempts": 1 + chance.below(4), "initial": "1s", "jitter": chance.percent(50) });
+        step["retry"] = json!({ "max_attempts": 1 + chance.below(4), "initial": "1s", "jitter": chance.percent(50) });
     }
     if chance.percent(8) {
         step["total_timeout"] = json!("70s");
@@ -162,7 +158,34 @@ fn step(chance: &mut Chance, at: u64, before: &[Value]) -> Value {
     step
 }
 
-fn compensation(chance: &mut Chance) -> Value {
+/// Gives the steps of a plan little time, and fallbacks.
+pub fn hasten(plan: &mut Value, chance: &mut SeededRandom) {
+    let Some(steps) = plan["steps"].as_array_mut() else { return };
+    for step in steps {
+        if chance.percent(50) {
+            step["total_timeout"] = json!(*chance.pick(&["30s", "35s", "45s"]));
+        }
+        if chance.percent(60) {
+            let tool = *chance.pick(&["sim.once", "sim.idempotent", "sim.idempotent"]);
+            let retry = json!({ "max_attempts": 1 + chance.below(2) });
+            step["fallback"] = json!({ "tool": tool, "parameters": {}, "timeout": "20s", "retry": retry });
+            if chance.percent(30) {
+                step["fallback"]["compensation"] = compensation(chance);
+            }
+        }
+        if step["tool"] == "sim.once" && chance.percent(70) {
+            step["probe"] = probe(chance);
+        }
+        if chance.percent(30) {
+            step["approval"] = json!({ "required": true, "expires": "1h" });
+        }
+        if chance.percent(30) {
+            step["failure_policy"] = json!({ "action": "manual_decision" });
+        }
+    }
+}
+
+fn compensation(chance: &mut SeededRandom) -> Value {
     let tool = *chance.pick(&["sim.undo_idempotent", "sim.undo_once", "sim.undo_keyed"]);
     let mut undo = json!({ "tool": tool, "parameters": {} });
     if tool == "sim.undo_keyed" {
@@ -177,21 +200,19 @@ fn compensation(chance: &mut Chance) -> Value {
     undo
 }
 
-fn probe(chance: &mut Chance) -> Value {
-    let mut probe =
-        json!({ "tool": "sim.find", "parameters": { "key": "{{ key }}" }, "happened": "result.found" });
+fn probe(chance: &mut SeededRandom) -> Value {
+    let mut probe = json!({ "tool": "sim.find", "parameters": { "key": "{{ key }}" }, "happened": "result.found" });
     if chance.percent(80) {
         probe["result"] = json!("result.value");
     }
     probe
 }
 
-/// Changes a plan as a planner would while it is under way: drops, adds and alters steps.
-pub fn revise(chance: &mut Chance, document: &Value) -> Value {
+/// Changes a running plan as a planner would: drops, adds and alters steps.
+pub fn revise(chance: &mut SeededRandom, document: &Value) -> Value {
     let mut plan = document.clone();
     let Some(steps) = plan["steps"].as_array_mut() else { return plan };
-    let next =
-        1 + steps.iter().filter_map(|step| step["id"].as_str()?[1..].parse::<u64>().ok()).max().unwrap_or(0);
+    let next = 1 + steps.iter().filter_map(|step| step["id"].as_str()?[1..].parse::<u64>().ok()).max().unwrap_or(0);
     if steps.len() > 1 && chance.percent(50) {
         let dropped = steps.remove(chance.index(steps.len()));
         let gone = dropped["id"].as_str().unwrap_or_default().to_owned();
@@ -201,12 +222,17 @@ pub fn revise(chance: &mut Chance, document: &Value) -> Value {
     }
     if chance.percent(40) {
         let at = chance.index(steps.len());
-        steps[at]["parameters"]["changed"] = json!(chance.below(100));
+        let changed = chance.below(100);
+        match steps[at].as_object_mut() {
+            Some(step) if changed < 30 && step.contains_key("fallback") => {
+                step.shift_remove("fallback");
+            }
+            _ => steps[at]["parameters"]["changed"] = json!(changed),
+        }
     }
     if chance.percent(60) {
         let mut added = step(chance, next, steps);
-        let known: Vec<String> =
-            steps.iter().filter_map(|step| step["id"].as_str().map(str::to_owned)).collect();
+        let known: Vec<String> = steps.iter().filter_map(|step| step["id"].as_str().map(str::to_owned)).collect();
         for need in 0..next {
             if !known.contains(&id(need)) {
                 forget(&mut added, &id(need));
@@ -217,7 +243,7 @@ pub fn revise(chance: &mut Chance, document: &Value) -> Value {
     plan
 }
 
-/// Removes every mention of a step that is no longer there.
+/// Removes every reference to a step that no longer exists.
 fn forget(step: &mut Value, gone: &str) {
     let mentions = |value: &Value| value.to_string().contains(&format!("steps.{gone}."));
     if let Some(needs) = step.get_mut("depends_on").and_then(Value::as_array_mut) {
@@ -236,9 +262,9 @@ fn forget(step: &mut Value, gone: &str) {
     }
 }
 
-/// Checks a generated plan. That it is right is the generator's duty, so a finding is told in full.
+/// Checks a generated plan. The generator must be right, so an error contains all findings.
 pub fn compile(document: &Value, catalog: &ToolCatalog) -> Result<Arc<Plan>, String> {
     let bytes = serde_json::to_vec(document).expect("a JSON value can be written");
-    let checked = read_and_check(&bytes, Format::Json, catalog, Driver::Server, None);
+    let checked = read_and_check(&bytes, DocumentFormat::Json, catalog, Driver::Server, None);
     checked.plan.ok_or_else(|| format!("{:#?}\n{document:#}", checked.diagnostics))
 }

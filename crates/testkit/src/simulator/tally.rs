@@ -1,11 +1,11 @@
-//! What voyages amounted to, so that nobody can pass by doing nothing.
+//! Totals of runs, so that a simulation in which nothing happens does not pass.
 
-use rutter_core::journal::event::{Event, Side, Then};
+use rutter_core::journal::event::{AttemptFollowUp, CallSide, Event};
 
-/// Totals of one voyage or of many.
+/// Totals of one run or of many.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
-    pub voyages: u64,
+pub struct SimulationTally {
+    pub runs: u64,
     pub entries: u64,
     pub crashes: u64,
     pub fenced: u64,
@@ -29,11 +29,11 @@ pub struct Tally {
     pub waiting: u64,
 }
 
-impl Tally {
+impl SimulationTally {
     pub fn count(&mut self, event: &Event) {
         match event {
-            Event::AttemptFailed { then: Then::InDoubt, .. }
-            | Event::AttemptLost { then: Then::InDoubt, .. } => self.doubts += 1,
+            Event::AttemptFailed { then: AttemptFollowUp::InDoubt, .. }
+            | Event::AttemptLost { then: AttemptFollowUp::InDoubt, .. } => self.doubts += 1,
             Event::Replanned { .. } => self.replans += 1,
             Event::CompensationStarted { .. } => self.compensations += 1,
             Event::LateAnswerArrived { .. } => self.late_answers += 1,
@@ -43,15 +43,15 @@ impl Tally {
             Event::AttemptAccepted { .. } => self.tickets += 1,
             Event::ToolAsked { .. } => self.tool_asks += 1,
             Event::ToolAnswered { answer: Some(_), .. } => self.tool_answers += 1,
-            Event::AttemptStarted { side: Side::Do, attempt: 1, .. } => self.steps_begun += 1,
-            Event::AttemptSucceeded { side: Side::Do | Side::Fallback, .. } => self.steps_completed += 1,
+            Event::AttemptStarted { side: CallSide::Do, attempt: 1, .. } => self.steps_begun += 1,
+            Event::AttemptSucceeded { side: CallSide::Do | CallSide::Fallback, .. } => self.steps_completed += 1,
             Event::ExecutionEnded { outcome, .. } => self.ended[*outcome as usize] += 1,
             _ => {}
         }
     }
 
-    pub fn add(&mut self, other: &Tally) {
-        self.voyages += other.voyages;
+    pub fn add(&mut self, other: &SimulationTally) {
+        self.runs += other.runs;
         self.entries += other.entries;
         self.crashes += other.crashes;
         self.fenced += other.fenced;

@@ -1,59 +1,59 @@
-//! The world outside: tools that work, fail, lose their answer, are slow or dead. It counts every real effect.
+//! The outside world: tools that work, fail, lose their responses, are slow or dead. It counts every real effect.
 
-use crate::chance::Chance;
+use crate::chance::SeededRandom;
 use rutter_core::execution::input::ToolCall;
 use rutter_core::hash::Hash;
 use rutter_core::id::PartId;
-use rutter_core::journal::event::Side;
+use rutter_core::journal::event::CallSide;
 use rutter_core::time::{Millis, Timestamp};
-use rutter_core::tool::{Category, Failure, Outcome};
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
-pub struct World {
-    /// By part: how often its forward calls, and its undo calls, really ran.
+pub struct SimulatedWorld {
+    /// By part: how often its forward calls, and its undo calls, took effect.
     pub done: BTreeMap<PartId, u32>,
     pub undone: BTreeMap<PartId, u32>,
-    /// Parts whose effect stands now.
+    /// Parts whose effect is present now.
     pub standing: BTreeSet<PartId>,
-    /// Keys that took effect, for tools that honour them and for those who ask.
+    /// Keys that took effect, for tools that honour them and for probes.
     keys: BTreeSet<Hash>,
     /// Every effect, in order.
-    pub order: Vec<(PartId, Side)>,
+    pub order: Vec<(PartId, CallSide)>,
     pub calls: u64,
-    /// What was accepted, by ticket.
-    held: BTreeMap<Arc<str>, Held>,
+    /// Accepted calls, by ticket.
+    held: BTreeMap<Arc<str>, HeldCall>,
 }
 
-/// Where a call stands that a tool has given a ticket for.
+/// The state of a call that a tool has given a ticket for.
 #[derive(Clone, Debug)]
-enum Held {
+enum HeldCall {
     Asks,
-    Ready(Outcome),
+    Ready(CallOutcome),
 }
 
-/// What comes back from a call: a ticket, perhaps, and the answer.
+/// The reply to a call: a ticket, perhaps, and the response.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct SimulatedReply {
     pub ticket: Option<Arc<str>>,
-    pub answer: Answer,
+    pub answer: SimulatedAnswer,
 }
 
-/// When an answer comes, if ever.
+/// When a response arrives, if ever.
 #[derive(Clone, Debug)]
-pub enum Answer {
-    Now(Outcome),
-    Later(Timestamp, Outcome),
+pub enum SimulatedAnswer {
+    Now(CallOutcome),
+    Later(Timestamp, CallOutcome),
     Never,
-    /// The tool wants to know something first; nothing has happened yet.
+    /// The tool asks a question first; nothing has happened yet.
     Asks,
 }
 
-/// How unkind this world is, in percent.
+/// The failure rates of this world, in percent.
 #[derive(Clone, Copy, Debug)]
-pub struct Weather {
+pub struct FailureRates {
     pub fails: u64,
     pub loses_answers: u64,
     pub slow: u64,
@@ -62,72 +62,81 @@ pub struct Weather {
     pub asks: u64,
 }
 
-impl Weather {
-    pub fn new(chance: &mut Chance) -> Weather {
+impl FailureRates {
+    pub const HARD: FailureRates =
+        FailureRates { fails: 30, loses_answers: 25, slow: 15, dead: 3, tickets: 10, asks: 3 };
+
+    pub fn new(chance: &mut SeededRandom) -> FailureRates {
         match chance.below(4) {
-            0 => Weather { fails: 0, loses_answers: 0, slow: 0, dead: 0, tickets: 10, asks: 3 },
-            1 => Weather { fails: 12, loses_answers: 5, slow: 5, dead: 1, tickets: 30, asks: 8 },
-            2 => Weather { fails: 25, loses_answers: 15, slow: 10, dead: 4, tickets: 15, asks: 5 },
-            _ => Weather { fails: 5, loses_answers: 30, slow: 20, dead: 8, tickets: 5, asks: 3 },
+            0 => FailureRates { fails: 0, loses_answers: 0, slow: 0, dead: 0, tickets: 10, asks: 3 },
+            1 => FailureRates { fails: 12, loses_answers: 5, slow: 5, dead: 1, tickets: 30, asks: 8 },
+            2 => FailureRates { fails: 25, loses_answers: 15, slow: 10, dead: 4, tickets: 15, asks: 5 },
+            _ => FailureRates { fails: 5, loses_answers: 30, slow: 20, dead: 8, tickets: 5, asks: 3 },
         }
     }
 }
 
-impl World {
-    /// Carries out a call: an effect, perhaps, and an answer, perhaps. Under a ticket nothing happens anew.
-    pub fn call(&mut self, call: &ToolCall, now: Timestamp, weather: Weather, chance: &mut Chance) -> Reply {
+impl SimulatedWorld {
+    /// Makes a call: an effect, perhaps, and a response, perhaps. Under a ticket nothing new happens.
+    pub fn call(
+        &mut self,
+        call: &ToolCall,
+        now: Timestamp,
+        weather: FailureRates,
+        chance: &mut SeededRandom,
+    ) -> SimulatedReply {
         self.calls += 1;
         if let Some(ticket) = &call.ticket {
             let answer = match self.held.get(ticket) {
-                Some(Held::Asks) => Answer::Asks,
-                Some(Held::Ready(outcome)) => deliver(outcome.clone(), now, weather, chance),
-                None => Answer::Never,
+                Some(HeldCall::Asks) => SimulatedAnswer::Asks,
+                Some(HeldCall::Ready(outcome)) => deliver(outcome.clone(), now, weather, chance),
+                None => SimulatedAnswer::Never,
             };
-            return Reply { ticket: None, answer };
+            return SimulatedReply { ticket: None, answer };
         }
         let ticket = chance.percent(weather.tickets).then(|| Arc::from(format!("ticket {}", self.calls)));
         if chance.percent(weather.asks) {
-            self.held.extend(ticket.clone().map(|ticket| (ticket, Held::Asks)));
-            return Reply { ticket, answer: Answer::Asks };
+            self.held.extend(ticket.clone().map(|ticket| (ticket, HeldCall::Asks)));
+            return SimulatedReply { ticket, answer: SimulatedAnswer::Asks };
         }
         let works = !chance.percent(weather.fails);
         let outcome = if works { self.take_effect(call, chance) } else { refuse(chance) };
-        self.held.extend(ticket.clone().map(|ticket| (ticket, Held::Ready(outcome.clone()))));
-        // Whoever gives tickets takes its time, so that much can happen in between.
+        self.held.extend(ticket.clone().map(|ticket| (ticket, HeldCall::Ready(outcome.clone()))));
+        // Tools with tickets take their time, so that much can happen in between.
         let answer = match ticket.is_some() && chance.percent(80) {
-            true => Answer::Later(now.plus(Millis(chance.below(40_000))), outcome),
+            true => SimulatedAnswer::Later(now.plus(Millis(chance.below(40_000))), outcome),
             false => deliver(outcome, now, weather, chance),
         };
-        Reply { ticket, answer }
+        SimulatedReply { ticket, answer }
     }
 
-    /// What comes of a call whose tool asked and got its answer, or was told that it gets none.
+    /// The result of a call whose tool asked and got an answer, or was declined.
     pub fn answered(
         &mut self,
         call: &ToolCall,
         ticket: Option<&Arc<str>>,
         answer: bool,
-        chance: &mut Chance,
-    ) -> Outcome {
-        let declined = || Outcome::NotDone(Failure::new(Category::ToolError, "then not"));
+        chance: &mut SeededRandom,
+    ) -> CallOutcome {
+        let declined = || CallOutcome::NotDone(ToolFailure::new(FailureCategory::ToolError, "then not"));
         let outcome = if answer { self.take_effect(call, chance) } else { declined() };
-        self.held.extend(ticket.map(|ticket| (ticket.clone(), Held::Ready(outcome.clone()))));
+        self.held.extend(ticket.map(|ticket| (ticket.clone(), HeldCall::Ready(outcome.clone()))));
         outcome
     }
 
-    /// Whether the effect with this key took place, as a probe or a person finds out.
+    /// Whether the effect with this key happened, as a probe or a person finds out.
     pub fn has(&self, key: Hash) -> bool {
         self.keys.contains(&key)
     }
 
-    fn take_effect(&mut self, call: &ToolCall, chance: &mut Chance) -> Outcome {
+    fn take_effect(&mut self, call: &ToolCall, chance: &mut SeededRandom) -> CallOutcome {
         let result = match call.tool.as_str() {
             "sim.read" => answer(chance),
             "sim.find" => self.find(call, chance),
             tool => {
                 let repeated = match tool {
                     "sim.once" | "sim.undo_once" => false,
-                    // The same arguments change nothing more; here the arguments are the part's own.
+                    // The same arguments change nothing more; here the arguments identify the part.
                     "sim.idempotent" => self.standing.contains(&call.part),
                     "sim.undo_idempotent" => !self.standing.contains(&call.part),
                     _ => self.keys.contains(&call.key),
@@ -139,12 +148,12 @@ impl World {
                 answer(chance)
             }
         };
-        Outcome::Done { result: Arc::new(result), cost_micros: 1_000 }
+        CallOutcome::Done { result: Arc::new(result), cost_micros: 1_000 }
     }
 
     fn happen(&mut self, call: &ToolCall) {
         self.order.push((call.part.clone(), call.side));
-        if call.side == Side::Undo {
+        if call.side == CallSide::Undo {
             *self.undone.entry(call.part.clone()).or_default() += 1;
             self.standing.remove(&call.part);
         } else {
@@ -153,15 +162,15 @@ impl World {
         }
     }
 
-    /// What an agent does on its own.
+    /// An effect by the agent itself.
     pub fn happen_by_agent(&mut self, part: &PartId, key: Hash) {
         self.keys.insert(key);
-        self.order.push((part.clone(), Side::Do));
+        self.order.push((part.clone(), CallSide::Do));
         *self.done.entry(part.clone()).or_default() += 1;
         self.standing.insert(part.clone());
     }
 
-    fn find(&self, call: &ToolCall, chance: &mut Chance) -> Value {
+    fn find(&self, call: &ToolCall, chance: &mut SeededRandom) -> Value {
         if chance.percent(10) {
             return json!({ "found": null });
         }
@@ -169,42 +178,42 @@ impl World {
     }
 }
 
-fn deliver(outcome: Outcome, now: Timestamp, weather: Weather, chance: &mut Chance) -> Answer {
+fn deliver(outcome: CallOutcome, now: Timestamp, weather: FailureRates, chance: &mut SeededRandom) -> SimulatedAnswer {
     if chance.percent(weather.dead) {
-        return Answer::Never;
+        return SimulatedAnswer::Never;
     }
     if chance.percent(weather.loses_answers) {
-        let failure = Failure::new(Category::Unavailable, "connection reset");
-        return Answer::Now(Outcome::Maybe(failure));
+        let failure = ToolFailure::new(FailureCategory::Unavailable, "connection reset");
+        return SimulatedAnswer::Now(CallOutcome::Maybe(failure));
     }
     if chance.percent(weather.slow) {
-        return Answer::Later(now.plus(Millis(chance.below(90_000))), outcome);
+        return SimulatedAnswer::Later(now.plus(Millis(chance.below(90_000))), outcome);
     }
-    Answer::Now(outcome)
+    SimulatedAnswer::Now(outcome)
 }
 
-/// What every tool here asks for.
+/// The schema of every tool's question.
 pub fn asked_for() -> Value {
     let port = json!({ "type": "integer", "minimum": 1 });
     json!({ "type": "object", "properties": { "port": port }, "required": ["port"] })
 }
 
-fn answer(chance: &mut Chance) -> Value {
+fn answer(chance: &mut SeededRandom) -> Value {
     json!({ "n": chance.below(100), "flag": chance.percent(70) })
 }
 
 /// A failure that certainly precedes the effect.
-fn refuse(chance: &mut Chance) -> Outcome {
+fn refuse(chance: &mut SeededRandom) -> CallOutcome {
     let category = *chance.pick(&[
-        Category::Unavailable,
-        Category::Unavailable,
-        Category::RateLimited,
-        Category::ToolError,
-        Category::InvalidInput,
+        FailureCategory::Unavailable,
+        FailureCategory::Unavailable,
+        FailureCategory::RateLimited,
+        FailureCategory::ToolError,
+        FailureCategory::InvalidInput,
     ]);
-    let mut failure = Failure::new(category, "refused");
-    if category == Category::RateLimited {
+    let mut failure = ToolFailure::new(category, "refused");
+    if category == FailureCategory::RateLimited {
         failure.retry_after = Some(Millis::seconds(5));
     }
-    Outcome::NotDone(failure)
+    CallOutcome::NotDone(failure)
 }

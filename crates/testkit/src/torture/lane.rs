@@ -1,13 +1,13 @@
-//! One directory and its lives: plans are started, killed, taken up, answered, until the kills are spent; then everything
-//! may come to rest.
+//! One directory and its processes: plans are started, killed, resumed, answered, until enough processes were killed;
+//! then everything may settle.
 
-use super::hand::{Act, Listed};
-use super::life::{Ended, Life};
-use super::notes::{Notes, now_ms};
+use super::notes::{TortureLog, now_ms};
+use super::operator_actions::{ExecutionListEntry, OperatorAction};
 use super::plans;
-use super::stage::Stage;
-use super::window::{Lookout, Window};
-use crate::chance::Chance;
+use super::process_life::{ProcessExit, ProcessLife};
+use super::window::{KillWindow, WindowWatcher};
+use super::workspace::TortureWorkspace;
+use crate::chance::SeededRandom;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,37 +15,37 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// More executions than this are not left open.
+/// The most executions left open.
 const OPEN_MAX: usize = 6;
 const POLL: Duration = Duration::from_millis(1);
-/// How long a command that only looks, or is not to be killed, may take.
+/// How long a command that only reads, or is not to be killed, may take.
 const LOOK_MAX: Duration = Duration::from_secs(60);
-/// How long everything may take to come to rest once nobody kills any more.
+/// How long everything may take to settle once nothing is killed any more.
 const SETTLE_MAX: Duration = Duration::from_secs(30);
 const ROUNDS_MAX: usize = 12;
 
-pub(super) struct Lane {
+pub(super) struct TortureLane {
     pub(super) name: String,
     pub(super) rutter: PathBuf,
-    pub(super) stage: Stage,
-    pub(super) notes: Notes,
-    pub(super) chance: Chance,
+    pub(super) stage: TortureWorkspace,
+    pub(super) notes: TortureLog,
+    pub(super) chance: SeededRandom,
     pub(super) lives: u64,
     pub(super) plans: u64,
-    /// How long a process takes until it writes for the first time.
+    /// How long a process takes until its first write.
     pub(super) pace: Duration,
     pub(super) kills: BTreeMap<&'static str, u64>,
 }
 
-/// What a process is started for.
-enum Errand {
+/// The purpose of a process.
+enum ProcessTask {
     Run { tag: String },
     Watch,
-    Act { act: Act, reason: String },
+    Act { act: OperatorAction, reason: String },
 }
 
-impl Lane {
-    /// Kills so many processes, then lets the rest end.
+impl TortureLane {
+    /// Kills this many processes, then lets the rest end.
     pub(super) fn go(&mut self, kills: u64) -> Result<(), String> {
         while self.kills.values().sum::<u64>() < kills {
             self.live_and_die()?;
@@ -56,26 +56,26 @@ impl Lane {
     fn live_and_die(&mut self) -> Result<(), String> {
         let listed = self.list()?;
         let (errand, words) = self.errand(&listed);
-        let window = Window::draw(self.pace, &mut self.chance);
+        let window = KillWindow::draw(self.pace, &mut self.chance);
         let aside = match self.chance.percent(40) {
             true => self.act(&listed),
             false => None,
         };
         let aside_at = Duration::from_millis(self.chance.below(300)) + self.pace / 2;
-        let mut lookout = Lookout::new(window, &self.stage.directory);
+        let mut evaluator = WindowWatcher::new(window, &self.stage.directory);
         let mut life = self.begin(&words)?;
-        let mut beside: Option<(Life, Act, String)> = None;
+        let mut beside: Option<(ProcessLife, OperatorAction, String)> = None;
         let mut waiting = aside;
-        while life.is_alive() && !lookout.is_open(life.began) {
+        while life.is_alive() && !evaluator.is_open(life.began) {
             if life.began.elapsed() >= aside_at
                 && let Some(act) = waiting.take()
             {
-                let (words, reason) = self.said(&act, true);
+                let (words, reason) = self.command_line(&act, true);
                 beside = Some((self.begin(&words)?, act, reason));
             }
             thread::sleep(POLL);
         }
-        if let Some(first) = lookout.first_write {
+        if let Some(first) = evaluator.first_write {
             self.pace = (self.pace * 7 + first.duration_since(life.began)) / 8;
         }
         let (name, began_ms) = (life.name.clone(), life.began_ms);
@@ -85,13 +85,8 @@ impl Lane {
         }
         self.note_life(&name, began_ms, &words, &ended);
         self.note_errand(&errand, &ended);
-        if matches!(errand, Errand::Run { .. }) && ended.code == Some(2) && !ended.is_locked_out() {
-            return Err(format!(
-                "`rutter {}` was refused: {}{}",
-                words.join(" "),
-                ended.stdout,
-                ended.stderr
-            ));
+        if matches!(errand, ProcessTask::Run { .. }) && ended.code == Some(2) && !ended.is_locked_out() {
+            return Err(format!("`rutter {}` was refused: {}{}", words.join(" "), ended.stdout, ended.stderr));
         }
         if let Some((other, act, reason)) = beside {
             let (name, began_ms) = (other.name.clone(), other.began_ms);
@@ -103,21 +98,21 @@ impl Lane {
                 *self.kills.entry("beside").or_default() += 1;
             }
             self.note_life(&name, began_ms, &[act.what.to_owned()], &ended);
-            self.note_errand(&Errand::Act { act, reason }, &ended);
+            self.note_errand(&ProcessTask::Act { act, reason }, &ended);
         }
         Ok(())
     }
 
-    /// Something new, something to go on with, or an answer that also carries on.
-    fn errand(&mut self, listed: &[Listed]) -> (Errand, Vec<String>) {
-        let open: Vec<&Listed> = listed.iter().filter(|listed| !listed.has_ended()).collect();
-        let busy: Vec<&Listed> = open.iter().copied().filter(|listed| !listed.waits()).collect();
+    /// A new execution, one to continue, or an answer that also continues it.
+    fn errand(&mut self, listed: &[ExecutionListEntry]) -> (ProcessTask, Vec<String>) {
+        let open: Vec<&ExecutionListEntry> = listed.iter().filter(|listed| !listed.has_ended()).collect();
+        let busy: Vec<&ExecutionListEntry> = open.iter().copied().filter(|listed| !listed.waits()).collect();
         if open.len() > 2
             && self.chance.percent(35)
             && let Some(act) = self.act(listed)
         {
-            let (words, reason) = self.said(&act, false);
-            return (Errand::Act { act, reason }, words);
+            let (words, reason) = self.command_line(&act, false);
+            return (ProcessTask::Act { act, reason }, words);
         }
         if !busy.is_empty() && (open.len() >= OPEN_MAX || self.chance.percent(25)) {
             let execution = self.chance.pick(&busy).execution.clone();
@@ -125,23 +120,22 @@ impl Lane {
             if self.chance.percent(70) {
                 words.push("--wait".to_owned());
             }
-            return (Errand::Watch, words);
+            return (ProcessTask::Watch, words);
         }
         let tag = match self.plans > 0 && self.chance.percent(15) {
-            // Asked twice with one key, it is one execution.
+            // Requested twice with one key, it is one execution.
             true => format!("{}p{}", self.name, 1 + self.chance.below(self.plans)),
             false => self.plan(),
         };
         let (file, input) = (format!("plans/{tag}.json"), format!("tag={tag}"));
-        let mut words: Vec<String> =
-            ["run", &file, "--input", &input, "--key", &tag].map(str::to_owned).to_vec();
+        let mut words: Vec<String> = ["run", &file, "--input", &input, "--key", &tag].map(str::to_owned).to_vec();
         if self.chance.percent(60) {
             words.push("--wait".to_owned());
         }
         if self.chance.percent(50) {
             words.push("--json".to_owned());
         }
-        (Errand::Run { tag }, words)
+        (ProcessTask::Run { tag }, words)
     }
 
     fn plan(&mut self) -> String {
@@ -149,15 +143,15 @@ impl Lane {
         let tag = format!("{}p{}", self.name, self.plans);
         let plan = plans::draw(&tag, &mut self.chance);
         let path = self.stage.directory.join("plans").join(format!("{tag}.json"));
-        fs::write(&path, plan.to_string()).expect("the directory was made with the stage, and it is ours");
+        fs::write(&path, plan.to_string()).expect("the directory was created with the workspace");
         self.notes.write(&json!({ "plan": tag, "document": plan }));
         tag
     }
 
-    /// Something to ask of one of the executions.
-    fn act(&mut self, listed: &[Listed]) -> Option<Act> {
-        let open: Vec<&Listed> = listed.iter().filter(|listed| !listed.has_ended()).collect();
-        let among: Vec<&Listed> = match open.is_empty() || self.chance.percent(10) {
+    /// An action on one of the executions.
+    fn act(&mut self, listed: &[ExecutionListEntry]) -> Option<OperatorAction> {
+        let open: Vec<&ExecutionListEntry> = listed.iter().filter(|listed| !listed.has_ended()).collect();
+        let among: Vec<&ExecutionListEntry> = match open.is_empty() || self.chance.percent(10) {
             true => listed.iter().collect(),
             false => open,
         };
@@ -171,14 +165,14 @@ impl Lane {
         }
     }
 
-    fn answer(&mut self, one: &Listed) -> Option<Act> {
-        let shown = self.look(&["exec", "show", &one.execution, "--json"]).ok()?.answer()?;
-        let questions = shown["questions"].as_array()?.clone();
+    fn answer(&mut self, one: &ExecutionListEntry) -> Option<OperatorAction> {
+        let answer = self.look(&["exec", "show", &one.execution, "--json"]).ok()?.answer()?;
+        let questions = answer["questions"].as_array()?.clone();
         one.answer(&questions, &self.stage.log(), &mut self.chance)
     }
 
-    /// An act as it is typed, under a reason that nothing else has.
-    fn said(&mut self, act: &Act, no_wait: bool) -> (Vec<String>, String) {
+    /// The command line of an action, with a unique reason.
+    fn command_line(&mut self, act: &OperatorAction, no_wait: bool) -> (Vec<String>, String) {
         let reason = format!("because-{}-{}", self.name, self.lives);
         let mut words = vec!["exec".to_owned()];
         words.extend(act.words.iter().cloned());
@@ -189,14 +183,14 @@ impl Lane {
         (words, reason)
     }
 
-    fn begin(&mut self, words: &[String]) -> Result<Life, String> {
+    fn begin(&mut self, words: &[String]) -> Result<ProcessLife, String> {
         self.lives += 1;
         let name = format!("{}-{:05}", self.name, self.lives);
-        Life::start(&self.rutter, &self.stage.directory, name, words)
+        ProcessLife::start(&self.rutter, &self.stage.directory, name, words)
     }
 
     /// Runs a command to its end.
-    fn look(&mut self, words: &[&str]) -> Result<Ended, String> {
+    fn look(&mut self, words: &[&str]) -> Result<ProcessExit, String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let life = self.begin(&words)?;
         let (name, began_ms) = (life.name.clone(), life.began_ms);
@@ -207,16 +201,16 @@ impl Lane {
         Ok(ended)
     }
 
-    fn list(&mut self) -> Result<Vec<Listed>, String> {
+    fn list(&mut self) -> Result<Vec<ExecutionListEntry>, String> {
         let ended = self.look(&["exec", "list", "--json", "-n", "1000"])?;
-        // There is no database before the first life, or no execution yet.
+        // There is no database before the first process, or no execution yet.
         if ended.code == Some(2) {
             return Ok(Vec::new());
         }
-        Ok(ended.stdout.lines().filter_map(Listed::read).collect())
+        Ok(ended.stdout.lines().filter_map(ExecutionListEntry::read).collect())
     }
 
-    fn note_life(&mut self, name: &str, began_ms: u64, words: &[String], ended: &Ended) {
+    fn note_life(&mut self, name: &str, began_ms: u64, words: &[String], ended: &ProcessExit) {
         let mut note = json!({
             "life": name, "began_ms": began_ms, "ended_ms": now_ms(), "words": words,
             "killed": ended.killed, "code": ended.code,
@@ -228,23 +222,21 @@ impl Lane {
     }
 
     /// What the process acknowledged before it ended or was killed.
-    fn note_errand(&mut self, errand: &Errand, ended: &Ended) {
+    fn note_errand(&mut self, errand: &ProcessTask, ended: &ProcessExit) {
         let answer = ended.answer();
         if let Some(answer) = answer.as_ref().filter(|answer| answer["receipt"].is_object()) {
             let (execution, status) = (&answer["execution_id"], &answer["status"]);
-            self.notes
-                .write(&json!({ "concluded": execution, "status": status, "receipt": answer["receipt"] }));
+            self.notes.write(&json!({ "concluded": execution, "status": status, "receipt": answer["receipt"] }));
         }
         match errand {
-            Errand::Run { tag } => {
+            ProcessTask::Run { tag } => {
                 if let Some(execution) = ended.execution() {
                     self.notes.write(&json!({ "started": execution, "tag": tag, "code": ended.code }));
                 }
             }
-            Errand::Watch => {}
-            Errand::Act { act, reason } => {
-                let error =
-                    answer.as_ref().filter(|answer| answer["ok"] == false).map(|answer| &answer["error"]);
+            ProcessTask::Watch => {}
+            ProcessTask::Act { act, reason } => {
+                let error = answer.as_ref().filter(|answer| answer["ok"] == false).map(|answer| &answer["error"]);
                 let code = error.and_then(|error| error["code"].as_str()).unwrap_or_default();
                 let note = json!({ "execution": act.execution, "what": act.what, "reason": reason });
                 if matches!(ended.code, Some(0 | 1 | 3)) && error.is_none() {
@@ -256,11 +248,11 @@ impl Lane {
         }
     }
 
-    /// Nobody kills any more: everything comes to rest or says what it waits for, and most questions are answered.
+    /// Nothing is killed any more: everything settles or waits with a question, and most questions are answered.
     fn settle(&mut self) -> Result<(), String> {
         let mut listed = self.rest()?;
         for _ in 0..ROUNDS_MAX {
-            let waiting: Vec<Listed> = listed.iter().filter(|listed| listed.waits()).cloned().collect();
+            let waiting: Vec<ExecutionListEntry> = listed.iter().filter(|listed| listed.waits()).cloned().collect();
             if waiting.is_empty() {
                 break;
             }
@@ -270,12 +262,12 @@ impl Lane {
                     _ => self.answer(&one),
                 };
                 let Some(act) = act else { continue };
-                let (words, reason) = self.said(&act, true);
+                let (words, reason) = self.command_line(&act, true);
                 let life = self.begin(&words)?;
                 let (name, began_ms) = (life.name.clone(), life.began_ms);
                 let ended = life.finish(LOOK_MAX);
                 self.note_life(&name, began_ms, &words, &ended);
-                self.note_errand(&Errand::Act { act, reason }, &ended);
+                self.note_errand(&ProcessTask::Act { act, reason }, &ended);
             }
             listed = self.rest()?;
         }
@@ -292,8 +284,8 @@ impl Lane {
         }
     }
 
-    /// Carries on whatever can go on by itself, for as long as that may take.
-    fn rest(&mut self) -> Result<Vec<Listed>, String> {
+    /// Continues whatever can continue by itself, for as long as that may take.
+    fn rest(&mut self) -> Result<Vec<ExecutionListEntry>, String> {
         let until = Instant::now() + SETTLE_MAX;
         loop {
             let listed = self.list()?;
@@ -301,7 +293,7 @@ impl Lane {
             let Some(busy) = busy.filter(|_| Instant::now() < until) else { return Ok(listed) };
             let ended = self.look(&["exec", "watch", &busy.execution.clone()])?;
             if ended.killed {
-                return Err(format!("nothing came of {} in {LOOK_MAX:?}", busy.execution));
+                return Err(format!("{} did not settle within {LOOK_MAX:?}", busy.execution));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What the harness knows of its own accord: what it asked, what was acknowledged, when it killed.
+//! What the harness itself knows: its requests, acknowledgements, and when it killed.
 
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
@@ -7,17 +7,17 @@ use std::path::Path;
 use std::time::SystemTime;
 
 #[derive(Debug)]
-pub(super) struct Notes(File);
+pub(super) struct TortureLog(File);
 
-impl Notes {
-    pub(super) fn open(path: &Path) -> Result<Notes, String> {
+impl TortureLog {
+    pub(super) fn open(path: &Path) -> Result<TortureLog, String> {
         let file = OpenOptions::new().create(true).append(true).open(path);
-        file.map(Notes).map_err(|error| format!("{}: {error}", path.display()))
+        file.map(TortureLog).map_err(|error| format!("{}: {error}", path.display()))
     }
 
     /// Writes one line. The harness itself is not killed, so nothing has to be synced.
     pub(super) fn write(&mut self, note: &Value) {
-        writeln!(self.0, "{note}").expect("the directory was just made, and it is ours");
+        writeln!(self.0, "{note}").expect("the directory was just created");
     }
 }
 

@@ -1,36 +1,36 @@
-//! Random plans for tools with real effects: sequences, diamonds, fan-outs, and some that are bound to be undone.
+//! Random plans for tools with real effects: sequences, diamonds, fan-outs, and some that are always undone.
 //!
-//! Every call carries who it is for (`tag`, `step`, `item`, `side`), so that what a tool saw can be compared with what
-//! the journal says without believing either.
+//! Every call carries its origin (`tag`, `step`, `item`, `side`), so that the tools' log can be compared with the
+//! journal without trusting either.
 
-use crate::chance::Chance;
+use crate::chance::SeededRandom;
 use serde_json::{Map, Value, json};
 
-/// A tool that a step may call, with what the plan has to know of it.
-struct Deed {
+/// A tool that a step may call, with its fields in the plan.
+struct ToolProfile {
     tool: &'static str,
-    /// The key goes into the parameters: the tool honours it, or a probe looks for it.
+    /// Whether the key is a parameter: the tool honours it, or a probe searches for it.
     passes_key: bool,
     probe: Option<&'static str>,
     undo: Option<&'static str>,
 }
 
-const DEEDS: &[Deed] = &[
-    Deed { tool: "dock.once", passes_key: false, probe: None, undo: Some("dock.undo") },
-    Deed { tool: "dock.once", passes_key: true, probe: Some("dock.find"), undo: Some("bay.undo") },
-    Deed { tool: "dock.keyed", passes_key: true, probe: None, undo: Some("dock.undo") },
-    Deed { tool: "dock.read", passes_key: false, probe: None, undo: None },
-    Deed { tool: "bay.once", passes_key: false, probe: None, undo: Some("bay.undo_once") },
-    Deed { tool: "bay.once", passes_key: true, probe: Some("bay.find"), undo: Some("bay.undo_once") },
-    Deed { tool: "bay.keyed", passes_key: false, probe: None, undo: Some("bay.undo") },
-    Deed { tool: "bay.read", passes_key: false, probe: None, undo: None },
-    Deed { tool: "dock.once", passes_key: true, probe: Some("dock.find"), undo: None },
-    Deed { tool: "crane.once", passes_key: false, probe: None, undo: Some("dock.undo") },
-    Deed { tool: "crane.keyed", passes_key: true, probe: None, undo: Some("bay.undo") },
+const TOOL_PROFILES: &[ToolProfile] = &[
+    ToolProfile { tool: "dock.once", passes_key: false, probe: None, undo: Some("dock.undo") },
+    ToolProfile { tool: "dock.once", passes_key: true, probe: Some("dock.find"), undo: Some("bay.undo") },
+    ToolProfile { tool: "dock.keyed", passes_key: true, probe: None, undo: Some("dock.undo") },
+    ToolProfile { tool: "dock.read", passes_key: false, probe: None, undo: None },
+    ToolProfile { tool: "bay.once", passes_key: false, probe: None, undo: Some("bay.undo_once") },
+    ToolProfile { tool: "bay.once", passes_key: true, probe: Some("bay.find"), undo: Some("bay.undo_once") },
+    ToolProfile { tool: "bay.keyed", passes_key: false, probe: None, undo: Some("bay.undo") },
+    ToolProfile { tool: "bay.read", passes_key: false, probe: None, undo: None },
+    ToolProfile { tool: "dock.once", passes_key: true, probe: Some("dock.find"), undo: None },
+    ToolProfile { tool: "crane.once", passes_key: false, probe: None, undo: Some("dock.undo") },
+    ToolProfile { tool: "crane.keyed", passes_key: true, probe: None, undo: Some("bay.undo") },
 ];
 
-/// A plan of a shape that chance decides, in which every call names `tag`.
-pub(super) fn draw(tag: &str, chance: &mut Chance) -> Value {
+/// A plan of a random shape, in which every call has `tag`.
+pub(super) fn draw(tag: &str, chance: &mut SeededRandom) -> Value {
     let shape = *chance.pick(&["sequence", "sequence", "diamond", "fan_out", "undone"]);
     let (steps, max_parallel) = match shape {
         "diamond" => (diamond(chance), 2 + chance.below(3)),
@@ -60,7 +60,7 @@ pub(super) fn draw(tag: &str, chance: &mut Chance) -> Value {
     })
 }
 
-fn sequence(chance: &mut Chance, least: u64, most: u64) -> Vec<Value> {
+fn sequence(chance: &mut SeededRandom, least: u64, most: u64) -> Vec<Value> {
     let count = least + chance.below(most - least + 1);
     (0..count)
         .map(|place| {
@@ -74,7 +74,7 @@ fn sequence(chance: &mut Chance, least: u64, most: u64) -> Vec<Value> {
         .collect()
 }
 
-fn diamond(chance: &mut Chance) -> Vec<Value> {
+fn diamond(chance: &mut SeededRandom) -> Vec<Value> {
     let middle = 2 + chance.below(2);
     let mut steps = vec![step("first", &[], chance)];
     let sides: Vec<String> = (0..middle).map(|place| format!("side{place}")).collect();
@@ -83,7 +83,7 @@ fn diamond(chance: &mut Chance) -> Vec<Value> {
     steps
 }
 
-fn fan_out(chance: &mut Chance) -> Vec<Value> {
+fn fan_out(chance: &mut SeededRandom) -> Vec<Value> {
     let items: Vec<String> = (0..3 + chance.below(4)).map(|item| format!("'i{item}'")).collect();
     let mut each = step("each", &["before".to_owned()], chance);
     each["for_each"] = json!({ "items": format!("[{}]", items.join(", ")), "max_parallel": 2 });
@@ -97,7 +97,7 @@ fn fan_out(chance: &mut Chance) -> Vec<Value> {
 }
 
 /// The last step never succeeds.
-fn undone(chance: &mut Chance) -> Vec<Value> {
+fn undone(chance: &mut SeededRandom) -> Vec<Value> {
     let mut steps = sequence(chance, 2, 4);
     let last = name(steps.len() as u64 - 1);
     steps.push(json!({
@@ -110,25 +110,25 @@ fn undone(chance: &mut Chance) -> Vec<Value> {
     steps
 }
 
-fn step(id: &str, needs: &[String], chance: &mut Chance) -> Value {
-    let deed = chance.pick(DEEDS);
+fn step(id: &str, needs: &[String], chance: &mut SeededRandom) -> Value {
+    let action = chance.pick(TOOL_PROFILES);
     let mut step = json!({
         "id": id,
-        "tool": deed.tool,
+        "tool": action.tool,
         "depends_on": needs,
-        "parameters": parameters(id, "do", deed.passes_key),
+        "parameters": parameters(id, "do", action.passes_key),
     });
-    if let Some(probe) = deed.probe {
+    if let Some(probe) = action.probe {
         let parameters = parameters(id, "probe", true);
         step["probe"] = json!({ "tool": probe, "parameters": parameters, "happened": "result.found" });
     }
-    match deed.undo {
+    match action.undo {
         Some(undo) => {
             let parameters = parameters(id, "undo", undo == "dock.undo");
             step["cancellable"] = "reversible".into();
             step["compensation"] = json!({ "tool": undo, "parameters": parameters });
         }
-        None if deed.tool.ends_with("read") => {}
+        None if action.tool.ends_with("read") => {}
         None => step["cancellable"] = "irreversible".into(),
     }
     step

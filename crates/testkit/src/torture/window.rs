@@ -1,87 +1,78 @@
-//! Where a kill is aimed: anywhere in time, right behind an effect, or right behind a write to the journal.
+//! The aim of a kill: at any time, right after an effect, or right after a write to the journal.
 
-use crate::chance::Chance;
+use crate::chance::SeededRandom;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// A window that never opens is closed after this.
+/// A window that has not opened after this is given up.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Window {
+pub(super) enum KillWindow {
     Time(Duration),
-    /// After so many lines in the log of the tools, and a little more.
+    /// After this many lines in the tools' log, and a little more.
     Effect {
         lines: u64,
         then: Duration,
     },
-    /// After so many changes of the database's log, and a little more.
+    /// After this many changes of the database's log, and a little more.
     Entry {
         writes: u64,
         then: Duration,
     },
 }
 
-impl Window {
-    /// `pace` is how long a process takes until it writes for the first time; machines differ.
-    pub(super) fn draw(pace: Duration, chance: &mut Chance) -> Window {
-        let within = |span: Duration, chance: &mut Chance| {
+impl KillWindow {
+    /// `pace` is how long a process takes until its first write; machines differ.
+    pub(super) fn draw(pace: Duration, chance: &mut SeededRandom) -> KillWindow {
+        let within = |span: Duration, chance: &mut SeededRandom| {
             Duration::from_micros(chance.below(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)))
         };
         match chance.below(3) {
-            0 => Window::Time(within(pace * 3, chance)),
+            0 => KillWindow::Time(within(pace * 3, chance)),
             1 => {
                 let lines = 1 + chance.below(12);
-                Window::Effect { lines, then: within(Duration::from_millis(15), chance) }
+                KillWindow::Effect { lines, then: within(Duration::from_millis(15), chance) }
             }
             _ => {
                 let writes = 1 + chance.below(15);
-                Window::Entry { writes, then: within(Duration::from_millis(6), chance) }
+                KillWindow::Entry { writes, then: within(Duration::from_millis(6), chance) }
             }
         }
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Window::Time(_) => "time",
-            Window::Effect { .. } => "effect",
-            Window::Entry { .. } => "entry",
+            KillWindow::Time(_) => "time",
+            KillWindow::Effect { .. } => "effect",
+            KillWindow::Entry { .. } => "entry",
         }
     }
 }
 
-/// Looks out for the moment.
+/// Watches for the moment.
 #[derive(Debug)]
-pub(super) struct Lookout {
-    window: Window,
+pub(super) struct WindowWatcher {
+    window: KillWindow,
     effects: PathBuf,
     journal: PathBuf,
-    effects_were: Look,
-    journal_was: Look,
+    effects_were: FileState,
+    journal_was: FileState,
     seen: u64,
     opened: Option<Instant>,
     /// When the journal was first written to.
     pub(super) first_write: Option<Instant>,
 }
 
-impl Lookout {
-    pub(super) fn new(window: Window, directory: &Path) -> Lookout {
+impl WindowWatcher {
+    pub(super) fn new(window: KillWindow, directory: &Path) -> WindowWatcher {
         let (effects, journal) = (directory.join("effects.log"), directory.join("data/rutter.db-wal"));
         let (effects_were, journal_was) = (look(&effects), look(&journal));
-        Lookout {
-            window,
-            effects,
-            journal,
-            effects_were,
-            journal_was,
-            seen: 0,
-            opened: None,
-            first_write: None,
-        }
+        WindowWatcher { window, effects, journal, effects_were, journal_was, seen: 0, opened: None, first_write: None }
     }
 
-    /// Whether the moment has come for a process that began then.
+    /// Whether the moment has come for a process that started at `began`.
     pub(super) fn is_open(&mut self, began: Instant) -> bool {
         let (effects, journal) = (look(&self.effects), look(&self.journal));
         let (has_effect, has_write) = (effects != self.effects_were, journal != self.journal_was);
@@ -90,9 +81,9 @@ impl Lookout {
             self.first_write.get_or_insert_with(Instant::now);
         }
         let (wanted, is_news, then) = match self.window {
-            Window::Time(span) => return began.elapsed() >= span,
-            Window::Effect { lines, then } => (lines, has_effect, then),
-            Window::Entry { writes, then } => (writes, has_write, then),
+            KillWindow::Time(span) => return began.elapsed() >= span,
+            KillWindow::Effect { lines, then } => (lines, has_effect, then),
+            KillWindow::Entry { writes, then } => (writes, has_write, then),
         };
         self.seen += u64::from(is_news);
         if self.seen >= wanted {
@@ -102,10 +93,10 @@ impl Lookout {
     }
 }
 
-/// A file as it looks from outside. The database's log is written over from its beginning, so its size alone says little.
-type Look = Option<(u64, SystemTime)>;
+/// The visible state of a file. The database's log is overwritten from its beginning, so its size alone says little.
+type FileState = Option<(u64, SystemTime)>;
 
-fn look(path: &Path) -> Look {
+fn look(path: &Path) -> FileState {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.len(), metadata.modified().ok()?))
 }

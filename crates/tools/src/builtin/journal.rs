@@ -1,85 +1,85 @@
-//! `journal`: what Rutter itself has on record, of the tenant that asks.
+//! `journal`: reads the executions, journals and plans of the calling tenant.
 
-use super::moment;
-use super::offer::{Effect, Offer, invalid, limit, not_done, read, served, unknown};
-use crate::connector::{Request, Served};
-use rutter_core::execution::view::Status;
-use rutter_core::id::{ExecutionId, PlanId, TenantId};
-use rutter_core::journal::payload::Payload;
-use rutter_core::port::error::{Error, React};
-use rutter_core::port::query::{
-    EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, Page, Query, SavedPlan,
+use super::builtin_tools::{
+    BuiltinEffect, BuiltinTools, invalid, limit, not_done, read, served, store_failed, unknown,
 };
-use rutter_core::port::tools::Reply;
-use rutter_core::tool::{Category, Outcome};
+use super::moment;
+use crate::connector::{ConnectorRequest, ServedTool};
+use rutter_core::execution::view::ExecutionStatus;
+use rutter_core::id::{ExecutionId, PlanId, TenantId};
+use rutter_core::journal::payload::EventPayload;
+use rutter_core::port::query::{
+    EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, Pagination, SavedPlan, StoreQuery,
+};
+use rutter_core::port::tools::PortFuture;
+use rutter_core::tool::{CallOutcome, FailureCategory};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-pub(super) struct Reader {
-    query: Arc<dyn Query>,
+pub(super) struct JournalTools {
+    query: Arc<dyn StoreQuery>,
 }
 
-impl Reader {
-    pub fn new(query: Arc<dyn Query>) -> Reader {
-        Reader { query }
+impl JournalTools {
+    pub fn new(query: Arc<dyn StoreQuery>) -> JournalTools {
+        JournalTools { query }
     }
 
-    async fn executions(&self, tenant: &TenantId, asked: Executions) -> Result<Value, Outcome> {
+    async fn executions(&self, tenant: &TenantId, asked: ExecutionsArguments) -> Result<Value, CallOutcome> {
         let parse = |status: String| {
-            let known = || Status::ALL.map(Status::as_str).join(", ");
-            Status::parse(&status)
-                .ok_or_else(|| invalid(format!("no status is called {status:?}; there are {}", known())))
+            let known = || ExecutionStatus::ALL.map(ExecutionStatus::as_str).join(", ");
+            ExecutionStatus::parse(&status)
+                .ok_or_else(|| invalid(format!("unknown status {status:?}; expected one of {}", known())))
         };
         let statuses = asked.status.map(parse).transpose()?.into_iter().collect();
         let filter = ExecutionFilter { statuses, ..ExecutionFilter::default() };
-        let page = Page::first(limit(asked.limit)?);
-        let listing = self.query.executions(tenant, filter, page).await.map_err(failed)?;
+        let page = Pagination::first(limit(asked.limit)?);
+        let listing = self.query.executions(tenant, filter, page).await.map_err(store_failed)?;
         let executions: Vec<Value> = listing.items.iter().map(execution).collect();
         Ok(json!({ "executions": executions, "more": listing.next.is_some() }))
     }
 
-    async fn entries(&self, tenant: &TenantId, asked: Entries) -> Result<Value, Outcome> {
-        let filter =
-            EntryFilter { execution: Some(ExecutionId::new(&asked.execution)), ..EntryFilter::default() };
-        let page = Page::first(limit(asked.limit)?);
-        let listing = self.query.entries(tenant, filter, page).await.map_err(failed)?;
+    async fn entries(&self, tenant: &TenantId, asked: EntriesArguments) -> Result<Value, CallOutcome> {
+        let filter = EntryFilter { execution: Some(ExecutionId::new(&asked.execution)), ..EntryFilter::default() };
+        let page = Pagination::first(limit(asked.limit)?);
+        let listing = self.query.entries(tenant, filter, page).await.map_err(store_failed)?;
         let entries: Vec<Value> = listing.items.into_iter().map(entry).collect();
         Ok(json!({ "entries": entries, "more": listing.next.is_some() }))
     }
 
-    async fn plan(&self, tenant: &TenantId, asked: PlanAsked) -> Result<Value, Outcome> {
+    async fn plan(&self, tenant: &TenantId, asked: PlanArguments) -> Result<Value, CallOutcome> {
         let id = PlanId::new(&asked.id);
-        let found = self.query.plan(tenant, &id, None).await.map_err(failed)?;
+        let found = self.query.plan(tenant, &id, None).await.map_err(store_failed)?;
         found
             .map(|saved| plan(&saved))
-            .ok_or_else(|| not_done(Category::NotFound, format!("there is no plan {id}")))
+            .ok_or_else(|| not_done(FailureCategory::NotFound, format!("there is no plan {id}")))
     }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Executions {
+struct ExecutionsArguments {
     status: Option<String>,
     limit: Option<u32>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entries {
+struct EntriesArguments {
     execution: String,
     limit: Option<u32>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PlanAsked {
+struct PlanArguments {
     id: String,
 }
 
-impl Offer for Reader {
-    fn tools(&self) -> Vec<Served> {
+impl BuiltinTools for JournalTools {
+    fn tools(&self) -> Vec<ServedTool> {
         let limit = json!({ "type": "integer", "minimum": 1, "maximum": 100, "default": 10 });
         let more = json!({ "type": "boolean", "description": "whether there are more than these" });
         vec![
@@ -87,15 +87,15 @@ impl Offer for Reader {
                 "executions",
                 "Lists executions of plans, newest first. Use it to find out what was done, what is under way and what \
                  waits for somebody.",
-                Effect::None,
-                json!({ "status": { "type": "string", "enum": Status::ALL.map(Status::as_str) }, "limit": limit }),
+                BuiltinEffect::None,
+                json!({ "status": { "type": "string", "enum": ExecutionStatus::ALL.map(ExecutionStatus::as_str) }, "limit": limit }),
                 &[],
                 json!({ "executions": { "type": "array", "items": { "type": "object" } }, "more": more }),
             ),
             served(
                 "entries",
                 "Reads the journal of one execution from its beginning: what happened, when, and by whom.",
-                Effect::None,
+                BuiltinEffect::None,
                 json!({ "execution": { "type": "string", "description": "its id, exec_…" }, "limit": limit }),
                 &["execution"],
                 json!({ "entries": { "type": "array", "items": { "type": "object" } }, "more": more }),
@@ -103,7 +103,7 @@ impl Offer for Reader {
             served(
                 "plan",
                 "Reads the newest revision of a saved plan. Use it before repeating or changing what was planned earlier.",
-                Effect::None,
+                BuiltinEffect::None,
                 json!({ "id": { "type": "string", "description": "plan_…" } }),
                 &["id"],
                 json!({
@@ -117,7 +117,7 @@ impl Offer for Reader {
         ]
     }
 
-    fn call(&self, request: Request) -> Reply<'_, Result<Value, Outcome>> {
+    fn call(&self, request: ConnectorRequest) -> PortFuture<'_, Result<Value, CallOutcome>> {
         Box::pin(async move {
             let tenant = &request.id.identity.tenant;
             match request.tool.as_str() {
@@ -149,10 +149,10 @@ fn execution(summary: &ExecutionSummary) -> Value {
 fn entry(summary: EntrySummary) -> Value {
     let (kind, at, actor) =
         (summary.record.event.kind(), moment::write(summary.record.at), summary.record.actor.to_string());
-    let shown = |payload: Payload| {
+    let value_of = |payload: EventPayload| {
         Ok::<Value, Infallible>(payload.value().map_or(json!({ "erased": true }), |value| (**value).clone()))
     };
-    let Ok(event) = summary.record.event.try_map(&mut { shown });
+    let Ok(event) = summary.record.event.try_map(&mut { value_of });
     json!({ "seq": summary.seq, "at": at, "actor": actor, "kind": kind, "event": event, "hash": summary.hash })
 }
 
@@ -167,14 +167,4 @@ fn plan(saved: &SavedPlan) -> Value {
         "saved_at": moment::write(summary.saved_at),
         "source": String::from_utf8_lossy(&saved.plan.source),
     })
-}
-
-/// Reading has no effect, so a failure to read never leaves anything open.
-fn failed(error: Error) -> Outcome {
-    let category = match error.react() {
-        React::Refuse => Category::InvalidInput,
-        React::Retry | React::Reload => Category::Unavailable,
-        React::Stop => Category::Internal,
-    };
-    not_done(category, error.to_string())
 }

@@ -1,53 +1,51 @@
-//! `notify`: telling somebody something. Every channel hears each notification at least once, with the same id each time;
-//! one that was told is written down, and is then not told again.
+//! `notify`: sends messages to people. A channel gets each notification at least once, with the same id each time; one
+//! that was delivered is stored, and is then not sent again.
 
 mod channel;
 
-pub use channel::{Post, Posted};
+pub use channel::{WebhookOutcome, WebhookPoster};
 
-use super::log::Log;
-use super::offer::{Effect, Offer, invalid, on_a_thread, read, served, text, unknown};
-use super::{Setting, moment};
-use crate::connector::{Request, Served};
-use channel::Channels;
+use super::builtin_tools::{BuiltinEffect, BuiltinTools, invalid, limit, read, served, store_failed, text, unknown};
+use super::notes::NoteStore;
+use super::{BuiltinContext, moment};
+use crate::connector::{ConnectorRequest, ServedTool};
+use channel::NotificationChannels;
 use rutter_core::hash::Hash;
-use rutter_core::port::tools::Reply;
-use rutter_core::tool::Outcome;
+use rutter_core::id::TenantId;
+use rutter_core::port::Error;
+use rutter_core::port::register::{RegisterChange, RegisterKind};
+use rutter_core::port::tools::PortFuture;
+use rutter_core::time::Timestamp;
+use rutter_core::tool::CallOutcome;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The channel that is always there.
 pub(super) const LOG: &str = "log";
 
-/// When the file has grown to this it is set aside, and the one set aside before is dropped.
-const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
-
 const TITLE_CHARACTERS_MAX: usize = 200;
 const MESSAGE_CHARACTERS_MAX: usize = 10_000;
 
-pub(super) struct Notify {
-    channels: Channels,
-    told: Arc<Mutex<Told>>,
+pub(super) struct NotifyTools {
+    channels: NotificationChannels,
+    notes: NoteStore,
 }
 
-/// What somebody is told; also a line of `notifications.log`.
+/// A message as channels get it, and as it is stored once it was delivered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Notification {
     /// The same for every try to deliver it.
     pub id: String,
     pub at: String,
-    pub tenant: String,
+    pub tenant: TenantId,
     pub channel: String,
     pub title: String,
     pub message: String,
-    pub priority: Priority,
-    /// For a timer: when it was due, and whether that is longer ago than it should be.
+    pub priority: NotificationPriority,
+    /// For a timer: when it was due, and whether it fired late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -56,7 +54,7 @@ pub(super) struct Notification {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Priority {
+pub(super) enum NotificationPriority {
     Low,
     #[default]
     Normal,
@@ -64,67 +62,131 @@ pub(super) enum Priority {
     Urgent,
 }
 
-/// What was told, by id, with when: this file's and the one before it.
-struct Told {
-    log: Log<Notification>,
-    aside: PathBuf,
-    now: HashMap<String, String>,
-    before: HashMap<String, String>,
-}
-
-impl Notify {
-    pub fn open(setting: &Setting) -> io::Result<Notify> {
-        let told = Told::open(&setting.folder)?;
-        Ok(Notify { channels: Channels::new(setting)?, told: Arc::new(Mutex::new(told)) })
+impl NotifyTools {
+    pub fn open(setting: &BuiltinContext, notes: NoteStore) -> io::Result<NotifyTools> {
+        Ok(NotifyTools { channels: NotificationChannels::new(setting)?, notes })
     }
 
-    /// Refuses a channel there is not, and names those there are.
-    pub fn check_channel(&self, channel: &str) -> Result<(), Outcome> {
+    /// Refuses an unknown channel, and names the known ones.
+    pub fn check_channel(&self, channel: &str) -> Result<(), CallOutcome> {
         if self.channels.has(channel) {
             return Ok(());
         }
-        Err(invalid(format!(
-            "there is no channel {channel:?}; there are {}",
-            self.channels.names().join(", ")
-        )))
+        Err(invalid(format!("there is no channel {channel:?}; there are {}", self.channels.names().join(", "))))
     }
 
-    /// Tells it, unless that is known to have happened, and answers when it was told.
+    /// Delivers a notification unless it was already delivered; returns when it was.
     pub async fn deliver(
         &self,
         notification: Notification,
+        now: Timestamp,
         timeout: Duration,
         cancel: &CancellationToken,
-    ) -> Result<String, Outcome> {
+    ) -> Result<String, CallOutcome> {
         self.check_channel(&notification.channel)?;
-        if let Some(at) = self.told.lock().unwrap_or_else(PoisonError::into_inner).at(&notification.id) {
+        if let Some(at) = self.delivered_at(&notification).await.map_err(store_failed)? {
             return Ok(at);
         }
-        self.channels.tell(&notification, timeout, cancel).await?;
-        let told = Arc::clone(&self.told);
-        on_a_thread(move || told.lock().unwrap_or_else(PoisonError::into_inner).write(notification)).await
+        self.channels.send(&notification, timeout, cancel).await?;
+        match self.record(&notification, now).await {
+            Ok(at) => Ok(at),
+            Err(error) if self.channels.is_log(&notification.channel) => Err(store_failed(error)),
+            // The channel has it, and a repeated call will send it again.
+            Err(error) => match store_failed(error) {
+                CallOutcome::NotDone(failure) => Err(CallOutcome::Maybe(failure)),
+                outcome => Err(outcome),
+            },
+        }
+    }
+
+    async fn delivered_at(&self, notification: &Notification) -> Result<Option<String>, Error> {
+        let found = self.notes.find::<Notification>(&notification.tenant, RegisterKind::Notification, &notification.id);
+        Ok(found.await?.map(|note| note.value.at))
+    }
+
+    /// Stores that it was delivered.
+    async fn record(&self, notification: &Notification, now: Timestamp) -> Result<String, Error> {
+        let change =
+            RegisterChange::put(RegisterKind::Notification, &notification.id, json!(notification)).expecting(0);
+        match self.notes.write(&notification.tenant, now, vec![change]).await {
+            Ok(()) => Ok(notification.at.clone()),
+            // Two calls with one key at once: the later one finds the note of the earlier.
+            Err(Error::Conflict { .. }) => {
+                let found = self.delivered_at(notification).await?;
+                Ok(found.unwrap_or_else(|| notification.at.clone()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn send(&self, request: ConnectorRequest) -> Result<Value, CallOutcome> {
+        let send: SendArguments = read(&request.parameters)?;
+        text("title", &send.title, TITLE_CHARACTERS_MAX)?;
+        text("message", &send.message, MESSAGE_CHARACTERS_MAX)?;
+        let tenant = request.id.identity.tenant.clone();
+        let id = id(&tenant, "send", &request.key);
+        let notification = Notification {
+            id: id.clone(),
+            at: moment::write(request.now),
+            tenant,
+            channel: send.channel.clone(),
+            title: send.title,
+            message: send.message,
+            priority: send.priority,
+            due_at: None,
+            late: false,
+        };
+        let at = self.deliver(notification, request.now, request.timeout, &request.cancel).await?;
+        Ok(json!({ "id": id, "channel": send.channel, "delivered_at": at }))
+    }
+
+    /// Newest first.
+    async fn recent(&self, asked: Recent, tenant: &TenantId) -> Result<Value, CallOutcome> {
+        let limit = limit(asked.limit)? as usize;
+        let mut newest: Vec<Notification> = Vec::new();
+        let newest_first = |list: &mut Vec<Notification>| {
+            list.sort_by_cached_key(|notification| std::cmp::Reverse(moment::read(&notification.at)));
+            list.truncate(limit);
+        };
+        let read = self.notes.for_each(tenant, RegisterKind::Notification, |note| {
+            newest.push(note.value);
+            // Bounds the memory used, however many there are.
+            if newest.len() >= 10 * limit {
+                newest_first(&mut newest);
+            }
+        });
+        read.await.map_err(store_failed)?;
+        newest_first(&mut newest);
+        Ok(json!({ "notifications": newest }))
     }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Send {
+struct SendArguments {
     channel: String,
     title: String,
     message: String,
     #[serde(default)]
-    priority: Priority,
+    priority: NotificationPriority,
 }
 
-impl Offer for Notify {
-    fn tools(&self) -> Vec<Served> {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recent {
+    limit: Option<u32>,
+}
+
+impl BuiltinTools for NotifyTools {
+    fn tools(&self) -> Vec<ServedTool> {
         let channels = self.channels.names();
-        vec![served(
+        let limit = json!({ "type": "integer", "minimum": 1, "maximum": 100, "default": 10 });
+        let send = served(
             "send",
             "Tells a person something through one of the configured channels. Use it when somebody should know of a \
              result or a problem without having asked. Delivered at least once: a repeated call is not sent again \
              once the channel has taken it, and a receiver can recognize a repetition by its id.",
-            Effect::Idempotent,
+            BuiltinEffect::Idempotent,
             json!({
                 "channel": { "type": "string", "enum": channels, "description": "where to send it" },
                 "title": { "type": "string", "maxLength": TITLE_CHARACTERS_MAX },
@@ -137,69 +199,33 @@ impl Offer for Notify {
                 "channel": { "type": "string" },
                 "delivered_at": { "type": "string", "format": "date-time" },
             }),
-        )]
+        );
+        let recent = served(
+            "recent",
+            "Lists the notifications that were delivered in the last 30 days, the newest first. The channel log has no \
+             other place where they can be read.",
+            BuiltinEffect::None,
+            json!({ "limit": limit }),
+            &[],
+            json!({ "notifications": { "type": "array", "items": { "type": "object" } } }),
+        );
+        vec![send, recent]
     }
 
-    fn call(&self, request: Request) -> Reply<'_, Result<Value, Outcome>> {
+    fn call(&self, request: ConnectorRequest) -> PortFuture<'_, Result<Value, CallOutcome>> {
         Box::pin(async move {
-            if request.tool != "send" {
-                return Err(unknown(&request.tool));
+            match request.tool.as_str() {
+                "send" => self.send(request).await,
+                "recent" => self.recent(read(&request.parameters)?, &request.id.identity.tenant).await,
+                other => Err(unknown(other)),
             }
-            let send: Send = read(&request.parameters)?;
-            text("title", &send.title, TITLE_CHARACTERS_MAX)?;
-            text("message", &send.message, MESSAGE_CHARACTERS_MAX)?;
-            let tenant = request.id.identity.tenant.as_str();
-            let id = id(tenant, "send", &request.key);
-            let notification = Notification {
-                id: id.clone(),
-                at: moment::write(request.now),
-                tenant: tenant.to_owned(),
-                channel: send.channel.clone(),
-                title: send.title,
-                message: send.message,
-                priority: send.priority,
-                due_at: None,
-                late: false,
-            };
-            let at = self.deliver(notification, request.timeout, &request.cancel).await?;
-            Ok(json!({ "id": id, "channel": send.channel, "delivered_at": at }))
         })
     }
 }
 
-/// What a notification is called, so that a repetition can be recognized.
-pub(super) fn id(tenant: &str, cause: &str, key: &str) -> String {
-    let fields = [tenant.as_bytes(), cause.as_bytes(), key.as_bytes()];
+/// The id of a notification: the same for every repetition of its cause.
+pub(super) fn id(tenant: &TenantId, cause: &str, key: &str) -> String {
+    let fields = [tenant.as_str().as_bytes(), cause.as_bytes(), key.as_bytes()];
     let hash = Hash::of_fields("notification", &fields).to_string();
     format!("note_{}", &hash[..32])
-}
-
-impl Told {
-    fn open(folder: &Path) -> io::Result<Told> {
-        let aside = folder.join("notifications.1.log");
-        let before = if aside.exists() { Log::<Notification>::open(&aside)?.1 } else { Vec::new() };
-        let (log, now) = Log::<Notification>::open(&folder.join("notifications.log"))?;
-        let by_id = |lines: Vec<Notification>| lines.into_iter().map(|line| (line.id, line.at)).collect();
-        Ok(Told { log, aside, now: by_id(now), before: by_id(before) })
-    }
-
-    fn at(&self, id: &str) -> Option<String> {
-        self.now.get(id).or_else(|| self.before.get(id)).cloned()
-    }
-
-    fn write(&mut self, notification: Notification) -> Result<String, Outcome> {
-        // Two calls with one key at once: the later one finds the line of the earlier.
-        if let Some(at) = self.at(&notification.id) {
-            return Ok(at);
-        }
-        if self.log.bytes() > LOG_BYTES_MAX {
-            match self.log.rotate(&self.aside) {
-                Ok(()) => self.before = std::mem::take(&mut self.now),
-                Err(error) => tracing::warn!(%error, "notifications.log could not be set aside and grows on"),
-            }
-        }
-        self.log.append(&notification)?;
-        self.now.insert(notification.id, notification.at.clone());
-        Ok(notification.at)
-    }
 }

@@ -1,174 +1,162 @@
-//! `timer`: a message at a later time, also when the process was not there all the while.
+//! `timer`: sends a message at a later time, also if the process was restarted in between.
 //!
-//! A timer fires once. Its notification has an id of its own, so that when we die between telling somebody and writing
-//! down that we did, the channel's own record tells that it was told.
+//! A timer is a note until it has fired or is cancelled. It fires once: its notification has an id of its own, so when
+//! the process dies between delivering it and removing the timer, the stored notification shows that it was delivered.
 
-mod kept;
+mod due;
+mod fire;
 
-use super::offer::{Effect, Offer, invalid, not_done, on_a_thread, read, served, text, unknown};
-use super::{Clock, moment, notify};
-use crate::connector::{Request, Served};
-use kept::{Kept, Set};
-use notify::{LOG, Notification, Notify, Priority};
-use rutter_core::port::tools::Reply;
+use super::builtin_tools::{BuiltinEffect, BuiltinTools, invalid, not_done, read, served, store_failed, text, unknown};
+use super::notes::{NoteStore, StoredNote};
+use super::{BuiltinClock, moment, notify};
+use crate::connector::{ConnectorRequest, ServedTool};
+use notify::{LOG, NotifyTools};
+use rutter_core::hash::Hash;
+use rutter_core::id::TenantId;
+use rutter_core::port::Error;
+use rutter_core::port::register::{RegisterChange, RegisterKind};
+use rutter_core::port::tools::PortFuture;
 use rutter_core::time::{Millis, Timestamp};
-use rutter_core::tool::{Category, Outcome};
-use serde::Deserialize;
+use rutter_core::tool::{CallOutcome, FailureCategory};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::io;
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify as Signal;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::{Mutex, Notify as Signal};
 
-const TIMERS_MAX: usize = 10_000;
+const TIMERS_MAX: u64 = 10_000;
 const NAME_CHARACTERS_MAX: usize = 128;
 const MESSAGE_CHARACTERS_MAX: usize = 4_000;
 
-/// A timer that fires later than this after its time says so.
-const LATE_AFTER: Millis = Millis::seconds(10);
-
-/// How long to wait at most before looking at the clock again: somebody may set it.
+/// The longest pause between two checks of the clock and the timers: the clock may have been set.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Tries to reach a channel before the message goes to the log instead.
-const DELIVERIES_MAX: u32 = 5;
-
-/// Timers whose messages are sent at once.
-const FIRING_MAX: usize = 16;
-
-pub(super) struct Timers {
-    kept: Arc<Mutex<Kept>>,
-    notify: Arc<Notify>,
-    clock: Clock,
-    /// Something was set or cancelled.
-    changed: Signal,
+pub(super) struct TimerTools {
+    notes: NoteStore,
+    notify: Arc<NotifyTools>,
+    clock: BuiltinClock,
+    /// Held from reading a timer until its change is stored. Versions alone are not enough: a timer that is cancelled
+    /// and set again starts at version 1 again.
+    changing: Mutex<()>,
+    /// A timer was set that is due before the next check.
+    set_soon: Signal,
 }
 
-impl Timers {
-    pub fn open(folder: &Path, notify: Arc<Notify>, clock: Clock) -> io::Result<Timers> {
-        let kept = Kept::open(&folder.join("timers.log"))?;
-        Ok(Timers { kept: Arc::new(Mutex::new(kept)), notify, clock, changed: Signal::new() })
+/// A timer as it is stored, under the hash of its name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct TimerRecord {
+    /// The key of the call that set it.
+    pub key: String,
+    pub name: String,
+    pub message: String,
+    pub channel: Option<String>,
+    pub at: Timestamp,
+    pub set_at: Timestamp,
+}
+
+impl TimerTools {
+    pub fn new(notes: NoteStore, notify: Arc<NotifyTools>, clock: BuiltinClock) -> TimerTools {
+        TimerTools { notes, notify, clock, changing: Mutex::default(), set_soon: Signal::new() }
     }
 
-    pub fn has_any(&self) -> bool {
-        self.kept().next().is_some()
+    pub async fn has_any(&self) -> Result<bool, Error> {
+        Ok(!self.notes.tenants(RegisterKind::Timer).await?.is_empty())
     }
 
-    pub async fn run(&self, shutdown: CancellationToken) {
-        loop {
-            let now = (self.clock)();
-            let due = self.kept().due(now, FIRING_MAX);
-            if due.is_empty() {
-                let wait = self.kept().next().map_or(LOOK_EVERY, |at| Duration::from_millis(at.since(now).0));
-                tokio::select! {
-                    () = shutdown.cancelled() => return,
-                    () = self.changed.notified() => {}
-                    () = tokio::time::sleep(wait.min(LOOK_EVERY)) => {}
-                }
-                continue;
-            }
-            let firing = futures::future::join_all(due.into_iter().map(|set| self.fire(set, now, &shutdown)));
-            firing.await;
-            if shutdown.is_cancelled() {
-                return;
-            }
-        }
+    async fn find(&self, tenant: &TenantId, name: &str) -> Result<Option<StoredNote<TimerRecord>>, Error> {
+        self.notes.find(tenant, RegisterKind::Timer, &timer_id(name)).await
     }
 
-    /// Tells it and writes down that it was told, or when to try again.
-    async fn fire(&self, set: Set, now: Timestamp, shutdown: &CancellationToken) {
-        let tries = self.kept().tries(&set);
-        let gives_up = tries >= DELIVERIES_MAX;
-        let wanted = set.channel.as_deref().unwrap_or(LOG);
-        let channel = if gives_up { LOG } else { wanted };
-        let message = match gives_up {
-            true => format!("{} (the channel {wanted:?} could not be reached)", set.message),
-            false => set.message.clone(),
-        };
-        let notification = Notification {
-            id: notify::id(&set.tenant, "timer", &set.key),
-            at: moment::write(now),
-            tenant: set.tenant.clone(),
-            channel: channel.to_owned(),
-            title: set.name.clone(),
-            message,
-            priority: Priority::Normal,
-            due_at: Some(moment::write(set.at)),
-            late: now.since(set.at) > LATE_AFTER,
-        };
-        match self.notify.deliver(notification, DELIVERY_TIMEOUT, shutdown).await {
-            Ok(_) => {
-                let kept = Arc::clone(&self.kept);
-                let fired = on_a_thread(move || lock(&kept).fired(&set, now)).await;
-                if let Err(outcome) = fired {
-                    tracing::warn!(?outcome, "a timer fired, and that could not be written down");
-                }
-            }
-            Err(outcome) => {
-                tracing::warn!(timer = set.name, tries, ?outcome, "a timer's message was not delivered");
-                self.kept().try_again(&set, now);
-            }
-        }
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        lock(&self.kept)
+    async fn answered(&self, tenant: &TenantId, key: &str) -> Result<Option<Value>, CallOutcome> {
+        let found = self.notes.find(tenant, RegisterKind::ToolReply, &reply_id(key)).await;
+        Ok(found.map_err(store_failed)?.map(|note| note.value))
     }
 
     async fn set(
         &self,
-        asked: SetAsked,
-        tenant: String,
+        asked: SetTimerArguments,
+        tenant: &TenantId,
         key: String,
         now: Timestamp,
-    ) -> Result<Value, Outcome> {
+    ) -> Result<Value, CallOutcome> {
         text("name", &asked.name, NAME_CHARACTERS_MAX)?;
         text("message", &asked.message, MESSAGE_CHARACTERS_MAX)?;
         let at = asked.when(now)?;
         if let Some(channel) = &asked.channel {
             self.notify.check_channel(channel)?;
         }
-        let (name, message, channel) = (asked.name, asked.message, asked.channel);
-        let set = Set { tenant, key, name, message, channel, at, set_at: now, replaced: false };
-        let kept = Arc::clone(&self.kept);
-        let answer = on_a_thread(move || lock(&kept).set(set, TIMERS_MAX)).await;
-        self.changed.notify_one();
-        answer
+        let SetTimerArguments { name, message, channel, .. } = asked;
+        let _changing = self.changing.lock().await;
+        if let Some(answer) = self.answered(tenant, &key).await? {
+            return Ok(answer);
+        }
+        let replaced = self.find(tenant, &name).await.map_err(store_failed)?;
+        if replaced.is_none()
+            && self.notes.count(tenant, RegisterKind::Timer).await.map_err(store_failed)? >= TIMERS_MAX
+        {
+            return Err(full());
+        }
+        let answer = set_answer(&name, at, replaced.is_some());
+        let reply = RegisterChange::put(RegisterKind::ToolReply, &reply_id(&key), answer.clone()).expecting(0);
+        let id = timer_id(&name);
+        let record = TimerRecord { key, name, message, channel, at, set_at: now };
+        let version = replaced.map_or(0, |note| note.version);
+        let put = RegisterChange::put(RegisterKind::Timer, &id, json!(record)).expecting(version);
+        self.notes.write(tenant, now, vec![put, reply]).await.map_err(store_failed)?;
+        // A later one is found by the next check.
+        if u128::from(at.since(now).0) <= LOOK_EVERY.as_millis() {
+            self.set_soon.notify_one();
+        }
+        Ok(answer)
     }
 
-    async fn cancel(
-        &self,
-        name: String,
-        tenant: String,
-        key: String,
-        now: Timestamp,
-    ) -> Result<Value, Outcome> {
-        let kept = Arc::clone(&self.kept);
-        on_a_thread(move || lock(&kept).cancel(tenant, key, name, now)).await
+    async fn cancel(&self, name: &str, tenant: &TenantId, key: &str, now: Timestamp) -> Result<Value, CallOutcome> {
+        let _changing = self.changing.lock().await;
+        if let Some(answer) = self.answered(tenant, key).await? {
+            return Ok(answer);
+        }
+        let found = self.find(tenant, name).await.map_err(store_failed)?;
+        let answer = cancel_answer(name, found.is_some());
+        let mut changes =
+            vec![RegisterChange::put(RegisterKind::ToolReply, &reply_id(key), answer.clone()).expecting(0)];
+        changes.extend(found.map(|note| RegisterChange::remove(RegisterKind::Timer, &note.id).expecting(note.version)));
+        self.notes.write(tenant, now, changes).await.map_err(store_failed)?;
+        Ok(answer)
     }
 
-    fn list(&self, tenant: &str) -> Value {
-        let kept = self.kept();
-        let shown = |set: &Set| {
-            let (at, channel) = (moment::write(set.at), set.channel.as_deref().unwrap_or(LOG));
-            json!({ "name": set.name, "at": at, "message": set.message, "channel": channel })
+    async fn list(&self, tenant: &TenantId) -> Result<Value, CallOutcome> {
+        let mut timers: Vec<TimerRecord> = Vec::new();
+        let read = self.notes.for_each(tenant, RegisterKind::Timer, |note| timers.push(note.value));
+        read.await.map_err(store_failed)?;
+        timers.sort_by(|one, other| one.at.cmp(&other.at).then_with(|| one.name.cmp(&other.name)));
+        let timer_json = |timer: TimerRecord| {
+            let (at, channel) = (moment::write(timer.at), timer.channel.as_deref().unwrap_or(LOG));
+            json!({ "name": timer.name, "at": at, "message": timer.message, "channel": channel })
         };
-        json!({ "timers": kept.of(tenant).into_iter().map(shown).collect::<Vec<Value>>() })
+        Ok(json!({ "timers": timers.into_iter().map(timer_json).collect::<Vec<Value>>() }))
     }
 }
 
-fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
-    // Every line is written before what it says is done, so a panic in between leaves nothing half done.
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
+/// A name may hold characters that an id may not.
+pub(super) fn timer_id(name: &str) -> String {
+    Hash::of_fields("timer", &[name.as_bytes()]).to_string()
+}
+
+pub(super) fn reply_id(key: &str) -> String {
+    Hash::of_fields("timer reply", &[key.as_bytes()]).to_string()
+}
+
+pub(super) fn set_answer(name: &str, at: Timestamp, replaced: bool) -> Value {
+    json!({ "name": name, "at": moment::write(at), "replaced": replaced })
+}
+
+pub(super) fn cancel_answer(name: &str, cancelled: bool) -> Value {
+    json!({ "name": name, "cancelled": cancelled })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SetAsked {
+struct SetTimerArguments {
     name: String,
     message: String,
     at: Option<String>,
@@ -176,8 +164,8 @@ struct SetAsked {
     channel: Option<String>,
 }
 
-impl SetAsked {
-    fn when(&self, now: Timestamp) -> Result<Timestamp, Outcome> {
+impl SetTimerArguments {
+    fn when(&self, now: Timestamp) -> Result<Timestamp, CallOutcome> {
         match (&self.at, &self.after) {
             (Some(at), None) => moment::read(at)
                 .ok_or_else(|| invalid(format!("expected a time such as 2026-11-16T05:30:00Z, got {at:?}"))),
@@ -191,16 +179,16 @@ impl SetAsked {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CancelAsked {
+struct CancelTimerArguments {
     name: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ListAsked {}
+struct ListTimersArguments {}
 
-impl Offer for Timers {
-    fn tools(&self) -> Vec<Served> {
+impl BuiltinTools for TimerTools {
+    fn tools(&self) -> Vec<ServedTool> {
         let name = json!({ "type": "string", "maxLength": NAME_CHARACTERS_MAX });
         let at = json!({ "type": "string", "format": "date-time" });
         vec![
@@ -208,7 +196,7 @@ impl Offer for Timers {
                 "set",
                 "Sets a timer: at that time the message goes to a notification channel, once, also after a restart. Use \
                  it for reminders and for looking at something again later. A timer of the same name is replaced.",
-                Effect::Idempotent,
+                BuiltinEffect::Idempotent,
                 json!({
                     "name": name,
                     "message": { "type": "string", "maxLength": MESSAGE_CHARACTERS_MAX },
@@ -222,7 +210,7 @@ impl Offer for Timers {
             served(
                 "cancel",
                 "Cancels a timer that has not fired. It is no error if there is none; the answer says so.",
-                Effect::Idempotent,
+                BuiltinEffect::Idempotent,
                 json!({ "name": name }),
                 &["name"],
                 json!({ "name": name, "cancelled": { "type": "boolean" } }),
@@ -230,7 +218,7 @@ impl Offer for Timers {
             served(
                 "list",
                 "Lists the timers that have not fired, the next first.",
-                Effect::None,
+                BuiltinEffect::None,
                 json!({}),
                 &[],
                 json!({ "timers": { "type": "array", "items": { "type": "object" } } }),
@@ -238,18 +226,18 @@ impl Offer for Timers {
         ]
     }
 
-    fn call(&self, request: Request) -> Reply<'_, Result<Value, Outcome>> {
+    fn call(&self, request: ConnectorRequest) -> PortFuture<'_, Result<Value, CallOutcome>> {
         Box::pin(async move {
-            let tenant = request.id.identity.tenant.as_str().to_owned();
+            let tenant = &request.id.identity.tenant;
             match request.tool.as_str() {
                 "set" => self.set(read(&request.parameters)?, tenant, request.key, request.now).await,
                 "cancel" => {
-                    let asked: CancelAsked = read(&request.parameters)?;
-                    self.cancel(asked.name, tenant, request.key, request.now).await
+                    let asked: CancelTimerArguments = read(&request.parameters)?;
+                    self.cancel(&asked.name, tenant, &request.key, request.now).await
                 }
                 "list" => {
-                    let ListAsked {} = read(&request.parameters)?;
-                    Ok(self.list(&tenant))
+                    let ListTimersArguments {} = read(&request.parameters)?;
+                    self.list(tenant).await
                 }
                 other => Err(unknown(other)),
             }
@@ -257,10 +245,10 @@ impl Offer for Timers {
     }
 }
 
-/// There is no room for another timer.
-fn full(timers_max: usize) -> Outcome {
+/// The limit of timers is reached.
+fn full() -> CallOutcome {
     not_done(
-        Category::Conflict,
-        format!("{timers_max} timers are set, which is the most there can be; cancel some"),
+        FailureCategory::Conflict,
+        format!("{TIMERS_MAX} timers are set, which is the most there can be; cancel some"),
     )
 }

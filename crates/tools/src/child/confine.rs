@@ -1,44 +1,44 @@
-//! Which files and networks a program can reach. The kernel enforces it (Landlock); where it cannot, we say so.
+//! Which files and networks a program can reach. The kernel enforces it (Landlock); where it cannot, that is reported.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where programs and what they need to start usually are. What is not there is left out.
+/// The usual directories of programs and libraries; missing ones are skipped.
 const SYSTEM: &[&str] = &["/usr", "/bin", "/lib", "/lib64", "/etc", "/proc/self"];
 
-/// Devices that hold nothing of anybody.
+/// Devices that hold no data.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 
 /// What a program can reach beside itself, the system's programs and harmless devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reach {
+pub struct SandboxPermissions {
     pub read: Vec<PathBuf>,
     /// Readable too.
     pub write: Vec<PathBuf>,
-    /// TCP; the kernel cannot yet keep a program from sending datagrams.
+    /// TCP; the kernel cannot restrict UDP yet.
     pub network: bool,
 }
 
-/// What this system can keep programs from.
+/// What the sandbox of this system can restrict.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sandbox {
+pub enum SandboxSupport {
     FilesAndNetwork,
-    /// The kernel is too old to keep programs from the network.
+    /// The kernel is too old to restrict the network.
     Files,
     None {
         because: String,
     },
 }
 
-impl fmt::Display for Sandbox {
+impl fmt::Display for SandboxSupport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Sandbox::FilesAndNetwork => f.write_str("files, TCP"),
-            Sandbox::Files => f.write_str("files; not the network, because the kernel is older than 6.7"),
-            Sandbox::None { because } => write!(f, "none, because {because}"),
+            SandboxSupport::FilesAndNetwork => f.write_str("files, TCP"),
+            SandboxSupport::Files => f.write_str("files; not the network, because the kernel is older than 6.7"),
+            SandboxSupport::None { because } => write!(f, "none, because {because}"),
         }
     }
 }
@@ -47,27 +47,27 @@ impl fmt::Display for Sandbox {
 mod system {
     use super::*;
     use landlock::{
-        ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-        RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+        ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+        RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
     };
 
     /// The newest rules we ask for; older kernels enforce those they know.
     const NEWEST: ABI = ABI::V6;
 
-    pub fn sandbox() -> Sandbox {
+    pub fn sandbox() -> SandboxSupport {
         let files = hard().handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create);
         if let Err(error) = files {
-            return Sandbox::None { because: format!("the kernel offers no Landlock ({error})") };
+            return SandboxSupport::None { because: format!("the kernel offers no Landlock ({error})") };
         }
         let network = hard().handle_access(AccessNet::from_all(ABI::V4)).and_then(Ruleset::create);
-        if network.is_ok() { Sandbox::FilesAndNetwork } else { Sandbox::Files }
+        if network.is_ok() { SandboxSupport::FilesAndNetwork } else { SandboxSupport::Files }
     }
 
     fn hard() -> Ruleset {
         Ruleset::default().set_compatibility(CompatLevel::HardRequirement)
     }
 
-    pub fn confine(reach: &Reach, program: &Path) -> io::Result<()> {
+    pub fn confine(reach: &SandboxPermissions, program: &Path) -> io::Result<()> {
         let mut ruleset = Ruleset::default()
             .handle_access(AccessFs::from_all(NEWEST))
             .and_then(|ruleset| ruleset.scope(Scope::from_all(NEWEST)))
@@ -107,21 +107,21 @@ mod system {
 mod system {
     use super::*;
 
-    pub fn sandbox() -> Sandbox {
-        Sandbox::None { because: "only Linux has Landlock".to_owned() }
+    pub fn sandbox() -> SandboxSupport {
+        SandboxSupport::None { because: "only Linux has Landlock".to_owned() }
     }
 
-    pub fn confine(_: &Reach, _: &Path) -> io::Result<()> {
+    pub fn confine(_: &SandboxPermissions, _: &Path) -> io::Result<()> {
         Err(io::Error::other("only Linux has Landlock"))
     }
 }
 
-/// What this system can do; asking changes nothing.
-pub fn sandbox() -> Sandbox {
+/// Detects what this system supports; changes nothing.
+pub fn sandbox() -> SandboxSupport {
     system::sandbox()
 }
 
-/// Confines this process, for good, and everything it starts from now on.
-pub(super) fn confine(reach: &Reach, program: &Path) -> io::Result<()> {
+/// Confines this process permanently, and everything it starts from now on.
+pub(super) fn confine(reach: &SandboxPermissions, program: &Path) -> io::Result<()> {
     system::confine(reach, program)
 }

@@ -1,8 +1,8 @@
-//! The launcher: our own binary, on its way to become a program. It binds its life to ours, takes on the program's
-//! limits, waits until it is on the roster, gives up what the program must not reach, and becomes the program.
+//! The launcher: our own binary before it executes a program. It dies with its parent, sets the program's limits,
+//! waits until it is registered, enters the sandbox, and executes the program.
 
 use super::GO;
-use super::confine::{self, Reach};
+use super::confine::{self, SandboxPermissions};
 use rustix::process::{Resource, Rlimit};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -13,48 +13,48 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// The exit code that says, with the line below on standard error, that the program never ran.
+/// The exit code that, with the line below on standard error, means that the program never ran.
 const NEVER_RAN: u8 = 125;
 
 const PREFIX: &str = "rutter: the program was not started";
 
 const MIB: u64 = 1024 * 1024;
 
-/// What a program may use; what is `None` is not limited.
+/// The resources of a program; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// Address space of each of its processes.
     pub memory_mib: Option<u64>,
     pub cpu_seconds: Option<u64>,
-    /// Beyond those its user has already. The system does not hold the superuser to it.
+    /// Beyond those its user already has. The kernel does not enforce it for root.
     pub processes: Option<u64>,
     pub files: Option<u64>,
 }
 
-/// What a launcher is told by whoever starts it.
+/// What the parent passes to the launcher.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Spec {
+pub(super) struct LaunchSpec {
     pub parent: u32,
-    /// Repeated in the line that says that the program never ran, which the program cannot know.
+    /// A secret, repeated in the line that says that the program never ran; the program cannot forge it.
     pub receipt: String,
-    pub limits: Limits,
-    pub reach: Option<Reach>,
+    pub limits: ResourceLimits,
+    pub reach: Option<SandboxPermissions>,
 }
 
-impl Spec {
+impl LaunchSpec {
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("numbers, texts and paths that came from text")
+        serde_json::to_string(self).expect("numbers, strings and paths that came from strings")
     }
 }
 
-/// Becomes a program. `arguments` are what [`super::Children`] put behind the launcher's own: what to take on, the program,
-/// and its arguments. Returns only when that failed and nothing ran.
+/// Executes a program. `arguments` are what [`super::ChildSpawner`] appended to the launcher's own: the specification,
+/// the program, and its arguments. Returns only when that failed and nothing ran.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut arguments = arguments.into_iter();
     let spec = arguments.next().unwrap_or_default();
-    let (receipt, error) = match serde_json::from_slice::<Spec>(spec.as_encoded_bytes()) {
+    let (receipt, error) = match serde_json::from_slice::<LaunchSpec>(spec.as_encoded_bytes()) {
         Ok(spec) => {
             let error = match arguments.next() {
                 Some(program) => become_program(&spec, &program, arguments),
@@ -76,7 +76,7 @@ pub(super) fn refusal(code: Option<i32>, receipt: &str, stderr: &[u8]) -> Option
     (code == Some(i32::from(NEVER_RAN))).then(|| why.to_owned())
 }
 
-fn become_program(spec: &Spec, program: &OsString, arguments: impl Iterator<Item = OsString>) -> io::Error {
+fn become_program(spec: &LaunchSpec, program: &OsString, arguments: impl Iterator<Item = OsString>) -> io::Error {
     let prepared = bind_to_parent(spec.parent)
         .and_then(|()| spec.limits.take_on())
         .and_then(|()| wait_for_word())
@@ -93,32 +93,32 @@ fn become_program(spec: &Spec, program: &OsString, arguments: impl Iterator<Item
     }
 }
 
-/// From now on this process dies with the one that started it.
+/// Makes this process die with its parent.
 fn bind_to_parent(parent: u32) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
         rustix::thread::set_no_new_privs(true)?;
     }
-    // The parent may have died just before that; then somebody else has adopted us.
+    // The parent may have died just before that; then this process has another parent.
     let found = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
     if found == Some(parent) {
         return Ok(());
     }
-    Err(io::Error::other("whoever started this is gone"))
+    Err(io::Error::other("the parent process is gone"))
 }
 
-/// Takes one byte, and leaves all that follows to the program.
+/// Reads one byte, and leaves the rest of the input to the program.
 fn wait_for_word() -> io::Result<()> {
     let mut word = [0];
     let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     match stdin.read(&mut word)? {
         1 if word[0] == GO => Ok(()),
-        _ => Err(io::Error::other("whoever started this did not say to go on")),
+        _ => Err(io::Error::other("the parent process gave no go-ahead")),
     }
 }
 
-impl Limits {
+impl ResourceLimits {
     fn take_on(&self) -> io::Result<()> {
         limit(Resource::Core, Some(0), 0)?;
         limit(Resource::As, self.memory_mib.map(|mib| mib.saturating_mul(MIB)), 0)?;

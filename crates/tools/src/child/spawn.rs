@@ -1,8 +1,8 @@
-//! Starting and burying children. One thread starts them all: the signal that ends a child when its parent dies is bound
-//! to the thread that started it, and this one lives as long as the process.
+//! Starting and reaping children. One thread starts them all: the signal that kills a child when its parent dies is
+//! bound to the thread that started it, and this one lives as long as the process.
 
-use super::roster::Roster;
-use super::{Ended, process};
+use super::child_registry::ChildRegistry;
+use super::{ProgramExit, process};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use std::io;
@@ -12,29 +12,29 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Starts that may wait for the thread; further ones wait for a place.
+/// The capacity of the queue of starts; further callers wait.
 const STARTS_WAITING_MAX: usize = 64;
 
 /// How long descendants that were killed may take to disappear.
 const STRAYS_GONE_WITHIN: Duration = Duration::from_secs(5);
 
-/// A child that is on the roster, with somebody waiting for its end.
+/// A registered child, with a thread that waits for its end.
 #[derive(Debug)]
-pub(super) struct Spawned {
+pub(super) struct SpawnedChild {
     pub stdin: Option<ChildStdin>,
     pub stdout: Option<ChildStdout>,
     pub stderr: Option<ChildStderr>,
-    pub leash: Leash,
-    pub ended: watch::Receiver<Option<Ended>>,
+    pub leash: KillOnDrop,
+    pub ended: watch::Receiver<Option<ProgramExit>>,
 }
 
-/// Kills the group when it is let go.
+/// Kills the group when dropped.
 #[derive(Debug)]
-pub(super) struct Leash {
-    pub group: Arc<Group>,
+pub(super) struct KillOnDrop {
+    pub group: Arc<ProcessGroup>,
 }
 
-impl Drop for Leash {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         self.group.signal(Signal::KILL);
     }
@@ -42,13 +42,13 @@ impl Drop for Leash {
 
 /// The process group a child leads.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
     pid: Pid,
-    /// Until its leader is buried. Afterwards the number may be somebody else's.
+    /// Until its leader is reaped. Afterwards the pid may be reused.
     alive: Mutex<bool>,
 }
 
-impl Group {
+impl ProcessGroup {
     pub fn id(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
@@ -56,7 +56,7 @@ impl Group {
     pub fn signal(&self, signal: Signal) {
         let alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
         if *alive {
-            // It can only fail because nobody is left to get it.
+            // It can only fail because no process is left.
             let _ = rustix::process::kill_process_group(self.pid, signal);
         }
     }
@@ -68,33 +68,33 @@ impl Group {
 
 pub(super) async fn spawn(
     mut command: Command,
-    roster: Arc<Roster>,
+    roster: Arc<ChildRegistry>,
     about: String,
     mark: String,
-) -> io::Result<Spawned> {
-    static STARTER: OnceLock<mpsc::Sender<Start>> = OnceLock::new();
+) -> io::Result<SpawnedChild> {
+    static STARTER: OnceLock<mpsc::Sender<SpawnRequest>> = OnceLock::new();
     command.process_group(0);
     let (answer, started) = oneshot::channel();
     let starter = STARTER.get_or_init(starter);
-    let start = Start { command, roster, about, mark, answer };
+    let start = SpawnRequest { command, registry: roster, about, mark, answer };
     starter.send(start).await.map_err(|_| io::Error::other("the thread that starts programs is gone"))?;
     started.await.map_err(|_| io::Error::other("the thread that starts programs gave no answer"))?
 }
 
-struct Start {
+struct SpawnRequest {
     command: Command,
-    roster: Arc<Roster>,
+    registry: Arc<ChildRegistry>,
     about: String,
     mark: String,
-    answer: oneshot::Sender<io::Result<Spawned>>,
+    answer: oneshot::Sender<io::Result<SpawnedChild>>,
 }
 
-fn starter() -> mpsc::Sender<Start> {
-    let (sender, mut receiver) = mpsc::channel::<Start>(STARTS_WAITING_MAX);
+fn starter() -> mpsc::Sender<SpawnRequest> {
+    let (sender, mut receiver) = mpsc::channel::<SpawnRequest>(STARTS_WAITING_MAX);
     let thread = move || {
         while let Some(mut start) = receiver.blocking_recv() {
-            let spawned = start_one(&mut start.command, start.roster, &start.about, start.mark);
-            // Whoever asked may have gone away; then the leash is let go here.
+            let spawned = start_one(&mut start.command, start.registry, &start.about, start.mark);
+            // The caller may have gone; then the child is dropped, and so killed, here.
             drop(start.answer.send(spawned));
         }
     };
@@ -105,7 +105,7 @@ fn starter() -> mpsc::Sender<Start> {
         .unwrap_or_else(|_| mpsc::channel(1).0)
 }
 
-fn start_one(command: &mut Command, roster: Arc<Roster>, about: &str, mark: String) -> io::Result<Spawned> {
+fn start_one(command: &mut Command, roster: Arc<ChildRegistry>, about: &str, mark: String) -> io::Result<SpawnedChild> {
     let mut child = command.spawn()?;
     let pid = Pid::from_child(&child);
     if let Err(error) = roster.enter(child.id(), about, Some(&mark)) {
@@ -113,27 +113,27 @@ fn start_one(command: &mut Command, roster: Arc<Roster>, about: &str, mark: Stri
         child.wait()?;
         return Err(error);
     }
-    let group = Arc::new(Group { pid, alive: Mutex::new(true) });
+    let group = Arc::new(ProcessGroup { pid, alive: Mutex::new(true) });
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (tell, ended) = watch::channel(None);
-    let leash = Leash { group: Arc::clone(&group) };
+    let leash = KillOnDrop { group: Arc::clone(&group) };
     let bury = move || {
-        let end = bury(child, &group, &mark);
-        roster.gone(group.id());
+        let end = wait_for_exit(child, &group, &mark);
+        roster.remove(group.id());
         tell.send_replace(Some(end));
     };
     std::thread::Builder::new().name("child".to_owned()).spawn(bury)?;
-    Ok(Spawned { stdin, stdout, stderr, leash, ended })
+    Ok(SpawnedChild { stdin, stdout, stderr, leash, ended })
 }
 
-/// Waits for the end of a child, and ends what it leaves behind.
-fn bury(mut child: Child, group: &Group, mark: &str) -> Ended {
-    // Looked at, not yet buried: as long as it lies there, its number cannot become somebody else's.
+/// Waits for the end of a child, and kills the processes it leaves behind.
+fn wait_for_exit(mut child: Child, group: &ProcessGroup, mark: &str) -> ProgramExit {
+    // Observed, not reaped yet: the pid of a zombie cannot be reused.
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while rustix::process::waitid(WaitId::Pid(group.pid), look).is_err_and(|error| error == Errno::INTR) {}
     group.signal(Signal::KILL);
     let until = Instant::now() + STRAYS_GONE_WITHIN;
-    let is_left = |process: &process::Process| {
+    let is_left = |process: &process::ProcessStatus| {
         let belongs = process.group == group.id() || process.has_in_environment(mark);
         process.pid != group.id() && !process.is_dead() && belongs
     };
@@ -142,7 +142,7 @@ fn bury(mut child: Child, group: &Group, mark: &str) -> Ended {
         if left.is_empty() {
             break;
         }
-        left.iter().for_each(process::Process::kill);
+        left.iter().for_each(process::ProcessStatus::kill);
         if Instant::now() > until {
             tracing::warn!(pid = group.id(), left = left.len(), "a program left processes that do not end");
             break;
@@ -150,5 +150,5 @@ fn bury(mut child: Child, group: &Group, mark: &str) -> Ended {
         std::thread::sleep(Duration::from_millis(2));
     }
     *group.alive.lock().unwrap_or_else(PoisonError::into_inner) = false;
-    Ended(child.wait().ok())
+    ProgramExit(child.wait().ok())
 }

@@ -1,51 +1,50 @@
-//! Arguments with slots. What is between the slots is the operator's and never changes; a slot takes one parameter, as it
-//! is, and can neither end its argument nor begin another.
+//! Argument templates. The text between the slots is the operator's and never changes; a slot takes one parameter
+//! verbatim, and can neither end its argument nor begin another.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// The most the system takes as one argument.
+/// The longest argument that the system accepts.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 
 #[derive(Debug)]
-pub(super) struct Template {
+pub(super) struct CommandTemplate {
     program: String,
-    arguments: Vec<Vec<Piece>>,
+    arguments: Vec<Vec<ArgumentPiece>>,
 }
 
 #[derive(Debug)]
-enum Piece {
+enum ArgumentPiece {
     Fixed(String),
     Slot(String),
 }
 
-impl Template {
-    pub fn parse(argv: &[String], declared: &BTreeSet<String>) -> Result<Template, String> {
+impl CommandTemplate {
+    pub fn parse(argv: &[String], declared: &BTreeSet<String>) -> Result<CommandTemplate, String> {
         let Some((program, arguments)) = argv.split_first() else {
             return Err("`argv` must name a program".to_owned());
         };
         if !program.starts_with('/') {
-            return Err(format!("`argv` must begin with the whole path of a program, not {program:?}"));
+            return Err(format!("`argv` must begin with the absolute path of a program, not {program:?}"));
         }
         if argv.iter().any(|argument| argument.contains('\0')) {
             return Err("`argv` must not contain NUL".to_owned());
         }
         let program_pieces = pieces(program)?;
-        if program_pieces.iter().any(|piece| matches!(piece, Piece::Slot(_))) {
+        if program_pieces.iter().any(|piece| matches!(piece, ArgumentPiece::Slot(_))) {
             return Err("which program is started cannot depend on a parameter".to_owned());
         }
-        let arguments: Vec<Vec<Piece>> =
-            arguments.iter().map(|text| pieces(text)).collect::<Result<_, _>>()?;
+        let arguments: Vec<Vec<ArgumentPiece>> = arguments.iter().map(|text| pieces(text)).collect::<Result<_, _>>()?;
         let undeclared = arguments.iter().flatten().find_map(|piece| match piece {
-            Piece::Slot(name) if !declared.contains(name) => Some(name),
+            ArgumentPiece::Slot(name) if !declared.contains(name) => Some(name),
             _ => None,
         });
         if let Some(name) = undeclared {
             return Err(format!("`argv` has a slot {{{name}}}, which `input` does not have as a property"));
         }
         let program = program_pieces.into_iter().map(|piece| piece.text()).collect();
-        Ok(Template { program, arguments })
+        Ok(CommandTemplate { program, arguments })
     }
 
     pub fn program(&self) -> &str {
@@ -56,19 +55,19 @@ impl Template {
     /// same file. Files after it are data, which may change.
     pub fn program_files(&self) -> Vec<PathBuf> {
         let is_option =
-            |pieces: &&Vec<Piece>| matches!(&pieces[..], [Piece::Fixed(text)] if text.starts_with('-'));
+            |pieces: &&Vec<ArgumentPiece>| matches!(&pieces[..], [ArgumentPiece::Fixed(text)] if text.starts_with('-'));
         let script = match self.arguments.iter().find(|pieces| !is_option(pieces)).map(Vec::as_slice) {
-            Some([Piece::Fixed(text)]) if text.starts_with('/') => Some(PathBuf::from(text)),
+            Some([ArgumentPiece::Fixed(text)]) if text.starts_with('/') => Some(PathBuf::from(text)),
             _ => None,
         };
         let script = script.filter(|path| path.is_file());
         std::iter::once(PathBuf::from(&self.program)).chain(script).collect()
     }
 
-    /// Everything the arguments always name, which it may therefore read.
+    /// The files that the arguments always name, which the program may therefore read.
     pub fn fixed_paths(&self) -> Vec<PathBuf> {
         let fixed = self.arguments.iter().filter_map(|pieces| match &pieces[..] {
-            [Piece::Fixed(text)] if text.starts_with('/') => Some(PathBuf::from(text)),
+            [ArgumentPiece::Fixed(text)] if text.starts_with('/') => Some(PathBuf::from(text)),
             _ => None,
         });
         let files = fixed.filter(|path| path.is_file());
@@ -81,8 +80,8 @@ impl Template {
             let mut argument = Some(String::new());
             for piece in pieces {
                 let text = match piece {
-                    Piece::Fixed(text) => Some(text.clone()),
-                    Piece::Slot(name) => value(name, parameters.get(name), options)?,
+                    ArgumentPiece::Fixed(text) => Some(text.clone()),
+                    ArgumentPiece::Slot(name) => value(name, parameters.get(name), options)?,
                 };
                 argument = argument.zip(text).map(|(argument, text)| argument + &text);
             }
@@ -95,15 +94,15 @@ impl Template {
     }
 }
 
-impl Piece {
+impl ArgumentPiece {
     fn text(self) -> String {
         match self {
-            Piece::Fixed(text) | Piece::Slot(text) => text,
+            ArgumentPiece::Fixed(text) | ArgumentPiece::Slot(text) => text,
         }
     }
 }
 
-/// What stands for a parameter; nothing for one that was not given.
+/// The text of a parameter; `None` if it was not given.
 fn value(name: &str, value: Option<&Value>, options: bool) -> Result<Option<String>, String> {
     let text = match value {
         None | Some(Value::Null) => return Ok(None),
@@ -119,7 +118,7 @@ fn value(name: &str, value: Option<&Value>, options: bool) -> Result<Option<Stri
     Ok(Some(text))
 }
 
-fn pieces(text: &str) -> Result<Vec<Piece>, String> {
+fn pieces(text: &str) -> Result<Vec<ArgumentPiece>, String> {
     let mut pieces = Vec::new();
     let mut fixed = String::new();
     let mut rest = text;
@@ -132,20 +131,19 @@ fn pieces(text: &str) -> Result<Vec<Piece>, String> {
             rest = after;
             continue;
         }
-        let slot =
-            rest.split_once('}').filter(|(name, _)| brace == "{" && !name.is_empty() && !name.contains('{'));
+        let slot = rest.split_once('}').filter(|(name, _)| brace == "{" && !name.is_empty() && !name.contains('{'));
         let Some((name, after)) = slot else {
-            return Err(format!("{text:?} has a brace that is no slot; double it to stand for itself"));
+            return Err(format!("{text:?} has an unmatched brace; double it for a literal brace"));
         };
         if !fixed.is_empty() {
-            pieces.push(Piece::Fixed(std::mem::take(&mut fixed)));
+            pieces.push(ArgumentPiece::Fixed(std::mem::take(&mut fixed)));
         }
-        pieces.push(Piece::Slot(name.to_owned()));
+        pieces.push(ArgumentPiece::Slot(name.to_owned()));
         rest = after;
     }
     fixed.push_str(rest);
     if !fixed.is_empty() || pieces.is_empty() {
-        pieces.push(Piece::Fixed(fixed));
+        pieces.push(ArgumentPiece::Fixed(fixed));
     }
     Ok(pieces)
 }
@@ -156,9 +154,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn parse(argv: &[&str]) -> Result<Template, String> {
+    fn parse(argv: &[&str]) -> Result<CommandTemplate, String> {
         let argv: Vec<String> = argv.iter().map(|text| (*text).to_owned()).collect();
-        Template::parse(&argv, &["a".to_owned(), "b".to_owned()].into())
+        CommandTemplate::parse(&argv, &["a".to_owned(), "b".to_owned()].into())
     }
 
     #[test]
@@ -171,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_an_option_is_refused_unless_declared() {
+    fn values_that_look_like_options_are_refused_unless_declared() {
         let template = parse(&["/bin/x", "{a}"]).unwrap();
         for (value, word) in [(json!("-rf"), "option"), (json!(-1), "option"), (json!("a\0b"), "NUL")] {
             assert!(template.fill(&json!({ "a": value }), false).unwrap_err().contains(word), "{value}");
@@ -183,10 +181,10 @@ mod tests {
     }
 
     #[test]
-    fn templates_that_leave_something_open_are_refused() {
+    fn invalid_templates_are_refused() {
         for (argv, word) in [
             (&[][..], "name a program"),
-            (&["convert"], "whole path"),
+            (&["convert"], "absolute path"),
             (&["/bin/{a}"], "cannot depend"),
             (&["/bin/x", "{c}"], "{c}"),
             (&["/bin/x", "{a"], "brace"),

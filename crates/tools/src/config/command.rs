@@ -1,8 +1,8 @@
-//! Commands: each tool is one program with fixed arguments and named slots. What is not written here cannot be started.
+//! Commands: each tool is one program with fixed arguments and named slots. Nothing else can be started.
 
-use super::{Common, Rate, ToolSettings, span};
+use super::{CallRate, ServerSettings, ToolSettings, span};
 use rutter_core::time::Millis;
-use rutter_core::tool::{Category, Safety};
+use rutter_core::tool::{FailureCategory, Safety};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Server {
-    /// Where its programs start and may write; a directory of its own unless said otherwise.
+pub struct CommandServerConfig {
+    /// The working directory of its programs, which they may write to; by default a directory of its own.
     pub cwd: Option<PathBuf>,
     /// Added to the few variables every program gets.
     pub env: BTreeMap<String, String>,
@@ -21,13 +21,13 @@ pub struct Server {
     #[serde(deserialize_with = "span")]
     pub grace: Millis,
     pub concurrency: Option<u32>,
-    pub rate: Option<Rate>,
-    pub tools: BTreeMap<String, Tool>,
+    pub rate: Option<CallRate>,
+    pub tools: BTreeMap<String, CommandToolConfig>,
 }
 
-impl Default for Server {
-    fn default() -> Server {
-        Server {
+impl Default for CommandServerConfig {
+    fn default() -> CommandServerConfig {
+        CommandServerConfig {
             cwd: None,
             env: BTreeMap::new(),
             env_pass: Vec::new(),
@@ -39,17 +39,17 @@ impl Default for Server {
     }
 }
 
-impl Server {
-    /// What holds for servers of every kind. The operator wrote the definitions, so there is nobody else to trust.
-    pub fn common(&self) -> Common {
-        let settings = |tool: &Tool| ToolSettings {
+impl CommandServerConfig {
+    /// The settings of every kind of server. The operator wrote the definitions, so there are no annotations to trust.
+    pub fn common(&self) -> ServerSettings {
+        let settings = |tool: &CommandToolConfig| ToolSettings {
             safety: tool.safety,
             key_parameter: tool.key_parameter.clone(),
             concurrency: tool.concurrency,
             rate: tool.rate,
             hidden: tool.hidden,
         };
-        Common {
+        ServerSettings {
             trust: false,
             concurrency: self.concurrency,
             rate: self.rate,
@@ -60,17 +60,17 @@ impl Server {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Tool {
-    /// The program by its whole path, and its arguments. `{name}` stands for a parameter; an argument whose parameter
-    /// was not given is left out. Braces are doubled to stand for themselves.
+pub struct CommandToolConfig {
+    /// The program by its absolute path, and its arguments. `{name}` stands for a parameter; an argument whose
+    /// parameter was not given is left out. Braces are doubled to stand for themselves.
     pub argv: Vec<String>,
     pub title: Option<String>,
     pub description: String,
     /// JSON Schema of the parameters, an object; without it there are none.
     pub input: Option<Value>,
     pub output: Option<Value>,
-    pub stdin: Stdin,
-    pub result: ResultForm,
+    pub stdin: StdinFormat,
+    pub result: ResultFormat,
     /// Parameters may begin with `-`, and so be options to the program.
     pub options: bool,
     /// At most; the plan may allow less.
@@ -86,25 +86,25 @@ pub struct Tool {
     /// Beside the system's programs and the working directory.
     pub read: Vec<PathBuf>,
     pub write: Vec<PathBuf>,
-    /// What exit codes other than 0 mean, by number. One that is not listed leaves open what happened.
-    pub exit: BTreeMap<String, Exit>,
+    /// What exit codes other than 0 mean, by number. After an unlisted one the outcome is unknown.
+    pub exit: BTreeMap<String, ExitMeaning>,
     pub safety: Option<Safety>,
     pub key_parameter: Option<String>,
     pub concurrency: Option<u32>,
-    pub rate: Option<Rate>,
+    pub rate: Option<CallRate>,
     pub hidden: bool,
 }
 
-impl Default for Tool {
-    fn default() -> Tool {
-        Tool {
+impl Default for CommandToolConfig {
+    fn default() -> CommandToolConfig {
+        CommandToolConfig {
             argv: Vec::new(),
             title: None,
             description: String::new(),
             input: None,
             output: None,
-            stdin: Stdin::None,
-            result: ResultForm::Json,
+            stdin: StdinFormat::None,
+            result: ResultFormat::Json,
             options: false,
             timeout: Millis::seconds(300),
             memory_mib: 512,
@@ -125,10 +125,10 @@ impl Default for Tool {
     }
 }
 
-/// What a program is given on standard input.
+/// What a program gets on standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stdin {
+pub enum StdinFormat {
     None,
     /// The parameters, as one line of JSON.
     Json,
@@ -137,7 +137,7 @@ pub enum Stdin {
 /// How standard output is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ResultForm {
+pub enum ResultFormat {
     Json,
     /// As one text, without the newline at the end.
     Text,
@@ -148,8 +148,8 @@ pub enum ResultForm {
 /// What an exit code means: `"done"`, `{ not_done = "invalid_input" }`, `{ maybe = "unavailable" }`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Exit {
+pub enum ExitMeaning {
     Done,
-    NotDone(Category),
-    Maybe(Category),
+    NotDone(FailureCategory),
+    Maybe(FailureCategory),
 }

@@ -1,8 +1,8 @@
-//! HTTP APIs: each tool is one kind of request, written down by the operator.
+//! HTTP APIs: each tool is one kind of request, configured by the operator.
 
-use super::{Common, Rate, ToolSettings, span_maybe};
+use super::{CallRate, ServerSettings, ToolSettings, span_maybe};
 use rutter_core::time::Millis;
-use rutter_core::tool::{Category, Safety};
+use rutter_core::tool::{FailureCategory, Safety};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 /// Every field is written out: a flattened table cannot refuse unknown keys.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Server {
-    /// Where every request goes: scheme, host, port, and what all paths begin with.
+pub struct HttpServerConfig {
+    /// The base URL of every request: scheme, host, port and the prefix of all paths.
     pub base: String,
     /// Hosts, addresses and networks that may be reached although they are private, and without TLS.
     pub allow: Vec<String>,
@@ -21,48 +21,48 @@ pub struct Server {
     #[serde(deserialize_with = "span_maybe")]
     pub timeout_connect: Option<Millis>,
     pub concurrency: Option<u32>,
-    pub rate: Option<Rate>,
-    pub tools: BTreeMap<String, Tool>,
+    pub rate: Option<CallRate>,
+    pub tools: BTreeMap<String, HttpToolConfig>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Tool {
+pub struct HttpToolConfig {
     pub description: String,
-    pub method: Method,
+    pub method: HttpMethod,
     /// `/orders/{id}`: each slot is a property of the input.
     pub path: String,
     /// A value that is one slot alone is left out when the parameter is, and repeated for a list.
     pub query: BTreeMap<String, String>,
     pub headers: BTreeMap<String, String>,
     /// The default is `json` for POST, PUT and PATCH, otherwise `none`.
-    pub body: Option<Body>,
-    pub input: Option<Schema>,
-    pub output: Option<Schema>,
+    pub body: Option<RequestBody>,
+    pub input: Option<SchemaConfig>,
+    pub output: Option<SchemaConfig>,
     /// JSON pointer to the result in the answer.
     pub result: Option<String>,
     /// The header that gets the idempotency key. With it the call counts as idempotent.
     pub idempotency_header: Option<String>,
-    /// What statuses mean, where it is not what they usually mean.
-    pub outcome: BTreeMap<Statuses, Meaning>,
+    /// The meaning of statuses, where it differs from the usual.
+    pub outcome: BTreeMap<StatusPattern, StatusMeaning>,
     /// How many redirects within the same origin are followed, at most 3.
     pub redirects: u8,
     pub safety: Option<Safety>,
     pub key_parameter: Option<String>,
     pub concurrency: Option<u32>,
-    pub rate: Option<Rate>,
+    pub rate: Option<CallRate>,
     pub hidden: bool,
 }
 
-impl Server {
-    /// What holds for servers of every kind. The definitions are the operator's own, so they are believed.
-    pub fn common(&self) -> Common {
+impl HttpServerConfig {
+    /// The settings of every kind of server. The definitions are the operator's own, so they are trusted.
+    pub fn common(&self) -> ServerSettings {
         let tools = self.tools.iter().map(|(name, tool)| (name.clone(), tool.settings())).collect();
-        Common { trust: true, concurrency: self.concurrency, rate: self.rate, tools }
+        ServerSettings { trust: true, concurrency: self.concurrency, rate: self.rate, tools }
     }
 }
 
-impl Tool {
+impl HttpToolConfig {
     pub fn settings(&self) -> ToolSettings {
         ToolSettings {
             safety: self.safety,
@@ -73,18 +73,18 @@ impl Tool {
         }
     }
 
-    pub fn body(&self) -> Body {
+    pub fn body(&self) -> RequestBody {
         match (&self.body, self.method) {
             (Some(body), _) => body.clone(),
-            (None, Method::Post | Method::Put | Method::Patch) => Body::Json,
-            (None, Method::Get | Method::Head | Method::Delete) => Body::None,
+            (None, HttpMethod::Post | HttpMethod::Put | HttpMethod::Patch) => RequestBody::Json,
+            (None, HttpMethod::Get | HttpMethod::Head | HttpMethod::Delete) => RequestBody::None,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
-pub enum Method {
+pub enum HttpMethod {
     #[default]
     Get,
     Head,
@@ -94,26 +94,26 @@ pub enum Method {
     Delete,
 }
 
-impl Method {
+impl HttpMethod {
     pub fn as_str(self) -> &'static str {
         match self {
-            Method::Get => "GET",
-            Method::Head => "HEAD",
-            Method::Post => "POST",
-            Method::Put => "PUT",
-            Method::Patch => "PATCH",
-            Method::Delete => "DELETE",
+            HttpMethod::Get => "GET",
+            HttpMethod::Head => "HEAD",
+            HttpMethod::Post => "POST",
+            HttpMethod::Put => "PUT",
+            HttpMethod::Patch => "PATCH",
+            HttpMethod::Delete => "DELETE",
         }
     }
 
-    /// Whether HTTP says that it only reads.
+    /// Whether HTTP defines it as read-only.
     pub fn reads(self) -> bool {
-        matches!(self, Method::Get | Method::Head)
+        matches!(self, HttpMethod::Get | HttpMethod::Head)
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum RequestBody {
     /// All parameters, as JSON.
     Json,
     /// All parameters, as a form.
@@ -123,15 +123,15 @@ pub enum Body {
     Only(Vec<String>),
 }
 
-impl<'de> Deserialize<'de> for Body {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Body, D::Error> {
+impl<'de> Deserialize<'de> for RequestBody {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RequestBody, D::Error> {
         match Value::deserialize(deserializer)? {
-            Value::String(kind) if kind == "json" => Ok(Body::Json),
-            Value::String(kind) if kind == "form" => Ok(Body::Form),
-            Value::String(kind) if kind == "none" => Ok(Body::None),
+            Value::String(kind) if kind == "json" => Ok(RequestBody::Json),
+            Value::String(kind) if kind == "form" => Ok(RequestBody::Form),
+            Value::String(kind) if kind == "none" => Ok(RequestBody::None),
             list @ Value::Array(_) => {
                 let names = serde_json::from_value(list);
-                names.map(Body::Only).map_err(|_| serde::de::Error::custom("expected names of parameters"))
+                names.map(RequestBody::Only).map_err(|_| serde::de::Error::custom("expected names of parameters"))
             }
             other => Err(serde::de::Error::custom(format!(
                 "expected `json`, `form`, `none` or a list of parameters, got {other}"
@@ -140,12 +140,12 @@ impl<'de> Deserialize<'de> for Body {
     }
 }
 
-/// A JSON Schema, as a table or as a text of JSON.
+/// A JSON Schema, as a table or as JSON text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Schema(pub Map<String, Value>);
+pub struct SchemaConfig(pub Map<String, Value>);
 
-impl<'de> Deserialize<'de> for Schema {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Schema, D::Error> {
+impl<'de> Deserialize<'de> for SchemaConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SchemaConfig, D::Error> {
         use serde::de::Error;
         let value = match Value::deserialize(deserializer)? {
             Value::String(text) => serde_json::from_str(&text)
@@ -153,7 +153,7 @@ impl<'de> Deserialize<'de> for Schema {
             value => value,
         };
         match value {
-            Value::Object(schema) => Ok(Schema(schema)),
+            Value::Object(schema) => Ok(SchemaConfig(schema)),
             other => Err(D::Error::custom(format!("expected a JSON Schema as an object, got {other}"))),
         }
     }
@@ -162,54 +162,53 @@ impl<'de> Deserialize<'de> for Schema {
 /// One status, `404`, or a class of them, `5xx`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
-pub enum Statuses {
+pub enum StatusPattern {
     One(u16),
     Class(u16),
 }
 
-impl TryFrom<String> for Statuses {
+impl TryFrom<String> for StatusPattern {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Statuses, String> {
+    fn try_from(text: String) -> Result<StatusPattern, String> {
         let statuses = match text.strip_suffix("xx") {
-            Some(class) => class.parse().ok().filter(|class| (2..=5).contains(class)).map(Statuses::Class),
-            None => text.parse().ok().filter(|status| (200..=599).contains(status)).map(Statuses::One),
+            Some(class) => class.parse().ok().filter(|class| (2..=5).contains(class)).map(StatusPattern::Class),
+            None => text.parse().ok().filter(|status| (200..=599).contains(status)).map(StatusPattern::One),
         };
-        statuses
-            .ok_or_else(|| format!("expected a status such as `404` or a class such as `5xx`, got {text:?}"))
+        statuses.ok_or_else(|| format!("expected a status such as `404` or a class such as `5xx`, got {text:?}"))
     }
 }
 
 /// What a status means: `done`, `not_done`, `maybe`, a category, or two of these as in `not_done conflict`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Meaning {
-    pub verdict: Option<Verdict>,
-    pub category: Option<Category>,
+pub struct StatusMeaning {
+    pub verdict: Option<OutcomeVerdict>,
+    pub category: Option<FailureCategory>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum OutcomeVerdict {
     Done,
     NotDone,
     Maybe,
 }
 
-impl TryFrom<String> for Meaning {
+impl TryFrom<String> for StatusMeaning {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Meaning, String> {
-        let mut meaning = Meaning { verdict: None, category: None };
+    fn try_from(text: String) -> Result<StatusMeaning, String> {
+        let mut meaning = StatusMeaning { verdict: None, category: None };
         for word in text.split_whitespace() {
             let verdict = match word {
-                "done" => Some(Verdict::Done),
-                "not_done" => Some(Verdict::NotDone),
-                "maybe" => Some(Verdict::Maybe),
+                "done" => Some(OutcomeVerdict::Done),
+                "not_done" => Some(OutcomeVerdict::NotDone),
+                "maybe" => Some(OutcomeVerdict::Maybe),
                 _ => None,
             };
-            let category = Category::ALL.into_iter().find(|category| category.as_str() == word);
+            let category = FailureCategory::ALL.into_iter().find(|category| category.as_str() == word);
             match (verdict, category) {
-                (Some(_), _) if meaning == (Meaning { verdict: None, category: None }) => {
+                (Some(_), _) if meaning == (StatusMeaning { verdict: None, category: None }) => {
                     meaning.verdict = verdict
                 }
                 (_, Some(_)) if meaning.category.is_none() => meaning.category = category,
@@ -217,8 +216,8 @@ impl TryFrom<String> for Meaning {
             }
         }
         match meaning {
-            Meaning { verdict: None, category: None } => Err(expected(&text)),
-            Meaning { verdict: Some(Verdict::Done), category: Some(_) } => Err(expected(&text)),
+            StatusMeaning { verdict: None, category: None } => Err(expected(&text)),
+            StatusMeaning { verdict: Some(OutcomeVerdict::Done), category: Some(_) } => Err(expected(&text)),
             meaning => Ok(meaning),
         }
     }

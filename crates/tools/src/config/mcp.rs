@@ -2,7 +2,7 @@
 
 pub mod import;
 
-use super::{Common, Rate, ToolSettings, span_maybe};
+use super::{CallRate, ServerSettings, ToolSettings, span_maybe};
 use rutter_core::time::Millis;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -11,31 +11,31 @@ use std::path::PathBuf;
 use url::Url;
 
 #[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "Written")]
-pub struct Server {
-    pub reach: Reach,
+#[serde(try_from = "McpServerTable")]
+pub struct McpServerConfig {
+    pub reach: McpTransport,
     /// How long it may take until the server answers for the first time; the default is a minute.
     pub start_timeout: Option<Millis>,
     pub disabled: bool,
-    pub common: Common,
+    pub common: ServerSettings,
 }
 
-impl Server {
-    pub fn new(reach: Reach) -> Server {
-        Server { reach, start_timeout: None, disabled: false, common: Common::default() }
+impl McpServerConfig {
+    pub fn new(reach: McpTransport) -> McpServerConfig {
+        McpServerConfig { reach, start_timeout: None, disabled: false, common: ServerSettings::default() }
     }
 }
 
 /// How the server is reached.
 #[derive(Clone, Debug)]
-pub enum Reach {
-    Child(Child),
-    Http(Http),
+pub enum McpTransport {
+    Child(McpChildConfig),
+    Http(McpHttpConfig),
 }
 
 /// A program that speaks MCP on its standard input and output.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Child {
+pub struct McpChildConfig {
     pub command: String,
     pub args: Vec<String>,
     /// Added to the few variables every child gets.
@@ -43,32 +43,32 @@ pub struct Child {
     pub cwd: Option<PathBuf>,
 }
 
-/// A server somewhere else, or one that somebody else starts.
+/// A server that is reached over HTTP.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Http {
+pub struct McpHttpConfig {
     pub url: Url,
     pub headers: BTreeMap<String, String>,
 }
 
-/// Values are left out: they are where people put tokens.
-impl fmt::Debug for Child {
+/// Values are left out: they often hold tokens.
+impl fmt::Debug for McpChildConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.env.keys().collect();
-        f.debug_struct("Child").field("command", &self.command).field("env", &names).finish_non_exhaustive()
+        f.debug_struct("McpChildConfig").field("command", &self.command).field("env", &names).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Http {
+impl fmt::Debug for McpHttpConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.headers.keys().collect();
-        f.debug_struct("Http").field("host", &self.url.host_str()).field("headers", &names).finish()
+        f.debug_struct("McpHttpConfig").field("host", &self.url.host_str()).field("headers", &names).finish()
     }
 }
 
-/// The table as it is written. [`Common`] is spelled out, because a flattened struct cannot refuse unknown keys.
+/// The table as written. [`ServerSettings`] is spelled out, because a flattened struct cannot refuse unknown keys.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Written {
+struct McpServerTable {
     command: Option<String>,
     args: Vec<String>,
     env: BTreeMap<String, String>,
@@ -80,43 +80,42 @@ struct Written {
     disabled: bool,
     trust: bool,
     concurrency: Option<u32>,
-    rate: Option<Rate>,
+    rate: Option<CallRate>,
     tools: BTreeMap<String, ToolSettings>,
 }
 
-impl TryFrom<Written> for Server {
+impl TryFrom<McpServerTable> for McpServerConfig {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Server, String> {
-        let Written { command, args, env, cwd, url, headers, start_timeout, disabled, .. } = written;
+    fn try_from(written: McpServerTable) -> Result<McpServerConfig, String> {
+        let McpServerTable { command, args, env, cwd, url, headers, start_timeout, disabled, .. } = written;
         let reach = match (command, url) {
             (Some(command), None) => {
                 if !headers.is_empty() {
                     return Err("`headers` go with `url`; a server with `command` has `env`".to_owned());
                 }
-                Reach::Child(child(command, args, env, cwd)?)
+                McpTransport::Child(child(command, args, env, cwd)?)
             }
             (None, Some(url)) => {
                 if !args.is_empty() || !env.is_empty() || cwd.is_some() {
                     return Err(
-                        "`args`, `env` and `cwd` go with `command`; a server with `url` has `headers`"
-                            .to_owned(),
+                        "`args`, `env` and `cwd` go with `command`; a server with `url` has `headers`".to_owned()
                     );
                 }
-                Reach::Http(http(&url, headers)?)
+                McpTransport::Http(http(&url, headers)?)
             }
             (Some(_), Some(_)) => {
                 return Err("expected one of `command` and `url`, got both; remove one".to_owned());
             }
             (None, None) => return Err("expected `command` or `url`, got neither".to_owned()),
         };
-        let common = Common {
+        let common = ServerSettings {
             trust: written.trust,
             concurrency: written.concurrency,
             rate: written.rate,
             tools: written.tools,
         };
-        Ok(Server { reach, start_timeout, disabled, common })
+        Ok(McpServerConfig { reach, start_timeout, disabled, common })
     }
 }
 
@@ -125,28 +124,21 @@ fn child(
     args: Vec<String>,
     env: BTreeMap<String, String>,
     cwd: Option<PathBuf>,
-) -> Result<Child, String> {
+) -> Result<McpChildConfig, String> {
     if command.trim().is_empty() {
         return Err("`command` is empty; expected the name or path of a program".to_owned());
     }
     if let Some(name) = env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
         return Err(format!("{name:?} cannot be the name of a variable; remove it from `env`"));
     }
-    Ok(Child { command, args, env, cwd })
+    Ok(McpChildConfig { command, args, env, cwd })
 }
 
 /// Headers that are set for every request, and would be sent twice.
-const RESERVED: &[&str] = &[
-    "accept",
-    "content-type",
-    "content-length",
-    "host",
-    "last-event-id",
-    "mcp-protocol-version",
-    "mcp-session-id",
-];
+const RESERVED: &[&str] =
+    &["accept", "content-type", "content-length", "host", "last-event-id", "mcp-protocol-version", "mcp-session-id"];
 
-fn http(url: &str, headers: BTreeMap<String, String>) -> Result<Http, String> {
+fn http(url: &str, headers: BTreeMap<String, String>) -> Result<McpHttpConfig, String> {
     let url = Url::parse(url).map_err(|error| format!("`url` cannot be read: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("`url` starts with `{}:`; expected http or https", url.scheme()));
@@ -161,7 +153,7 @@ fn http(url: &str, headers: BTreeMap<String, String>) -> Result<Http, String> {
             return Err(format!("the header {name:?} or its value has characters that cannot be sent"));
         }
     }
-    Ok(Http { url, headers })
+    Ok(McpHttpConfig { url, headers })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
-pub enum Source {
+pub enum SecretSource {
     Env(String),
     File(PathBuf),
     /// What it prints, without the newline at the end.

@@ -1,4 +1,4 @@
-//! Which addresses are not out on the public network, and what they are instead.
+//! Which addresses are not on the public internet, and what they are instead.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -28,7 +28,7 @@ fn inside_v4(address: Ipv4Addr) -> Option<&'static str> {
     }
 }
 
-/// Only 2000::/3 is handed out to the public network; some of it leads elsewhere again.
+/// Only 2000::/3 is assigned to the public internet, and parts of it are special again.
 fn inside_v6(address: Ipv6Addr) -> Option<&'static str> {
     if address.is_unspecified() {
         return Some("unspecified");

@@ -1,30 +1,30 @@
-//! What an operator allows beyond the public network: names, and networks of addresses.
+//! What an operator allows beyond the public internet: host names and networks.
 
-use super::Refused;
+use super::AddressRefusal;
 use ipnet::IpNet;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use url::Host;
 
 #[derive(Debug, Default)]
-pub(super) struct Allow {
+pub(super) struct AllowList {
     /// As URLs spell them, without a dot at the end.
     names: BTreeSet<String>,
     networks: Vec<IpNet>,
 }
 
-impl Allow {
-    pub(super) fn read(entries: &[String]) -> Result<Allow, Refused> {
-        let mut allow = Allow::default();
+impl AllowList {
+    pub(super) fn read(entries: &[String]) -> Result<AllowList, AddressRefusal> {
+        let mut allow = AllowList::default();
         for entry in entries {
-            let refused = || Refused::Allow(entry.clone());
+            let refused = || AddressRefusal::Allow(entry.clone());
             if let Ok(network) = entry.parse::<IpNet>() {
                 allow.networks.push(network);
             } else if let Ok(address) = entry.parse::<IpAddr>() {
                 allow.networks.push(IpNet::from(address.to_canonical()));
             } else {
                 match Host::parse(entry).map_err(|_| refused())? {
-                    // A pattern would look as if it meant more than itself.
+                    // Patterns are not supported; accepting one would mislead.
                     Host::Domain(name) if name.contains('*') => return Err(refused()),
                     Host::Domain(name) => allow.names.insert(without_last_dot(&name).to_owned()),
                     // Addresses in unusual spellings are refused here, so that the list says what it means.

@@ -1,10 +1,11 @@
-//! An HTTP client that goes only where the guard lets it, once per request, and knows whether anything can have been
-//! sent.
+//! An HTTP client that connects only where the guard allows it, sends each request once, and knows whether anything
+//! can have been sent.
 //!
-//! Every request has a connection of its own. One that was kept could have been closed by the server in the meantime,
-//! and then nobody could say whether a request got through.
+//! Every request has a connection of its own. A pooled one could have been closed by the server in the meantime,
+//! and then it would be unknown whether a request got through.
 
-use super::{Guard, Refused};
+use super::{AddressGuard, AddressRefusal};
+use crate::tls;
 use reqwest::{Client, redirect, retry};
 use std::cell::Cell;
 use std::pin::Pin;
@@ -17,9 +18,9 @@ tokio::task_local! {
     static CONNECTED: Cell<bool>;
 }
 
-/// The client takes nothing from the environment, follows no redirects and repeats nothing.
-pub fn client(guard: &Guard, connect_timeout: Duration) -> Result<Client, reqwest::Error> {
-    Client::builder()
+/// The client takes nothing from the environment, follows no redirects and retries nothing.
+pub fn client(guard: &AddressGuard, connect_timeout: Duration) -> Result<Client, reqwest::Error> {
+    tls::client_builder()
         .no_proxy()
         .redirect(redirect::Policy::none())
         .retry(retry::never())
@@ -29,7 +30,7 @@ pub fn client(guard: &Guard, connect_timeout: Duration) -> Result<Client, reqwes
         .no_gzip()
         .connect_timeout(connect_timeout)
         .dns_resolver(guard.clone())
-        .connector_layer(Notice)
+        .connector_layer(ConnectLayer)
         .user_agent(concat!("rutter/", env!("CARGO_PKG_VERSION")))
         .build()
 }
@@ -45,8 +46,8 @@ pub fn connected() -> bool {
     CONNECTED.try_with(Cell::get).unwrap_or(true)
 }
 
-/// What the guard said, where that is why a request failed.
-pub fn refused(error: &reqwest::Error) -> Option<&Refused> {
+/// The guard's refusal, if that is why a request failed.
+pub fn refused(error: &reqwest::Error) -> Option<&AddressRefusal> {
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {
         if let Some(refused) = error.downcast_ref() {
@@ -58,20 +59,20 @@ pub fn refused(error: &reqwest::Error) -> Option<&Refused> {
 }
 
 #[derive(Clone, Copy)]
-struct Notice;
+struct ConnectLayer;
 
 #[derive(Clone)]
-struct Noticed<S>(S);
+struct ConnectService<S>(S);
 
-impl<S> Layer<S> for Notice {
-    type Service = Noticed<S>;
+impl<S> Layer<S> for ConnectLayer {
+    type Service = ConnectService<S>;
 
-    fn layer(&self, connector: S) -> Noticed<S> {
-        Noticed(connector)
+    fn layer(&self, connector: S) -> ConnectService<S> {
+        ConnectService(connector)
     }
 }
 
-impl<S, Target> Service<Target> for Noticed<S>
+impl<S, Target> Service<Target> for ConnectService<S>
 where
     S: Service<Target>,
     S::Future: Send + 'static,
@@ -88,7 +89,7 @@ where
         let connecting = self.0.call(target);
         Box::pin(async move {
             let connection = connecting.await?;
-            // A connection made on behalf of nobody who asks needs no notice.
+            // Outside [`while_connecting`] there is nothing to record.
             let _ = CONNECTED.try_with(|connected| connected.set(true));
             Ok(connection)
         })

@@ -1,20 +1,20 @@
-//! From names to addresses: the system's way, and how the client gets only checked ones.
+//! Name resolution by the system, of which the client gets only checked addresses.
 
-use super::Guard;
+use super::AddressGuard;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use rutter_core::port::tools::Reply;
+use rutter_core::port::tools::PortFuture;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 pub trait Resolver: Send + Sync {
-    fn resolve(&self, host: &str) -> Reply<'_, io::Result<Vec<IpAddr>>>;
+    fn resolve(&self, host: &str) -> PortFuture<'_, io::Result<Vec<IpAddr>>>;
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
-    fn resolve(&self, host: &str) -> Reply<'_, io::Result<Vec<IpAddr>>> {
+    fn resolve(&self, host: &str) -> PortFuture<'_, io::Result<Vec<IpAddr>>> {
         let host = host.to_owned();
         Box::pin(async move {
             let found = tokio::net::lookup_host((host, 0)).await?;
@@ -23,7 +23,7 @@ impl Resolver for SystemResolver {
     }
 }
 
-impl Resolve for Guard {
+impl Resolve for AddressGuard {
     fn resolve(&self, name: Name) -> Resolving {
         let guard = self.clone();
         Box::pin(async move {

@@ -1,8 +1,8 @@
-//! What can be wrong with the configuration of a request. Everything is said at once, each thing with its place.
+//! Validates the configuration of a request. All problems are reported at once, each with its location.
 
-use super::template::{Piece, Template};
-use crate::config::http::{self, Body};
-use crate::secret::Vault;
+use super::template::{HttpTemplate, HttpTemplatePiece};
+use crate::config::http::{self, RequestBody};
+use crate::secret::SecretVault;
 use reqwest::header::HeaderName;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -23,27 +23,27 @@ const NOT_OURS: &[&str] = &[
     "upgrade",
 ];
 
-pub(super) struct Check<'a> {
-    pub(super) vault: &'a Vault,
+pub(super) struct HttpConfigCheck<'a> {
+    pub(super) vault: &'a SecretVault,
     /// `http.shop.tools.order`
     pub(super) place: String,
     pub(super) problems: &'a mut Vec<String>,
 }
 
-impl Check<'_> {
+impl HttpConfigCheck<'_> {
     pub(super) fn problem(&mut self, field: &str, message: &str) {
         self.problems.push(format!("{}.{field}: {message}", self.place));
     }
 
     /// The segments of a path, without the slashes.
-    pub(super) fn path(&mut self, path: &str) -> Vec<Template> {
+    pub(super) fn path(&mut self, path: &str) -> Vec<HttpTemplate> {
         if !path.starts_with('/') {
             self.problem("path", "expected a path that begins with `/`");
         }
         let plain = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@%/{}".contains(c);
         if let Some(c) = path.chars().find(|c| !plain(*c)) {
             let hint = if c == '?' { "; put it under `query`" } else { "; write it percent-encoded" };
-            self.problem("path", &format!("{c:?} cannot stand in a path{hint}"));
+            self.problem("path", &format!("{c:?} cannot be in a path{hint}"));
         }
         let mut segments = Vec::new();
         for text in path.strip_prefix('/').unwrap_or(path).split('/') {
@@ -51,33 +51,32 @@ impl Check<'_> {
             if segment.secrets().next().is_some() {
                 self.problem("path", "a secret cannot be part of a path; put it in a header");
             }
-            if let [Piece::Text(text)] = segment.pieces.as_slice()
+            if let [HttpTemplatePiece::Text(text)] = segment.pieces.as_slice()
                 && is_dots(text)
             {
-                self.problem("path", "`.` and `..` cannot be part of a path; write where it leads");
+                self.problem("path", "`.` and `..` cannot be part of a path; write the resulting path");
             }
             segments.push(segment);
         }
         segments
     }
 
-    pub(super) fn query(&mut self, query: &BTreeMap<String, String>) -> Vec<(String, Template)> {
-        let read =
-            |(name, text): (&String, &String)| (name.clone(), self.template(&format!("query.{name}"), text));
+    pub(super) fn query(&mut self, query: &BTreeMap<String, String>) -> Vec<(String, HttpTemplate)> {
+        let read = |(name, text): (&String, &String)| (name.clone(), self.template(&format!("query.{name}"), text));
         query.iter().map(read).collect()
     }
 
-    /// Those of the server, and those of the tool instead of or beside them.
+    /// The headers of the server, overridden and extended by those of the tool.
     pub(super) fn headers(
         &mut self,
         of_server: &BTreeMap<String, String>,
         of_tool: &BTreeMap<String, String>,
-    ) -> Vec<(HeaderName, Template)> {
-        let mut headers: Vec<(HeaderName, Template)> = Vec::new();
+    ) -> Vec<(HeaderName, HttpTemplate)> {
+        let mut headers: Vec<(HeaderName, HttpTemplate)> = Vec::new();
         for (name, text) in of_server.iter().chain(of_tool) {
             let field = format!("headers.{name}");
             let template = self.template(&field, text);
-            let plain = |piece: &Piece| !matches!(piece, Piece::Text(text) if !text.bytes().all(is_visible));
+            let plain = |piece: &HttpTemplatePiece| !matches!(piece, HttpTemplatePiece::Text(text) if !text.bytes().all(is_visible));
             if !template.pieces.iter().all(plain) {
                 self.problem(&field, "expected visible ASCII characters");
             }
@@ -101,13 +100,13 @@ impl Check<'_> {
         header
     }
 
-    /// Slots, parts of the body and the key must be parameters that a plan can know of.
-    pub(super) fn declared<'a>(&mut self, tool: &'a http::Tool, slots: impl Iterator<Item = &'a str>) {
+    /// Slots, parts of the body and the key must be declared parameters.
+    pub(super) fn declared<'a>(&mut self, tool: &'a http::HttpToolConfig, slots: impl Iterator<Item = &'a str>) {
         let properties = tool.input.as_ref().and_then(|schema| schema.0.get("properties"));
         let properties = properties.and_then(Value::as_object);
         let is_declared = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
         let in_body = match &tool.body {
-            Some(Body::Only(names)) => names.as_slice(),
+            Some(RequestBody::Only(names)) => names.as_slice(),
             _ => &[],
         };
         let rest = in_body.iter().chain(&tool.key_parameter).map(String::as_str);
@@ -119,10 +118,10 @@ impl Check<'_> {
         }
     }
 
-    fn template(&mut self, field: &str, text: &str) -> Template {
-        let template = Template::read(text).unwrap_or_else(|message| {
+    fn template(&mut self, field: &str, text: &str) -> HttpTemplate {
+        let template = HttpTemplate::read(text).unwrap_or_else(|message| {
             self.problem(field, &message);
-            Template { pieces: Vec::new() }
+            HttpTemplate { pieces: Vec::new() }
         });
         for name in template.secrets() {
             if !self.vault.has(name) {

@@ -1,68 +1,70 @@
-//! One call: the request, the redirects it may follow, the answer, and how that ended.
+//! One call: the request, the redirects it may follow, the response, and the outcome.
 
-use super::request::{self, Filling};
-use super::tool::Tool;
+use super::request::{self, SlotValues};
+use super::tool::HttpTool;
 use super::{HttpServer, answer, meaning};
-use crate::config::http::Verdict;
-use crate::connector::{Request, State};
-use crate::guard::{self, Refused};
-use crate::registry::Secrets;
+use crate::config::http::OutcomeVerdict;
+use crate::connector::{ConnectorRequest, ConnectorState};
+use crate::guard::{self, AddressRefusal};
+use crate::registry::SecretResolver;
 use reqwest::header::LOCATION;
 use reqwest::{Method, Response};
 use rutter_core::limits::PAYLOAD_BYTES_MAX;
-use rutter_core::tool::{Category, Failure, Outcome};
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// What a server says with a refusal is read up to here; a longer text is not worth quoting.
+/// How much of an error response is read for quoting.
 const QUOTED_BYTES_MAX: usize = 64 << 10;
 const QUOTED_CHARS_MAX: usize = 300;
-/// Where APIs put what they want to say, the most specific first.
+/// The fields in which APIs put their error messages, the most specific first.
 const WORDS: [&str; 5] = ["detail", "message", "error_description", "error", "title"];
 
-pub(super) struct Exchange<'a> {
+pub(super) struct HttpExchange<'a> {
     pub(super) server: &'a HttpServer,
-    pub(super) tool: &'a Tool,
-    pub(super) request: &'a Request,
+    pub(super) tool: &'a HttpTool,
+    pub(super) request: &'a ConnectorRequest,
 }
 
-/// An answer, and whether the effect may stand although a redirect led elsewhere.
-struct Answered {
+/// A response, and whether a 303 redirect led to it: then the effect may stand whatever it says.
+struct ExchangeResponse {
     response: Response,
     seen_other: bool,
 }
 
-impl Exchange<'_> {
-    pub(super) async fn carry_out(&self) -> Outcome {
+impl HttpExchange<'_> {
+    pub(super) async fn carry_out(&self) -> CallOutcome {
         let request = match self.build().await {
             Ok(request) => request,
-            Err(failure) => return Outcome::NotDone(failure),
+            Err(failure) => return CallOutcome::NotDone(failure),
         };
-        let Answered { response, seen_other } = match self.send(request).await {
+        let ExchangeResponse { response, seen_other } = match self.send(request).await {
             Ok(answered) => answered,
             Err(outcome) => return outcome,
         };
-        self.server.note(State::Ready);
-        match self.judge(response).await {
-            // The first answer said that the result is elsewhere; that it is not there proves nothing.
-            Outcome::NotDone(failure) if seen_other => Outcome::Maybe(failure),
+        self.server.note(ConnectorState::Ready);
+        match self.interpret(response).await {
+            // The first response said that the result is elsewhere; that it is missing there proves nothing.
+            CallOutcome::NotDone(failure) if seen_other => CallOutcome::Maybe(failure),
             outcome => outcome,
         }
     }
 
-    async fn build(&self) -> Result<reqwest::Request, Failure> {
+    async fn build(&self) -> Result<reqwest::Request, ToolFailure> {
         let none = Map::new();
         let parameters = match &*self.request.parameters {
             Value::Object(parameters) => parameters,
             Value::Null => &none,
-            _ => return Err(Failure::new(Category::InvalidInput, "expected parameters as an object")),
+            _ => {
+                return Err(ToolFailure::new(FailureCategory::InvalidInput, "expected parameters as an object"));
+            }
         };
-        let filling = Filling { parameters, key: &self.request.key, vault: &self.server.vault };
+        let filling = SlotValues { parameters, key: &self.request.key, vault: &self.server.vault };
         let built = request::build(self.tool, &self.server.base, &filling).await;
         built.map_err(|failure| self.server.vault.redactor().failure(failure))
     }
 
-    async fn send(&self, mut request: reqwest::Request) -> Result<Answered, Outcome> {
+    async fn send(&self, mut request: reqwest::Request) -> Result<ExchangeResponse, CallOutcome> {
         let mut hops = self.tool.redirects;
         let mut seen_other = false;
         loop {
@@ -71,7 +73,7 @@ impl Exchange<'_> {
             let sent = self.server.client.execute(request).await;
             let response = sent.map_err(|error| self.failed(&error))?;
             let Some(next) = next.and_then(|next| follow(&response, next)) else {
-                return Ok(Answered { response, seen_other });
+                return Ok(ExchangeResponse { response, seen_other });
             };
             seen_other |= next.method() == Method::GET && !self.tool.method.reads();
             hops -= 1;
@@ -79,17 +81,17 @@ impl Exchange<'_> {
         }
     }
 
-    /// What an answer means. Its status counts even when the rest of it is lost.
-    async fn judge(&self, mut response: Response) -> Outcome {
+    /// Turns a response into an outcome. Its status counts even when the rest of it is lost.
+    async fn interpret(&self, mut response: Response) -> CallOutcome {
         let status = response.status().as_u16();
         let retry_after = meaning::retry_after(response.headers(), self.request.now);
         let (verdict, category) = meaning::of(status, retry_after.is_some(), &self.tool.outcome);
-        if verdict == Verdict::Done {
+        if verdict == OutcomeVerdict::Done {
             return match self.result(&mut response).await {
-                Ok(result) => Outcome::Done { result: Arc::new(result), cost_micros: 0 },
+                Ok(result) => CallOutcome::Done { result: Arc::new(result), cost_micros: 0 },
                 Err(unusable) => {
                     let message = format!("{} answered {status}, but {unusable}", self.tool.shape);
-                    Outcome::Maybe(self.failure(Category::Protocol, &message))
+                    CallOutcome::Maybe(self.failure(FailureCategory::Protocol, &message))
                 }
             };
         }
@@ -98,27 +100,25 @@ impl Exchange<'_> {
             message.push_str(": ");
             message.push_str(&quoted);
         }
-        let failure = Failure { retry_after, ..Failure::new(category, message) };
-        if verdict == Verdict::NotDone { Outcome::NotDone(failure) } else { Outcome::Maybe(failure) }
+        let failure = ToolFailure { retry_after, ..ToolFailure::new(category, message) };
+        if verdict == OutcomeVerdict::NotDone { CallOutcome::NotDone(failure) } else { CallOutcome::Maybe(failure) }
     }
 
-    async fn result(&self, response: &mut Response) -> Result<Value, answer::Unusable> {
+    async fn result(&self, response: &mut Response) -> Result<Value, answer::UnusableResponse> {
         let content_type = answer::content_type(response);
         let status = response.status().as_u16();
         let bytes = answer::read(response, PAYLOAD_BYTES_MAX).await?;
         answer::result(self.tool, status, &content_type, &bytes)
     }
 
-    /// What the server says about it, for people. Secrets are taken out before it is cut: half of one would not be
-    /// recognized any more.
+    /// The server's error message, for people. Redacted before it is cut: half of a secret would not be recognized.
     async fn quoted(&self, response: &mut Response) -> Option<String> {
         let content_type = answer::content_type(response);
         let bytes = answer::read(response, QUOTED_BYTES_MAX).await.ok()?;
         let text = String::from_utf8(bytes).ok()?;
         let words = answer::is_json(&content_type).then(|| words(&text)).flatten().unwrap_or(text);
         let redactor = self.server.vault.redactor();
-        let plain: String =
-            redactor.text(&words).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let plain: String = redactor.text(&words).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let plain = plain.trim();
         if plain.is_empty() {
             return None;
@@ -130,8 +130,8 @@ impl Exchange<'_> {
         Some(quoted)
     }
 
-    /// Why no answer came. Before a connection was ready nothing can have been sent, whatever the reason.
-    fn failed(&self, error: &reqwest::Error) -> Outcome {
+    /// The outcome without a response. Before a connection was ready nothing can have been sent, whatever the reason.
+    fn failed(&self, error: &reqwest::Error) -> CallOutcome {
         let connected = guard::connected();
         if let Some(refused) = guard::refused(error)
             && !connected
@@ -141,30 +141,30 @@ impl Exchange<'_> {
         let reason = innermost(error);
         if connected {
             let message = format!("{}: the connection broke before an answer: {reason}", self.tool.shape);
-            return Outcome::Maybe(self.failure(Category::Unavailable, &message));
+            return CallOutcome::Maybe(self.failure(FailureCategory::Unavailable, &message));
         }
         let late = if error.is_timeout() { "no connection in time" } else { "no connection" };
-        let failure = self.failure(Category::Unavailable, &format!("{}: {late}: {reason}", self.tool.shape));
-        self.server.note(State::Down { reason: failure.message.clone(), stderr: Vec::new() });
-        Outcome::NotDone(failure)
+        let failure = self.failure(FailureCategory::Unavailable, &format!("{}: {late}: {reason}", self.tool.shape));
+        self.server.note(ConnectorState::Down { reason: failure.message.clone(), stderr: Vec::new() });
+        CallOutcome::NotDone(failure)
     }
 
-    fn refused(&self, refused: &Refused) -> Outcome {
+    fn refused(&self, refused: &AddressRefusal) -> CallOutcome {
         let category = match refused {
-            Refused::Unresolved { .. } | Refused::NoAddress { .. } => Category::Unavailable,
-            _ => Category::Unauthorized,
+            AddressRefusal::Unresolved { .. } | AddressRefusal::NoAddress { .. } => FailureCategory::Unavailable,
+            _ => FailureCategory::Unauthorized,
         };
         let failure = self.failure(category, &refused.to_string());
-        self.server.note(State::Down { reason: failure.message.clone(), stderr: Vec::new() });
-        if guard::connected() { Outcome::Maybe(failure) } else { Outcome::NotDone(failure) }
+        self.server.note(ConnectorState::Down { reason: failure.message.clone(), stderr: Vec::new() });
+        if guard::connected() { CallOutcome::Maybe(failure) } else { CallOutcome::NotDone(failure) }
     }
 
-    fn failure(&self, category: Category, message: &str) -> Failure {
-        Failure::new(category, self.server.vault.redactor().text(message))
+    fn failure(&self, category: FailureCategory, message: &str) -> ToolFailure {
+        ToolFailure::new(category, self.server.vault.redactor().text(message))
     }
 }
 
-/// The request a redirect asks for, unless it leads to another origin or would repeat what it must not.
+/// The request a redirect asks for, unless it leads to another origin or would repeat an unsafe request.
 fn follow(response: &Response, mut next: reqwest::Request) -> Option<reqwest::Request> {
     let location = response.headers().get(LOCATION)?.to_str().ok()?;
     let reads = matches!(*next.method(), Method::GET | Method::HEAD);
@@ -187,14 +187,14 @@ fn follow(response: &Response, mut next: reqwest::Request) -> Option<reqwest::Re
     Some(next)
 }
 
-/// The sentence in an error that is JSON, where it is in one of the usual places.
+/// The message of a JSON error, if it is in one of the usual fields.
 fn words(text: &str) -> Option<String> {
     let value: Value = serde_json::from_str(text).ok()?;
     let inner = value.get("error").filter(|error| error.is_object()).unwrap_or(&value);
     WORDS.iter().find_map(|key| inner.get(key)?.as_str()).map(str::to_owned)
 }
 
-/// The cause at the bottom of it; what lies above repeats the URL, which may hold secrets.
+/// The innermost cause; the outer ones repeat the URL, which may hold secrets.
 fn innermost(error: &reqwest::Error) -> String {
     let mut innermost: Option<&dyn std::error::Error> = None;
     let mut source = std::error::Error::source(error);

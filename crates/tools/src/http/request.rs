@@ -1,33 +1,30 @@
-//! From a tool and its parameters to the request that is sent. Parameters are encoded, never spliced in.
+//! Builds the request from a tool and its parameters. Parameters are encoded, never spliced in.
 
 use super::check::{is_dots, is_visible};
-use super::template::{Piece, Template, written};
-use super::tool::Tool;
-use crate::config::http::Body;
-use crate::secret::{Secret, Vault};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use super::template::{HttpTemplate, HttpTemplatePiece, written};
+use super::tool::HttpTool;
+use crate::config::http::RequestBody;
+use crate::secret::{SecretValue, SecretVault};
 use reqwest::Request;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use rutter_core::tool::{Category, Failure};
+use rutter_core::encoding::percent_encoded;
+use rutter_core::tool::{FailureCategory, ToolFailure};
 use serde_json::{Map, Value};
 use url::Url;
 
 const URL_BYTES_MAX: usize = 8 << 10;
 const HEADER_BYTES_MAX: usize = 8 << 10;
 
-/// All but the characters that mean themselves everywhere in a URL.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
-/// What fills the slots and the secrets of one request.
-pub(super) struct Filling<'a> {
+/// The values for the slots and secrets of one request.
+pub(super) struct SlotValues<'a> {
     pub(super) parameters: &'a Map<String, Value>,
     pub(super) key: &'a str,
-    pub(super) vault: &'a Vault,
+    pub(super) vault: &'a SecretVault,
 }
 
-pub(super) async fn build(tool: &Tool, base: &Url, filling: &Filling<'_>) -> Result<Request, Failure> {
+pub(super) async fn build(tool: &HttpTool, base: &Url, filling: &SlotValues<'_>) -> Result<Request, ToolFailure> {
     let url = url(tool, base, filling).await?;
-    let method = tool.method.as_str().parse().expect("every method we name is one");
+    let method = tool.method.as_str().parse().expect("every method has a valid name");
     let mut request = Request::new(method, url);
     *request.headers_mut() = headers(tool, filling).await?;
     if let Some((kind, bytes)) = body(tool, filling.parameters)? {
@@ -37,7 +34,7 @@ pub(super) async fn build(tool: &Tool, base: &Url, filling: &Filling<'_>) -> Res
     Ok(request)
 }
 
-async fn url(tool: &Tool, base: &Url, filling: &Filling<'_>) -> Result<Url, Failure> {
+async fn url(tool: &HttpTool, base: &Url, filling: &SlotValues<'_>) -> Result<Url, ToolFailure> {
     let mut path = base.path().trim_end_matches('/').to_owned();
     for segment in &tool.segments {
         path.push('/');
@@ -61,7 +58,7 @@ async fn url(tool: &Tool, base: &Url, filling: &Filling<'_>) -> Result<Url, Fail
     Ok(url)
 }
 
-async fn headers(tool: &Tool, filling: &Filling<'_>) -> Result<HeaderMap, Failure> {
+async fn headers(tool: &HttpTool, filling: &SlotValues<'_>) -> Result<HeaderMap, ToolFailure> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*;q=0.1"));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
@@ -85,34 +82,31 @@ async fn headers(tool: &Tool, filling: &Filling<'_>) -> Result<HeaderMap, Failur
     Ok(headers)
 }
 
-fn header_value(name: &HeaderName, text: &str) -> Result<HeaderValue, Failure> {
+fn header_value(name: &HeaderName, text: &str) -> Result<HeaderValue, ToolFailure> {
     if !text.bytes().all(is_visible) {
         return Err(invalid(format!("header {name}: expected visible ASCII characters")));
     }
     if text.trim() != text {
-        return Err(invalid(format!(
-            "header {name}: expected no space at its ends, where it would get lost"
-        )));
+        return Err(invalid(format!("header {name}: expected no leading or trailing space")));
     }
     if text.len() > HEADER_BYTES_MAX {
         return Err(invalid(format!("header {name}: longer than {HEADER_BYTES_MAX} bytes")));
     }
-    HeaderValue::from_str(text)
-        .map_err(|_| invalid(format!("header {name}: expected visible ASCII characters")))
+    HeaderValue::from_str(text).map_err(|_| invalid(format!("header {name}: expected visible ASCII characters")))
 }
 
-fn body(tool: &Tool, parameters: &Map<String, Value>) -> Result<Option<(&'static str, Vec<u8>)>, Failure> {
+fn body(tool: &HttpTool, parameters: &Map<String, Value>) -> Result<Option<(&'static str, Vec<u8>)>, ToolFailure> {
     let json = |value: &Map<String, Value>| {
         ("application/json", serde_json::to_vec(value).expect("a JSON value can be written"))
     };
     match &tool.body {
-        Body::None => Ok(None),
-        Body::Json => Ok(Some(json(parameters))),
-        Body::Only(names) => {
+        RequestBody::None => Ok(None),
+        RequestBody::Json => Ok(Some(json(parameters))),
+        RequestBody::Only(names) => {
             let field = |name: &String| Some((name.clone(), parameters.get(name)?.clone()));
             Ok(Some(json(&names.iter().filter_map(field).collect())))
         }
-        Body::Form => {
+        RequestBody::Form => {
             let mut pairs = Vec::new();
             for (name, value) in parameters {
                 for text in list(name, value)? {
@@ -124,15 +118,15 @@ fn body(tool: &Tool, parameters: &Map<String, Value>) -> Result<Option<(&'static
     }
 }
 
-impl Filling<'_> {
-    /// Of a path: never empty, and nothing that could lead to another one.
-    fn segment(&self, template: &Template) -> Result<String, Failure> {
+impl SlotValues<'_> {
+    /// A segment of the path: never empty, and nothing that could lead to another path.
+    fn segment(&self, template: &HttpTemplate) -> Result<String, ToolFailure> {
         let mut segment = String::new();
         for piece in &template.pieces {
             match piece {
-                Piece::Text(text) => segment.push_str(text),
-                Piece::Slot(name) => segment.push_str(&encoded(&self.in_path(name)?)),
-                Piece::Secret(_) => return Err(invalid("a secret cannot be part of a path")),
+                HttpTemplatePiece::Text(text) => segment.push_str(text),
+                HttpTemplatePiece::Slot(name) => segment.push_str(&encoded(&self.in_path(name)?)),
+                HttpTemplatePiece::Secret(_) => return Err(invalid("a secret cannot be part of a path")),
             }
         }
         if is_dots(&segment) {
@@ -141,45 +135,43 @@ impl Filling<'_> {
         Ok(segment)
     }
 
-    fn in_path(&self, name: &str) -> Result<String, Failure> {
+    fn in_path(&self, name: &str) -> Result<String, ToolFailure> {
         let text = self.text(name)?;
         if text.is_empty() {
             return Err(invalid(format!("{name:?} must not be empty: it is part of a path")));
         }
-        // Encoded they mean nothing else to us, but some servers decode before they look at the path.
+        // Encoded they are harmless here, but some servers decode before they read the path.
         if text.contains(char::is_control) || text.split(['/', '\\']).any(is_dots) {
-            return Err(invalid(format!(
-                "{name:?} is part of a path: no `..` and no control characters there"
-            )));
+            return Err(invalid(format!("{name:?} is part of a path: no `..` and no control characters there")));
         }
         Ok(text)
     }
 
-    /// What a template stands for: mostly one text; none or several where it is one slot alone.
-    async fn texts(&self, place: &str, template: &Template) -> Result<Vec<Secret>, Failure> {
+    /// The values of a template: usually one; none or several if it is a single slot.
+    async fn texts(&self, place: &str, template: &HttpTemplate) -> Result<Vec<SecretValue>, ToolFailure> {
         if let Some(name) = template.only_slot() {
             let texts = list(place, self.parameters.get(name).unwrap_or(&Value::Null))?;
-            return Ok(texts.into_iter().map(Secret::new).collect());
+            return Ok(texts.into_iter().map(SecretValue::new).collect());
         }
         let mut filled = String::new();
         for piece in &template.pieces {
             match piece {
-                Piece::Text(text) => filled.push_str(text),
-                Piece::Slot(name) => filled.push_str(&self.text(name)?),
-                Piece::Secret(name) => filled.push_str(self.vault.resolve(name).await?.text()),
+                HttpTemplatePiece::Text(text) => filled.push_str(text),
+                HttpTemplatePiece::Slot(name) => filled.push_str(&self.text(name)?),
+                HttpTemplatePiece::Secret(name) => filled.push_str(self.vault.resolve(name).await?.text()),
             }
         }
-        Ok(vec![Secret::new(filled)])
+        Ok(vec![SecretValue::new(filled)])
     }
 
-    fn text(&self, name: &str) -> Result<String, Failure> {
+    fn text(&self, name: &str) -> Result<String, ToolFailure> {
         let text = self.parameters.get(name).and_then(written);
         text.ok_or_else(|| invalid(format!("{name:?} must be a text, a number or a boolean")))
     }
 }
 
-/// The texts of a value that may be left out or be a list.
-fn list(name: &str, value: &Value) -> Result<Vec<String>, Failure> {
+/// The texts of a value that may be null or a list.
+fn list(name: &str, value: &Value) -> Result<Vec<String>, ToolFailure> {
     let refused = || invalid(format!("{name:?} must be a text, a number, a boolean or a list of these"));
     match value {
         Value::Null => Ok(Vec::new()),
@@ -189,9 +181,9 @@ fn list(name: &str, value: &Value) -> Result<Vec<String>, Failure> {
 }
 
 fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, ENCODED).to_string()
+    percent_encoded(text, "")
 }
 
-fn invalid(message: impl Into<String>) -> Failure {
-    Failure::new(Category::InvalidInput, message)
+fn invalid(message: impl Into<String>) -> ToolFailure {
+    ToolFailure::new(FailureCategory::InvalidInput, message)
 }

@@ -5,12 +5,12 @@ use serde_json::Value;
 const SECRET: &str = "${secret:";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Template {
-    pub(super) pieces: Vec<Piece>,
+pub(super) struct HttpTemplate {
+    pub(super) pieces: Vec<HttpTemplatePiece>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum HttpTemplatePiece {
     Text(String),
     /// The value of a parameter.
     Slot(String),
@@ -18,8 +18,8 @@ pub(super) enum Piece {
     Secret(String),
 }
 
-impl Template {
-    pub(super) fn read(text: &str) -> Result<Template, String> {
+impl HttpTemplate {
+    pub(super) fn read(text: &str) -> Result<HttpTemplate, String> {
         let mut pieces = Vec::new();
         let mut plain = String::new();
         let mut rest = text;
@@ -40,45 +40,44 @@ impl Template {
                 rest = &rest[c.len_utf8()..];
                 continue;
             };
-            let (name, after) =
-                after.split_once('}').ok_or("a `{` without `}` after it; write `{{` for a brace")?;
+            let (name, after) = after.split_once('}').ok_or("a `{` without `}` after it; write `{{` for a brace")?;
             if name.is_empty() || name.contains('{') {
                 return Err(format!("expected a name between the braces, got {name:?}"));
             }
             if !plain.is_empty() {
-                pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                pieces.push(HttpTemplatePiece::Text(std::mem::take(&mut plain)));
             }
             pieces.push(if is_secret {
-                Piece::Secret(name.to_owned())
+                HttpTemplatePiece::Secret(name.to_owned())
             } else {
-                Piece::Slot(name.to_owned())
+                HttpTemplatePiece::Slot(name.to_owned())
             });
             rest = after;
         }
         if !plain.is_empty() {
-            pieces.push(Piece::Text(plain));
+            pieces.push(HttpTemplatePiece::Text(plain));
         }
-        Ok(Template { pieces })
+        Ok(HttpTemplate { pieces })
     }
 
     pub(super) fn slots(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Slot(name) => Some(name.as_str()),
-            Piece::Text(_) | Piece::Secret(_) => None,
+            HttpTemplatePiece::Slot(name) => Some(name.as_str()),
+            HttpTemplatePiece::Text(_) | HttpTemplatePiece::Secret(_) => None,
         })
     }
 
     pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Secret(name) => Some(name.as_str()),
-            Piece::Text(_) | Piece::Slot(_) => None,
+            HttpTemplatePiece::Secret(name) => Some(name.as_str()),
+            HttpTemplatePiece::Text(_) | HttpTemplatePiece::Slot(_) => None,
         })
     }
 
     /// The slot, when there is nothing else.
     pub(super) fn only_slot(&self) -> Option<&str> {
         match self.pieces.as_slice() {
-            [Piece::Slot(name)] => Some(name),
+            [HttpTemplatePiece::Slot(name)] => Some(name),
             _ => None,
         }
     }

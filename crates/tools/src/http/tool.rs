@@ -1,9 +1,9 @@
-//! One configured kind of request, checked: what the operator wrote became what can be sent.
+//! One configured kind of request, validated and ready to be sent.
 
-use super::check::Check;
-use super::template::Template;
-use crate::config::http::{self, Body, Meaning, Method, Statuses};
-use crate::connector::Served;
+use super::check::HttpConfigCheck;
+use super::template::HttpTemplate;
+use crate::config::http::{self, HttpMethod, RequestBody, StatusMeaning, StatusPattern};
+use crate::connector::ServedTool;
 use reqwest::header::HeaderName;
 use rutter_core::hash::Hash;
 use serde_json::{Map, Value, json};
@@ -13,31 +13,31 @@ use url::Url;
 const REDIRECTS_MAX: u8 = 3;
 
 #[derive(Debug)]
-pub(super) struct Tool {
-    pub(super) method: Method,
+pub(super) struct HttpTool {
+    pub(super) method: HttpMethod,
     /// Between the slashes of the path.
-    pub(super) segments: Vec<Template>,
-    pub(super) query: Vec<(String, Template)>,
-    pub(super) headers: Vec<(HeaderName, Template)>,
-    pub(super) body: Body,
+    pub(super) segments: Vec<HttpTemplate>,
+    pub(super) query: Vec<(String, HttpTemplate)>,
+    pub(super) headers: Vec<(HeaderName, HttpTemplate)>,
+    pub(super) body: RequestBody,
     pub(super) result: Option<String>,
     pub(super) idempotency_header: Option<HeaderName>,
-    pub(super) outcome: BTreeMap<Statuses, Meaning>,
+    pub(super) outcome: BTreeMap<StatusPattern, StatusMeaning>,
     pub(super) redirects: u8,
     /// Method and URL with the slots unfilled, for messages.
     pub(super) shape: String,
-    pub(super) served: Served,
+    pub(super) served: ServedTool,
 }
 
-impl Tool {
-    /// Reads one tool. All that is wrong with it goes into `check`, and then the tool is not to be used.
+impl HttpTool {
+    /// Reads one tool. Its problems go into `check`; a tool with problems must not be used.
     pub(super) fn read(
         name: &str,
-        tool: &http::Tool,
-        server: &http::Server,
+        tool: &http::HttpToolConfig,
+        server: &http::HttpServerConfig,
         base: &Url,
-        check: &mut Check<'_>,
-    ) -> Tool {
+        check: &mut HttpConfigCheck<'_>,
+    ) -> HttpTool {
         let segments = check.path(&tool.path);
         let query = check.query(&tool.query);
         let headers = check.headers(&server.headers, &tool.headers);
@@ -55,16 +55,16 @@ impl Tool {
             check.problem("redirects", &format!("expected at most {REDIRECTS_MAX}"));
         }
         for (statuses, meaning) in &tool.outcome {
-            if matches!(statuses, Statuses::One(200..=299) | Statuses::Class(2)) && meaning.verdict.is_none()
+            if matches!(statuses, StatusPattern::One(200..=299) | StatusPattern::Class(2)) && meaning.verdict.is_none()
             {
                 check.problem("outcome", "a category for a 2xx needs `not_done` or `maybe` before it");
             }
         }
         let texts = query.iter().map(|(_, text)| text).chain(headers.iter().map(|(_, text)| text));
-        check.declared(tool, segments.iter().chain(texts).flat_map(Template::slots));
+        check.declared(tool, segments.iter().chain(texts).flat_map(HttpTemplate::slots));
         let shape = format!("{} {}{}", tool.method.as_str(), base.as_str().trim_end_matches('/'), tool.path);
-        let served = Served { name: name.to_owned(), definition: definition(tool, server, &shape) };
-        Tool {
+        let served = ServedTool { name: name.to_owned(), definition: definition(tool, server, &shape) };
+        HttpTool {
             method: tool.method,
             segments,
             query,
@@ -80,9 +80,9 @@ impl Tool {
     }
 }
 
-/// What a plan pins. The request is part of the description, so that a request that became another one is noticed;
-/// what a reader does not want to see of it stands there as a hash.
-fn definition(tool: &http::Tool, server: &http::Server, shape: &str) -> Map<String, Value> {
+/// The definition that a plan pins. The request is part of the description, so that a changed request is drift; its
+/// details are included as a hash.
+fn definition(tool: &http::HttpToolConfig, server: &http::HttpServerConfig, shape: &str) -> Map<String, Value> {
     let rest = json!([
         tool.query,
         server.headers,
@@ -90,7 +90,8 @@ fn definition(tool: &http::Tool, server: &http::Server, shape: &str) -> Map<Stri
         format!("{:?}", tool.body()),
         tool.result,
         tool.idempotency_header,
-        format!("{:?}", tool.outcome),
+        // Plans pin the text of earlier versions, in which the type had this name.
+        format!("{:?}", tool.outcome).replace("StatusMeaning {", "Meaning {"),
         tool.redirects,
     ]);
     let rest = Hash::of(&[rest.to_string().as_bytes()]).short();
@@ -99,8 +100,7 @@ fn definition(tool: &http::Tool, server: &http::Server, shape: &str) -> Map<Stri
         "" => request,
         description => format!("{description}\n\n{request}"),
     };
-    let input =
-        tool.input.as_ref().map_or_else(|| json!({"type": "object"}), |schema| schema.0.clone().into());
+    let input = tool.input.as_ref().map_or_else(|| json!({"type": "object"}), |schema| schema.0.clone().into());
     let mut definition = Map::new();
     definition.insert("description".to_owned(), description.into());
     definition.insert("inputSchema".to_owned(), input);
@@ -111,8 +111,8 @@ fn definition(tool: &http::Tool, server: &http::Server, shape: &str) -> Map<Stri
     definition
 }
 
-/// A request with its key in a header may be repeated: the server tells a repetition by the key.
-fn annotations(tool: &http::Tool) -> Value {
+/// A request with its key in a header may be repeated: the server recognizes a repetition by the key.
+fn annotations(tool: &http::HttpToolConfig) -> Value {
     match (tool.method.reads(), &tool.idempotency_header) {
         (true, _) => json!({"readOnlyHint": true}),
         (false, Some(_)) => json!({"readOnlyHint": false, "idempotentHint": true}),

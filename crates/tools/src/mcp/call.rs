@@ -1,29 +1,29 @@
-//! One call of a tool, from the connection it needs to the outcome it has.
+//! One call of a tool, from its connection to its outcome.
 
-use super::connection::{Connection, Era};
-use super::life::Life;
-use super::listener::{self, Entered};
+use super::connection::{McpConnection, ProtocolEra};
+use super::lifecycle::ServerLifecycle;
+use super::listener::{self, OpenCallGuard};
 use super::{http, list, outcome, ticket};
-use crate::connector::Request;
+use crate::connector::ConnectorRequest;
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification,
-    InputRequest, InputRequests, InputResponses, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification, InputRequest,
+    InputRequests, InputResponses, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
-use rutter_core::port::tools::Reporter;
-use rutter_core::tool::{Category, Failure, Outcome};
+use rutter_core::port::tools::CallReporter;
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How often a tool may come back with questions before it is given up.
+/// How many rounds of questions a tool may ask.
 pub(super) const ROUNDS_MAX: usize = 3;
 
-pub(super) async fn make(life: &Arc<Life>, request: Request) -> Outcome {
-    let end = End { deadline: Instant::now() + request.timeout, cancel: request.cancel.clone() };
+pub(super) async fn make(life: &Arc<ServerLifecycle>, request: ConnectorRequest) -> CallOutcome {
+    let end = CallDeadline { deadline: Instant::now() + request.timeout, cancel: request.cancel.clone() };
     if let Some(ticket) = request.ticket {
         return ticket::follow(life, &ticket, &request.reporter, &end).await;
     }
@@ -32,69 +32,68 @@ pub(super) async fn make(life: &Arc<Life>, request: Request) -> Outcome {
         Value::Object(arguments) => params = params.with_arguments(arguments.clone()),
         Value::Null => {}
         _ => {
-            return Outcome::NotDone(Failure::new(
-                Category::InvalidInput,
+            return CallOutcome::NotDone(ToolFailure::new(
+                FailureCategory::InvalidInput,
                 "the parameters must be an object",
             ));
         }
     }
     let connection = tokio::select! {
         biased;
-        early = end.comes() => return Outcome::NotDone(early.failure()),
+        early = end.comes() => return CallOutcome::NotDone(early.failure()),
         connection = life.connection() => match connection {
             Ok(connection) => connection,
-            Err(failure) => return Outcome::NotDone(failure),
+            Err(failure) => return CallOutcome::NotDone(failure),
         },
     };
     if connection.must_list() {
         tokio::select! {
             biased;
-            early = end.comes() => return Outcome::NotDone(early.failure()),
+            early = end.comes() => return CallOutcome::NotDone(early.failure()),
             // A server that cannot list its tools may still answer calls.
-            _ = list::all(&connection, life.patience().list) => {}
+            _ = list::all(&connection, life.limits().list) => {}
         }
     }
     let entered = connection.calls.enter(request.reporter.clone());
     for round in 0..=ROUNDS_MAX {
-        let answer = exchange(&connection, params.clone(), &entered, &end, life.patience().cancel).await;
+        let answer = exchange(&connection, params.clone(), &entered, &end, life.limits().cancel).await;
         let required = match answer {
-            // The tool was at work already when it asked; that this round did not reach it does not undo that.
-            Err(Outcome::NotDone(failure)) if round > 0 => return Outcome::Maybe(failure),
+            // The tool was already at work when it asked; a round that did not reach it does not undo that.
+            Err(CallOutcome::NotDone(failure)) if round > 0 => return CallOutcome::Maybe(failure),
             Err(outcome) => return outcome,
             Ok(ServerResult::InputRequiredResult(required)) => required,
             Ok(ServerResult::CreateTaskResult(created)) => {
                 let id = created.task.task_id;
-                // On record before anything else, so that a crash does not lose what can be asked about.
+                // Recorded before anything else, so that a crash does not lose the ticket.
                 request.reporter.accepted(id.clone()).await;
                 return ticket::follow(life, &id, &request.reporter, &end).await;
             }
             Ok(result) => {
-                return serde_json::to_value(result)
-                    .map_or_else(|_| outcome::unreadable(), outcome::of_result);
+                return serde_json::to_value(result).map_or_else(|_| outcome::unreadable(), outcome::of_result);
             }
         };
         let asked = required.input_requests.unwrap_or_default();
         let answers = tokio::select! {
             biased;
-            early = end.comes() => return Outcome::Maybe(early.failure()),
+            early = end.comes() => return CallOutcome::Maybe(early.failure()),
             answers = answer_all(&asked, &*request.reporter) => match answers {
                 Some(answers) => answers,
-                None => return Outcome::Maybe(not_offered()),
+                None => return CallOutcome::Maybe(not_offered()),
             },
         };
         params.input_responses = (!answers.is_empty()).then_some(answers);
         params.request_state = required.request_state;
     }
     let message = format!("the tool still asks for more after {ROUNDS_MAX} rounds of questions");
-    Outcome::Maybe(Failure::new(Category::Protocol, message))
+    CallOutcome::Maybe(ToolFailure::new(FailureCategory::Protocol, message))
 }
 
-pub(super) fn not_offered() -> Failure {
-    Failure::new(Category::Protocol, "the tool asks for something that was not offered to it")
+pub(super) fn not_offered() -> ToolFailure {
+    ToolFailure::new(FailureCategory::Protocol, "the tool asks for input that was not offered")
 }
 
-/// The answers to all questions of one round; `None` when something else than an answer is wanted.
-pub(super) async fn answer_all(asked: &InputRequests, reporter: &dyn Reporter) -> Option<InputResponses> {
+/// The answers to all questions of one round; `None` if the tool wants something other than an answer.
+pub(super) async fn answer_all(asked: &InputRequests, reporter: &dyn CallReporter) -> Option<InputResponses> {
     let mut answers = InputResponses::new();
     for (key, request) in asked {
         let InputRequest::Elicitation(question) = request else { return None };
@@ -105,49 +104,49 @@ pub(super) async fn answer_all(asked: &InputRequests, reporter: &dyn Reporter) -
 }
 
 /// When a call ends whether or not it was answered.
-pub(super) struct End {
+pub(super) struct CallDeadline {
     deadline: Instant,
     cancel: CancellationToken,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Early {
+pub(super) enum EarlyEnd {
     Cancelled,
     TimedOut,
 }
 
-impl End {
-    pub(super) async fn comes(&self) -> Early {
+impl CallDeadline {
+    pub(super) async fn comes(&self) -> EarlyEnd {
         tokio::select! {
             biased;
-            _ = self.cancel.cancelled() => Early::Cancelled,
-            _ = sleep_until(self.deadline) => Early::TimedOut,
+            _ = self.cancel.cancelled() => EarlyEnd::Cancelled,
+            _ = sleep_until(self.deadline) => EarlyEnd::TimedOut,
         }
     }
 }
 
-impl Early {
-    pub(super) fn failure(self) -> Failure {
+impl EarlyEnd {
+    pub(super) fn failure(self) -> ToolFailure {
         match self {
-            Early::Cancelled => Failure::new(Category::Cancelled, "the call was cancelled"),
-            Early::TimedOut => Failure::new(Category::Timeout, "the call was not answered in time"),
+            EarlyEnd::Cancelled => ToolFailure::new(FailureCategory::Cancelled, "the call was cancelled"),
+            EarlyEnd::TimedOut => ToolFailure::new(FailureCategory::Timeout, "the call was not answered in time"),
         }
     }
 }
 
-/// Sends the call once and waits for what comes back.
+/// Sends the call once and waits for the response.
 async fn exchange(
-    connection: &Connection,
+    connection: &McpConnection,
     params: CallToolRequestParams,
-    entered: &Entered,
-    end: &End,
+    entered: &OpenCallGuard,
+    end: &CallDeadline,
     patience: Duration,
-) -> Result<ServerResult, Outcome> {
+) -> Result<ServerResult, CallOutcome> {
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let sent = connection.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
     let Ok(mut handle) = sent else {
         // It was not even put into the queue.
-        return Err(Outcome::NotDone(connection.obituary().await));
+        return Err(CallOutcome::NotDone(connection.end_reason().await));
     };
     entered.sent(handle.id.clone(), handle.progress_token.clone());
     let early = tokio::select! {
@@ -166,18 +165,18 @@ async fn exchange(
     let outcome = match late {
         Some(Ok(result)) => return late_result(result, early),
         Some(Err(ServiceError::McpError(error))) => match outcome::of_error(&error) {
-            Outcome::NotDone(failure) => Outcome::NotDone(failure),
-            _ => Outcome::Maybe(early.failure()),
+            CallOutcome::NotDone(failure) => CallOutcome::NotDone(failure),
+            _ => CallOutcome::Maybe(early.failure()),
         },
-        // Neither an answer nor a way left for the request to reach the server.
-        _ if !connection.over_http && connection.wire.never_sent(&id) => Outcome::NotDone(early.failure()),
-        _ => Outcome::Maybe(early.failure()),
+        // No answer, and the request can no longer reach the server.
+        _ if !connection.over_http && connection.wire.never_sent(&id) => CallOutcome::NotDone(early.failure()),
+        _ => CallOutcome::Maybe(early.failure()),
     };
     connection.wire.forget(&id);
     Err(outcome)
 }
 
-async fn of_loss(connection: &Connection, id: &rmcp::model::RequestId, error: ServiceError) -> Outcome {
+async fn of_loss(connection: &McpConnection, id: &rmcp::model::RequestId, error: ServiceError) -> CallOutcome {
     // A session the server does not know any more is of no use to the next call either.
     let is_stale = matches!(&error, ServiceError::TransportSend(error) if http::is_stale(&*error.error));
     let outcome = outcome::of_loss(connection, id, error).await;
@@ -188,27 +187,26 @@ async fn of_loss(connection: &Connection, id: &rmcp::model::RequestId, error: Se
     outcome
 }
 
-/// A result that came after the call was called off counts when it is one. An error may be what the cancellation made of
-/// a call that was half done.
-fn late_result(result: ServerResult, early: Early) -> Result<ServerResult, Outcome> {
+/// A late result counts if it is a success. A late error may be what the cancellation made of a half-done call.
+fn late_result(result: ServerResult, early: EarlyEnd) -> Result<ServerResult, CallOutcome> {
     match result {
         ServerResult::CallToolResult(result) if result.is_error == Some(true) => {
-            Err(Outcome::Maybe(early.failure()))
+            Err(CallOutcome::Maybe(early.failure()))
         }
         ServerResult::CallToolResult(_) | ServerResult::CreateTaskResult(_) => Ok(result),
-        _ => Err(Outcome::Maybe(early.failure())),
+        _ => Err(CallOutcome::Maybe(early.failure())),
     }
 }
 
-/// Asks the server to stop, and waits a little for what it says to that.
+/// Asks the server to stop, and waits briefly for its response.
 async fn call_off(
-    connection: &Connection,
+    connection: &McpConnection,
     mut handle: RequestHandle<RoleClient>,
-    early: Early,
+    early: EarlyEnd,
     patience: Duration,
 ) -> Option<Result<ServerResult, ServiceError>> {
     let reason = early.failure().message;
-    if connection.over_http && connection.era == Era::Modern {
+    if connection.over_http && connection.era == ProtocolEra::Modern {
         // Closing the stream is the cancellation; nothing can come on it afterwards.
         _ = timeout(patience, handle.cancel(Some(reason))).await;
         return None;

@@ -1,15 +1,15 @@
 //! One connection to a server: how it is made in either era of the protocol, and how it ends.
 
-use super::listener::{Calls, Listener};
+use super::listener::{ConnectionListener, OpenCalls};
 use super::outcome::cut;
-use super::process::{Launcher, Process, Tail};
-use super::wire::{Pipes, Wire};
-use super::{Patience, http};
-use crate::config::mcp::Reach;
+use super::process::{McpChildLauncher, McpProcess, StderrTail};
+use super::wire::{PipeState, PipeTransport};
+use super::{McpLimits, http};
+use crate::config::mcp::McpTransport;
 use rmcp::model::{ProtocolVersion, SubscriptionFilter};
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::{ClientLifecycleMode, ClientServiceExt, Peer, RoleClient};
-use rutter_core::tool::{Category, Failure};
+use rutter_core::tool::{FailureCategory, ToolFailure};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,67 +17,70 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-/// Which of the two ways to talk a server understands.
+/// Which era of the protocol a server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Era {
+pub(super) enum ProtocolEra {
     /// A handshake first; versions up to 2025-11-25.
     Legacy,
     /// Every request stands alone; from 2026-07-28.
     Modern,
 }
 
-/// What it takes to connect.
+/// What is needed to connect.
 #[derive(Clone)]
-pub(super) struct Recipe {
-    pub(super) reach: Reach,
-    pub(super) launcher: Launcher,
-    pub(super) patience: Patience,
+pub(super) struct ConnectionSettings {
+    pub(super) reach: McpTransport,
+    pub(super) launcher: McpChildLauncher,
+    pub(super) limits: McpLimits,
     pub(super) changes: Arc<watch::Sender<u64>>,
 }
 
-pub(super) struct Connection {
+pub(super) struct McpConnection {
     pub(super) peer: Peer<RoleClient>,
-    pub(super) era: Era,
-    pub(super) calls: Arc<Calls>,
-    /// For a connection over HTTP it knows nothing.
-    pub(super) wire: Arc<Wire>,
+    pub(super) era: ProtocolEra,
+    pub(super) calls: Arc<OpenCalls>,
+    /// Unused over HTTP.
+    pub(super) wire: Arc<PipeState>,
     pub(super) over_http: bool,
     /// Over HTTP some arguments travel as headers too, and only the list of tools says which.
     pub(super) has_listed: AtomicBool,
     pub(super) born: Instant,
-    tail: Tail,
+    tail: StderrTail,
     stop: CancellationToken,
-    ended: watch::Receiver<Option<Ended>>,
+    ended: watch::Receiver<Option<ConnectionEnd>>,
 }
 
-/// How a connection, or an attempt to make one, came to nothing.
+/// How a connection, or an attempt to make one, ended.
 #[derive(Clone, Debug)]
-pub(super) struct Ended {
-    pub(super) failure: Failure,
+pub(super) struct ConnectionEnd {
+    pub(super) failure: ToolFailure,
     pub(super) stderr: Vec<String>,
     pub(super) at: Instant,
 }
 
-impl Ended {
-    fn now(failure: Failure) -> Ended {
-        Ended { failure, stderr: Vec::new(), at: Instant::now() }
+impl ConnectionEnd {
+    fn now(failure: ToolFailure) -> ConnectionEnd {
+        ConnectionEnd { failure, stderr: Vec::new(), at: Instant::now() }
     }
 }
 
-impl Connection {
-    /// Connects in the era the server is known to have. One that is not known yet is asked in the modern way first;
-    /// a server that dies of that, or stays silent, is started again and greeted in the old way.
-    pub(super) async fn make(recipe: &Recipe, known: Option<Era>) -> Result<Connection, Ended> {
-        let deadline = Instant::now() + recipe.patience.start;
+impl McpConnection {
+    /// Connects in the known era of the server. If it is unknown, the modern handshake is tried first; a server that
+    /// exits or does not answer is started again for the legacy handshake.
+    pub(super) async fn make(
+        recipe: &ConnectionSettings,
+        known: Option<ProtocolEra>,
+    ) -> Result<McpConnection, ConnectionEnd> {
+        let deadline = Instant::now() + recipe.limits.start;
         match known {
-            Some(era) => Connection::attempt(recipe, mode(era), deadline).await.map_err(|(ended, _)| ended),
+            Some(era) => McpConnection::attempt(recipe, mode(era), deadline).await.map_err(|(ended, _)| ended),
             None => {
-                let probe = Instant::now() + recipe.patience.start / 2;
-                match Connection::attempt(recipe, auto(), probe).await {
+                let probe = Instant::now() + recipe.limits.start / 2;
+                match McpConnection::attempt(recipe, auto(), probe).await {
                     Ok(connection) => Ok(connection),
-                    Err((ended, Next::Stop)) => Err(ended),
-                    Err((_, Next::Try(era))) => {
-                        Connection::attempt(recipe, mode(era), deadline).await.map_err(|(ended, _)| ended)
+                    Err((ended, NextAttempt::Stop)) => Err(ended),
+                    Err((_, NextAttempt::Try(era))) => {
+                        McpConnection::attempt(recipe, mode(era), deadline).await.map_err(|(ended, _)| ended)
                     }
                 }
             }
@@ -85,51 +88,50 @@ impl Connection {
     }
 
     async fn attempt(
-        recipe: &Recipe,
+        recipe: &ConnectionSettings,
         mode: ClientLifecycleMode,
         deadline: Instant,
-    ) -> Result<Connection, (Ended, Next)> {
-        let (calls, wire) = (Arc::new(Calls::default()), Arc::new(Wire::default()));
-        let listener = Listener { calls: calls.clone(), wire: wire.clone(), changes: recipe.changes.clone() };
+    ) -> Result<McpConnection, (ConnectionEnd, NextAttempt)> {
+        let (calls, wire) = (Arc::new(OpenCalls::default()), Arc::new(PipeState::default()));
+        let listener = ConnectionListener { calls: calls.clone(), wire: wire.clone(), changes: recipe.changes.clone() };
         let reach = recipe.launcher.filled(&recipe.reach).await;
-        let reach = reach.map_err(|failure| (Ended::now(failure), Next::Stop))?;
+        let reach = reach.map_err(|failure| (ConnectionEnd::now(failure), NextAttempt::Stop))?;
         let (greeted, process) = match &reach {
-            Reach::Child(child) => {
+            McpTransport::Child(child) => {
                 let (process, stdin, stdout) = recipe.launcher.start(child).map_err(|error| {
                     let message = format!("could not start `{}`: {error}", child.command);
-                    let failure = Failure::new(Category::Unavailable, message);
-                    (Ended::now(failure), Next::Stop)
+                    let failure = ToolFailure::new(FailureCategory::Unavailable, message);
+                    (ConnectionEnd::now(failure), NextAttempt::Stop)
                 })?;
-                let pipes = Pipes::new(stdin, stdout, recipe.patience.line_bytes_max, wire.clone());
+                let pipes = PipeTransport::new(stdin, stdout, recipe.limits.line_bytes_max, wire.clone());
                 (timeout_at(deadline, listener.serve_with_lifecycle(pipes, mode)).await, Some(process))
             }
-            Reach::Http(address) => {
-                let transport = http::transport(address, recipe.patience.line_bytes_max)
-                    .map_err(|failure| (Ended::now(failure), Next::Stop))?;
+            McpTransport::Http(address) => {
+                let transport = http::transport(address, recipe.limits.line_bytes_max)
+                    .map_err(|failure| (ConnectionEnd::now(failure), NextAttempt::Stop))?;
                 (timeout_at(deadline, listener.serve_with_lifecycle(transport, mode)).await, None)
             }
         };
         match greeted {
-            Ok(Ok(running)) => Ok(Connection::keep(recipe, running, process, calls, wire)),
+            Ok(Ok(running)) => Ok(McpConnection::keep(recipe, running, process, calls, wire)),
             Ok(Err(error)) => {
                 let next = next(&error);
                 Err((give_up(recipe, process, &wire, failure(&error)).await, next))
             }
             Err(_) => {
-                let failure =
-                    Failure::new(Category::Timeout, "it did not answer in time when it was greeted");
-                Err((give_up(recipe, process, &wire, failure).await, Next::Try(Era::Legacy)))
+                let failure = ToolFailure::new(FailureCategory::Timeout, "it did not answer the handshake in time");
+                Err((give_up(recipe, process, &wire, failure).await, NextAttempt::Try(ProtocolEra::Legacy)))
             }
         }
     }
 
     fn keep(
-        recipe: &Recipe,
-        running: RunningService<RoleClient, Listener>,
-        process: Option<Process>,
-        calls: Arc<Calls>,
-        wire: Arc<Wire>,
-    ) -> Connection {
+        recipe: &ConnectionSettings,
+        running: RunningService<RoleClient, ConnectionListener>,
+        process: Option<McpProcess>,
+        calls: Arc<OpenCalls>,
+        wire: Arc<PipeState>,
+    ) -> McpConnection {
         let peer = running.peer().clone();
         let info = peer.peer_info();
         let modern = info.as_ref().is_some_and(|info| !info.protocol_version.has_initialize());
@@ -137,9 +139,9 @@ impl Connection {
         let tells_changes = tools.and_then(|tools| tools.list_changed) == Some(true);
         let stop = CancellationToken::new();
         let (ended_sender, ended) = watch::channel(None);
-        let connection = Connection {
+        let connection = McpConnection {
             peer: peer.clone(),
-            era: if modern { Era::Modern } else { Era::Legacy },
+            era: if modern { ProtocolEra::Modern } else { ProtocolEra::Legacy },
             calls,
             wire: wire.clone(),
             over_http: process.is_none(),
@@ -149,8 +151,8 @@ impl Connection {
             stop: stop.clone(),
             ended,
         };
-        let (changes, grace) = (recipe.changes.clone(), recipe.patience.kill);
-        // Owned by the connection: it ends when `stop` is cancelled, and says so in `ended`.
+        let (changes, grace) = (recipe.changes.clone(), recipe.limits.kill);
+        // Owned by the connection: it ends when `stop` is cancelled, and reports it in `ended`.
         tokio::spawn(async move {
             let abort = running.cancellation_token();
             let mut over = std::pin::pin!(running.waiting());
@@ -165,20 +167,20 @@ impl Connection {
                 abort.cancel();
                 _ = over.await;
             }
-            let failure = Failure::new(Category::Unavailable, reason);
+            let failure = ToolFailure::new(FailureCategory::Unavailable, reason);
             ended_sender.send_replace(Some(end(process, &wire, failure, grace).await));
         });
         connection
     }
 
     /// Why it ended, if it did.
-    pub(super) fn ended(&self) -> Option<Ended> {
+    pub(super) fn ended(&self) -> Option<ConnectionEnd> {
         self.ended.borrow().clone()
     }
 
     /// Whether a call could lack headers that the server insists on.
     pub(super) fn must_list(&self) -> bool {
-        self.over_http && self.era == Era::Modern && !self.has_listed.load(Ordering::Relaxed)
+        self.over_http && self.era == ProtocolEra::Modern && !self.has_listed.load(Ordering::Relaxed)
     }
 
     /// Nothing more can be sent, though it may not have ended yet.
@@ -187,7 +189,7 @@ impl Connection {
     }
 
     /// Waits a moment for the reason of a loss that was just noticed.
-    pub(super) async fn obituary(&self) -> Failure {
+    pub(super) async fn end_reason(&self) -> ToolFailure {
         const WAIT: Duration = Duration::from_millis(500);
         let mut ended = self.ended.clone();
         let known = tokio::time::timeout(WAIT, ended.wait_for(Option::is_some)).await;
@@ -196,12 +198,13 @@ impl Connection {
         {
             return ended.failure.clone();
         }
-        let mut failure = explain(&self.wire, Failure::new(Category::Unavailable, "the connection was lost"));
+        let mut failure =
+            explain(&self.wire, ToolFailure::new(FailureCategory::Unavailable, "the connection was lost"));
         failure.message.push_str(&self.tail.last_words());
         failure
     }
 
-    /// Ends it, and comes back when its process is gone.
+    /// Ends it, and returns when its process is gone.
     pub(super) async fn close(&self) {
         self.discard();
         _ = self.ended.clone().wait_for(Option::is_some).await;
@@ -213,16 +216,16 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for McpConnection {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
 /// What to try after an attempt that failed.
-enum Next {
+enum NextAttempt {
     Stop,
-    Try(Era),
+    Try(ProtocolEra),
 }
 
 fn auto() -> ClientLifecycleMode {
@@ -232,50 +235,55 @@ fn auto() -> ClientLifecycleMode {
     }
 }
 
-fn mode(era: Era) -> ClientLifecycleMode {
+fn mode(era: ProtocolEra) -> ClientLifecycleMode {
     match era {
-        Era::Legacy => ClientLifecycleMode::Initialize,
-        Era::Modern => {
+        ProtocolEra::Legacy => ClientLifecycleMode::Initialize,
+        ProtocolEra::Modern => {
             ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
         }
     }
 }
 
-fn next(error: &ClientInitializeError) -> Next {
+fn next(error: &ClientInitializeError) -> NextAttempt {
     match error {
-        // The answer to the modern question came after the old greeting was tried: it is modern, and slow.
-        ClientInitializeError::ConflictInitResponseId(..) => Next::Try(Era::Modern),
-        // Both ways were tried, or no way can help.
+        // The modern handshake was answered after the legacy one was sent: the server is modern, and slow.
+        ClientInitializeError::ConflictInitResponseId(..) => NextAttempt::Try(ProtocolEra::Modern),
+        // Both eras were tried, or neither can help.
         ClientInitializeError::LegacyFallbackFailed { .. }
-        | ClientInitializeError::NoCompatibleProtocolVersion { .. } => Next::Stop,
+        | ClientInitializeError::NoCompatibleProtocolVersion { .. } => NextAttempt::Stop,
         ClientInitializeError::TransportError { error, .. }
             if http::is_unreachable(&*error.error) || http::is_unauthorized(&*error.error) =>
         {
-            Next::Stop
+            NextAttempt::Stop
         }
-        _ => Next::Try(Era::Legacy),
+        _ => NextAttempt::Try(ProtocolEra::Legacy),
     }
 }
 
-fn failure(error: &ClientInitializeError) -> Failure {
+fn failure(error: &ClientInitializeError) -> ToolFailure {
     match error {
         ClientInitializeError::TransportError { error, .. } => match http::failure(&*error.error) {
             Some((_, failure)) => failure,
-            None => Failure::new(Category::Unavailable, "it ended while it was greeted"),
+            None => ToolFailure::new(FailureCategory::Unavailable, "it ended during the handshake"),
         },
         ClientInitializeError::ConnectionClosed(_) => {
-            Failure::new(Category::Unavailable, "it ended before it was greeted")
+            ToolFailure::new(FailureCategory::Unavailable, "it ended before the handshake")
         }
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => failure(fallback),
-        _ => Failure::new(Category::Protocol, cut(&format!("it could not be greeted: {error}"))),
+        _ => ToolFailure::new(FailureCategory::Protocol, cut(&format!("the handshake failed: {error}"))),
     }
 }
 
-async fn give_up(recipe: &Recipe, process: Option<Process>, wire: &Wire, failure: Failure) -> Ended {
-    end(process, wire, failure, recipe.patience.kill).await
+async fn give_up(
+    recipe: &ConnectionSettings,
+    process: Option<McpProcess>,
+    wire: &PipeState,
+    failure: ToolFailure,
+) -> ConnectionEnd {
+    end(process, wire, failure, recipe.limits.kill).await
 }
 
-async fn end(process: Option<Process>, wire: &Wire, failure: Failure, grace: Duration) -> Ended {
+async fn end(process: Option<McpProcess>, wire: &PipeState, failure: ToolFailure, grace: Duration) -> ConnectionEnd {
     let mut failure = explain(wire, failure);
     let mut stderr = Vec::new();
     if let Some(process) = process {
@@ -286,33 +294,32 @@ async fn end(process: Option<Process>, wire: &Wire, failure: Failure, grace: Dur
         failure.message.push_str(&tail.last_words());
         stderr = tail.lines();
     }
-    Ended { stderr, ..Ended::now(failure) }
+    ConnectionEnd { stderr, ..ConnectionEnd::now(failure) }
 }
 
-/// What the server did wrong says more than that the connection is gone.
-fn explain(wire: &Wire, failure: Failure) -> Failure {
+/// A violation of the protocol explains more than a lost connection.
+fn explain(wire: &PipeState, failure: ToolFailure) -> ToolFailure {
     match wire.fault() {
-        Some(fault) => Failure::new(Category::Protocol, format!("{}: {fault}", failure.message)),
+        Some(fault) => ToolFailure::new(FailureCategory::Protocol, format!("{}: {fault}", failure.message)),
         None => failure,
     }
 }
 
-async fn exited(process: Option<&Process>) {
+async fn exited(process: Option<&McpProcess>) {
     match process {
         Some(process) => process.exited().await,
         None => std::future::pending().await,
     }
 }
 
-/// Asks a modern server to say when its tools change, and listens for as long as the connection lasts.
+/// Subscribes to changes of a modern server's tools, for as long as the connection lasts.
 async fn follow_changes(
     peer: Peer<RoleClient>,
     wanted: bool,
     changes: &watch::Sender<u64>,
 ) -> std::convert::Infallible {
     if wanted
-        && let Ok(mut subscription) =
-            peer.listen(SubscriptionFilter::builder().tools_list_changed().build()).await
+        && let Ok(mut subscription) = peer.listen(SubscriptionFilter::builder().tools_list_changed().build()).await
     {
         while let Ok(Some(_)) = subscription.next().await {
             changes.send_modify(|count| *count += 1);

@@ -2,14 +2,15 @@
 
 mod client;
 
-use crate::config::mcp::Http;
-use client::Client;
+use crate::config::mcp::McpHttpConfig;
+use crate::tls;
+use client::McpHttpClient;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::FixedInterval;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rutter_core::time::Millis;
-use rutter_core::tool::{Category, Failure};
+use rutter_core::tool::{FailureCategory, ToolFailure};
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
@@ -17,31 +18,29 @@ use std::time::Duration;
 
 /// Whether a request that failed can have reached the server's tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reached {
+pub(super) enum RequestReach {
     Never,
     Perhaps,
 }
 
 pub(super) fn transport(
-    http: &Http,
+    http: &McpHttpConfig,
     answer_bytes_max: usize,
-) -> Result<StreamableHttpClientTransport<Client>, Failure> {
-    let requests = reqwest::Client::builder()
+) -> Result<StreamableHttpClientTransport<McpHttpClient>, ToolFailure> {
+    let requests = tls::client_builder()
         .connect_timeout(Duration::from_secs(10))
-        // What is sent goes where it is configured to go, whatever the environment says.
+        // Requests go to the configured address, not to a proxy from the environment.
         .no_proxy()
-        // An idle connection may have been closed by the server, and whether a call on it was read nobody can tell.
+        // The server may have closed an idle connection, and then it is unknown whether a call on it was read.
         .pool_max_idle_per_host(0)
-        // A call must not be made at an address nobody configured.
+        // A call must not be sent to an address that is not configured.
         .redirect(reqwest::redirect::Policy::none())
         .build()
-        .map_err(|error| {
-            Failure::new(Category::Internal, format!("no HTTP client could be made: {error}"))
-        })?;
+        .map_err(|error| ToolFailure::new(FailureCategory::Internal, format!("no HTTP client: {error}")))?;
     let mut headers = HashMap::new();
     for (name, value) in &http.headers {
         let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) else {
-            return Err(Failure::new(Category::Protocol, format!("the header {name:?} cannot be sent")));
+            return Err(ToolFailure::new(FailureCategory::Protocol, format!("the header {name:?} cannot be sent")));
         };
         headers.insert(name, value);
     }
@@ -49,25 +48,25 @@ pub(super) fn transport(
         .custom_headers(headers)
         .max_concurrent_requests(POSTS_MAX)
         .max_sse_event_size(answer_bytes_max)
-        // It would send the call again in a new session, and nobody knows whether it was carried out in the old one.
+        // It would resend the call in a new session, although it may have been carried out in the old one.
         .reinit_on_expired_session(false);
     let mut retries = FixedInterval::default();
     retries.max_times = Some(3);
     config.retry_config = Arc::new(retries);
-    Ok(StreamableHttpClientTransport::with_client(Client { requests, answer_bytes_max }, config))
+    Ok(StreamableHttpClientTransport::with_client(McpHttpClient { requests, answer_bytes_max }, config))
 }
 
-/// More than the calls at once a server is ever given, so that none waits in the transport.
+/// More than the concurrent calls of any server, so that none waits in the transport.
 const POSTS_MAX: usize = 256;
 
-/// Nobody listens at the address.
+/// Nothing listens at the address.
 pub(super) fn is_unreachable(error: &(dyn Error + 'static)) -> bool {
     matches!(find(error), Some(StreamableHttpError::Client(client::Error::Request(error))) if error.is_connect())
 }
 
-/// The server wants other credentials, whichever way it is greeted.
+/// The server wants other credentials, in either era.
 pub(super) fn is_unauthorized(error: &(dyn Error + 'static)) -> bool {
-    failure(error).is_some_and(|(_, failure)| failure.category == Category::Unauthorized)
+    failure(error).is_some_and(|(_, failure)| failure.category == FailureCategory::Unauthorized)
 }
 
 /// The server does not know this session any more.
@@ -75,49 +74,49 @@ pub(super) fn is_stale(error: &(dyn Error + 'static)) -> bool {
     matches!(find(error), Some(StreamableHttpError::SessionExpired))
 }
 
-/// What a request that failed over HTTP says; `None` for errors of another transport.
-pub(super) fn failure(error: &(dyn Error + 'static)) -> Option<(Reached, Failure)> {
-    use Reached::{Never, Perhaps};
+/// The meaning of a failed HTTP request; `None` for errors of another transport.
+pub(super) fn failure(error: &(dyn Error + 'static)) -> Option<(RequestReach, ToolFailure)> {
+    use RequestReach::{Never, Perhaps};
     use client::Error::{Request, Status, TooLarge, Unreadable};
     let error = find(error)?;
     let (reached, category, message) = match error {
         StreamableHttpError::Client(Request(error)) if error.is_connect() => {
-            (Never, Category::Unavailable, "nobody answers at its address".to_owned())
+            (Never, FailureCategory::Unavailable, "nothing answers at its address".to_owned())
         }
         StreamableHttpError::Client(Request(error)) if error.is_builder() => {
-            (Never, Category::Protocol, "the request could not be made".to_owned())
+            (Never, FailureCategory::Protocol, "the request could not be made".to_owned())
         }
         StreamableHttpError::Client(Status { status, retry_after }) => {
             let (reached, category) = of_status(*status, retry_after.is_some());
-            let mut failure = Failure::new(category, format!("it answered with HTTP status {status}"));
+            let mut failure = ToolFailure::new(category, format!("it answered with HTTP status {status}"));
             failure.retry_after = retry_after.as_deref().and_then(seconds);
             return Some((reached, failure));
         }
         StreamableHttpError::Client(error @ (TooLarge(_) | Unreadable)) => {
-            (Perhaps, Category::Protocol, error.to_string())
+            (Perhaps, FailureCategory::Protocol, error.to_string())
         }
         StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
-            (Never, Category::Unauthorized, "it does not accept the credentials; check `headers`".to_owned())
+            (Never, FailureCategory::Unauthorized, "it does not accept the credentials; check `headers`".to_owned())
         }
         StreamableHttpError::SessionExpired => {
-            (Never, Category::Unavailable, "it has forgotten the session".to_owned())
+            (Never, FailureCategory::Unavailable, "the session has expired".to_owned())
         }
-        _ => (Perhaps, Category::Unavailable, "the connection was lost".to_owned()),
+        _ => (Perhaps, FailureCategory::Unavailable, "the connection was lost".to_owned()),
     };
-    Some((reached, Failure::new(category, message)))
+    Some((reached, ToolFailure::new(category, message)))
 }
 
-/// These statuses are given before anything is carried out; any other proves nothing.
-fn of_status(status: u16, says_when: bool) -> (Reached, Category) {
+/// Some statuses are sent before anything is carried out; the others prove nothing.
+fn of_status(status: u16, says_when: bool) -> (RequestReach, FailureCategory) {
     match status {
-        401 | 403 => (Reached::Never, Category::Unauthorized),
-        404 => (Reached::Never, Category::NotFound),
-        405 | 413 | 415 => (Reached::Never, Category::Protocol),
-        429 => (Reached::Never, Category::RateLimited),
-        503 if says_when => (Reached::Never, Category::Unavailable),
-        300..=399 => (Reached::Never, Category::Protocol),
-        500..=599 => (Reached::Perhaps, Category::Unavailable),
-        _ => (Reached::Perhaps, Category::Protocol),
+        401 | 403 => (RequestReach::Never, FailureCategory::Unauthorized),
+        404 => (RequestReach::Never, FailureCategory::NotFound),
+        405 | 413 | 415 => (RequestReach::Never, FailureCategory::Protocol),
+        429 => (RequestReach::Never, FailureCategory::RateLimited),
+        503 if says_when => (RequestReach::Never, FailureCategory::Unavailable),
+        300..=399 => (RequestReach::Never, FailureCategory::Protocol),
+        500..=599 => (RequestReach::Perhaps, FailureCategory::Unavailable),
+        _ => (RequestReach::Perhaps, FailureCategory::Protocol),
     }
 }
 

@@ -1,11 +1,11 @@
-//! The tools of a server: every page, within bounds, and without those that make no sense.
+//! The tools of a server: every page, within limits, and without invalid ones.
 
-use super::connection::Connection;
+use super::connection::McpConnection;
 use super::outcome::{self, cut};
-use crate::connector::Served;
+use crate::connector::ServedTool;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, Tool};
 use rmcp::service::{PeerRequestOptions, ServiceError};
-use rutter_core::tool::{Category, Failure, Outcome};
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -14,37 +14,37 @@ use std::time::Duration;
 const TOOLS_MAX: usize = 10_000;
 const PAGES_MAX: usize = 100;
 const BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Of what is left out, so much is remembered one by one.
+/// The most notes about tools that were left out.
 const NOTES_MAX: usize = 100;
 
-/// Of a definition, what can matter to a plan. Anything else may change without anybody being asked.
-const KEPT: &[&str] = &["description", "inputSchema", "outputSchema", "annotations", "title"];
+/// The fields of a definition that can matter to a plan. A change of any other field is not drift.
+const FORWARDED_FIELDS: &[&str] = &["description", "inputSchema", "outputSchema", "annotations", "title"];
 
 #[derive(Default)]
-pub(super) struct Listing {
-    pub(super) tools: Vec<Served>,
+pub(super) struct ToolListing {
+    pub(super) tools: Vec<ServedTool>,
     pub(super) left_out: Vec<String>,
     names: BTreeSet<String>,
     bytes: usize,
 }
 
-pub(super) async fn all(connection: &Connection, patience: Duration) -> Result<Listing, Failure> {
+pub(super) async fn all(connection: &McpConnection, patience: Duration) -> Result<ToolListing, ToolFailure> {
     match tokio::time::timeout(patience, pages(connection)).await {
         Ok(listing) => {
             connection.has_listed.store(true, Ordering::Relaxed);
             listing
         }
-        Err(_) => Err(Failure::new(Category::Timeout, "it did not list its tools in time")),
+        Err(_) => Err(ToolFailure::new(FailureCategory::Timeout, "it did not list its tools in time")),
     }
 }
 
-async fn pages(connection: &Connection) -> Result<Listing, Failure> {
-    let mut listing = Listing::default();
+async fn pages(connection: &McpConnection) -> Result<ToolListing, ToolFailure> {
+    let mut listing = ToolListing::default();
     let mut cursor = None;
     for _ in 0..PAGES_MAX {
         let page = page(connection, cursor.take()).await?;
         let Some(tools) = page.get("tools").and_then(Value::as_array) else {
-            return Err(Failure::new(Category::Protocol, "its list of tools has no `tools`"));
+            return Err(ToolFailure::new(FailureCategory::Protocol, "its list of tools has no `tools`"));
         };
         for tool in tools {
             if !listing.take(tool) {
@@ -60,7 +60,7 @@ async fn pages(connection: &Connection) -> Result<Listing, Failure> {
     Ok(listing)
 }
 
-async fn page(connection: &Connection, cursor: Option<String>) -> Result<Value, Failure> {
+async fn page(connection: &McpConnection, cursor: Option<String>) -> Result<Value, ToolFailure> {
     let mut request = ListToolsRequest::default();
     if cursor.is_some() {
         request.params = Some(PaginatedRequestParams::default().with_cursor(cursor));
@@ -75,20 +75,22 @@ async fn page(connection: &Connection, cursor: Option<String>) -> Result<Value, 
                 Err(error) => Err(outcome::of_loss(connection, &id, error).await),
             }
         }
-        Err(_) => return Err(connection.obituary().await),
+        Err(_) => return Err(connection.end_reason().await),
     };
     match answer {
-        // Whatever shape the list was understood to have, only its JSON counts here.
+        // Whatever type the list was parsed as, only its JSON counts here.
         Ok(result) => serde_json::to_value(result).map_err(|error| {
-            Failure::new(Category::Protocol, format!("its list of tools cannot be read: {error}"))
+            ToolFailure::new(FailureCategory::Protocol, format!("its list of tools cannot be read: {error}"))
         }),
-        Err(Outcome::NotDone(failure) | Outcome::Maybe(failure)) => Err(failure),
-        Err(Outcome::Done { .. }) => Err(Failure::new(Category::Internal, "a loss was taken for an answer")),
+        Err(CallOutcome::NotDone(failure) | CallOutcome::Maybe(failure)) => Err(failure),
+        Err(CallOutcome::Done { .. }) => {
+            Err(ToolFailure::new(FailureCategory::Internal, "a failure was reported as a result"))
+        }
     }
 }
 
-impl Listing {
-    /// Takes a tool, or notes why not; `false` when there is no room for another.
+impl ToolListing {
+    /// Takes a tool, or notes why not; `false` when a limit is reached.
     fn take(&mut self, tool: &Value) -> bool {
         if self.tools.len() == TOOLS_MAX {
             self.leave_out(format!("everything after {TOOLS_MAX} tools"));
@@ -100,10 +102,7 @@ impl Listing {
             Ok(Ok(Value::Object(tool))) => tool,
             Ok(_) => return true,
             Err(error) => {
-                self.leave_out(format!(
-                    "tool `{called}`: its definition cannot be read: {}",
-                    cut(&error.to_string())
-                ));
+                self.leave_out(format!("tool `{called}`: its definition cannot be read: {}", cut(&error.to_string())));
                 return true;
             }
         };
@@ -113,11 +112,11 @@ impl Listing {
             return true;
         }
         if self.names.contains(&name) {
-            self.leave_out(format!("tool `{called}`: there is another one of that name"));
+            self.leave_out(format!("tool `{called}`: another tool has that name"));
             return true;
         }
         let definition: Map<String, Value> =
-            tool.into_iter().filter(|(key, _)| KEPT.contains(&key.as_str())).collect();
+            tool.into_iter().filter(|(key, _)| FORWARDED_FIELDS.contains(&key.as_str())).collect();
         self.bytes += name.len() + Value::Object(definition.clone()).to_string().len();
         if self.bytes > BYTES_MAX {
             self.leave_out(format!(
@@ -126,7 +125,7 @@ impl Listing {
             return false;
         }
         self.names.insert(name.clone());
-        self.tools.push(Served { name, definition });
+        self.tools.push(ServedTool { name, definition });
         true
     }
 

@@ -1,35 +1,34 @@
-//! What a server says on its own account: progress, questions, and that its tools have changed.
+//! Messages that a server sends by itself: progress, questions, and that its tools have changed.
 
-use super::wire::Wire;
+use super::wire::PipeState;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationCapability, ExtensionCapabilities, FormElicitationCapability, Implementation, JsonObject,
-    ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestId, TASKS_EXTENSION_ID,
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
+    ExtensionCapabilities, FormElicitationCapability, Implementation, JsonObject, ProgressNotificationParam,
+    ProgressToken, ProtocolVersion, RequestId, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
-use rutter_core::port::tools::{Elicitation, Progress, Reporter};
+use rutter_core::port::tools::{CallReporter, ToolProgress};
+use rutter_core::tool::Elicitation;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Hears one connection.
-pub(super) struct Listener {
-    pub(super) calls: Arc<Calls>,
-    pub(super) wire: Arc<Wire>,
+/// Handles the server's messages on one connection.
+pub(super) struct ConnectionListener {
+    pub(super) calls: Arc<OpenCalls>,
+    pub(super) wire: Arc<PipeState>,
     pub(super) changes: Arc<watch::Sender<u64>>,
 }
 
-impl ClientHandler for Listener {
+impl ClientHandler for ConnectionListener {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
-        capabilities.elicitation =
-            Some(ElicitationCapability::new().with_form(FormElicitationCapability::default()));
+        capabilities.elicitation = Some(ElicitationCapability::new().with_form(FormElicitationCapability::default()));
         capabilities.extensions =
             Some(ExtensionCapabilities::from_iter([(TASKS_EXTENSION_ID.to_owned(), JsonObject::new())]));
-        let mut info =
-            ClientConfig::new(capabilities, Implementation::new("rutter", env!("CARGO_PKG_VERSION")));
+        let mut info = ClientConfig::new(capabilities, Implementation::new("rutter", env!("CARGO_PKG_VERSION")));
         info.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
         info
     }
@@ -56,11 +55,7 @@ impl ClientHandler for Listener {
 
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
         if let Some(reporter) = self.calls.progressing(&params.progress_token) {
-            reporter.progress(Progress {
-                done: params.progress,
-                total: params.total,
-                message: params.message,
-            });
+            reporter.progress(ToolProgress { done: params.progress, total: params.total, message: params.message });
         }
     }
 
@@ -69,8 +64,8 @@ impl ClientHandler for Listener {
     }
 }
 
-/// Puts a question to whoever made the call. A form is all that can be asked; anything else is declined.
-pub(super) async fn answer(params: &ElicitRequestParams, reporter: &dyn Reporter) -> ElicitResult {
+/// Forwards a question to the caller of the tool. Only forms are supported; anything else is declined.
+pub(super) async fn answer(params: &ElicitRequestParams, reporter: &dyn CallReporter) -> ElicitResult {
     let declined = || ElicitResult::new(ElicitationAction::Decline);
     let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = params else {
         return declined();
@@ -80,83 +75,82 @@ pub(super) async fn answer(params: &ElicitRequestParams, reporter: &dyn Reporter
     };
     let schema = Arc::new(schema);
     match reporter.ask(Elicitation { message: message.clone(), schema: schema.clone() }).await {
-        Some(Value::Object(mut said)) => {
-            // What was left out is what the form says it is.
+        Some(Value::Object(mut statement)) => {
+            // Missing fields get the form's defaults.
             for (name, property) in schema["properties"].as_object().into_iter().flatten() {
                 if let Some(default) = property.get("default") {
-                    said.entry(name).or_insert_with(|| default.clone());
+                    statement.entry(name).or_insert_with(|| default.clone());
                 }
             }
-            ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(said))
+            ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(statement))
         }
         Some(_) | None => declined(),
     }
 }
 
-/// The calls under way on one connection.
+/// The calls in flight on one connection.
 #[derive(Default)]
-pub(super) struct Calls(Mutex<Open>);
+pub(super) struct OpenCalls(Mutex<OpenCallTable>);
 
 #[derive(Default)]
-struct Open {
+struct OpenCallTable {
     next: u64,
     calls: Vec<OpenCall>,
 }
 
 struct OpenCall {
     number: u64,
-    reporter: Arc<dyn Reporter>,
+    reporter: Arc<dyn CallReporter>,
     over: CancellationToken,
-    /// Under which it was sent last.
+    /// The ids under which it was sent last.
     sent: Option<(RequestId, ProgressToken)>,
 }
 
-impl Calls {
-    /// Must come before the call is sent, so that nothing the server says about it finds nobody.
-    pub(super) fn enter(self: &Arc<Calls>, reporter: Arc<dyn Reporter>) -> Entered {
+impl OpenCalls {
+    /// Must come before the call is sent, so that every message about it finds its call.
+    pub(super) fn enter(self: &Arc<OpenCalls>, reporter: Arc<dyn CallReporter>) -> OpenCallGuard {
         let over = CancellationToken::new();
         let mut open = self.lock();
         let number = open.next;
         open.next += 1;
         open.calls.push(OpenCall { number, reporter, over: over.clone(), sent: None });
-        Entered { calls: self.clone(), number, _over: over.drop_guard() }
+        OpenCallGuard { calls: self.clone(), number, _over: over.drop_guard() }
     }
 
-    /// Who is asked. Over pipes a server does not say which call a question belongs to; with several under way it
-    /// could be anybody's, and is put to nobody.
-    fn asking(&self, request: Option<&RequestId>) -> Option<(Arc<dyn Reporter>, CancellationToken)> {
+    /// The call that a question belongs to. Over pipes a server does not name it; with several calls in flight the
+    /// question is ambiguous, and declined.
+    fn asking(&self, request: Option<&RequestId>) -> Option<(Arc<dyn CallReporter>, CancellationToken)> {
         let open = self.lock();
-        let of_request =
-            |call: &&OpenCall| request.is_some() && call.sent.as_ref().map(|sent| &sent.0) == request;
+        let of_request = |call: &&OpenCall| request.is_some() && call.sent.as_ref().map(|sent| &sent.0) == request;
         let call = open.calls.iter().find(of_request).or(open.only())?;
         Some((call.reporter.clone(), call.over.clone()))
     }
 
-    fn progressing(&self, token: &ProgressToken) -> Option<Arc<dyn Reporter>> {
+    fn progressing(&self, token: &ProgressToken) -> Option<Arc<dyn CallReporter>> {
         let open = self.lock();
         let of_token = |call: &&OpenCall| call.sent.as_ref().is_some_and(|sent| sent.1 == *token);
         Some(open.calls.iter().find(of_token)?.reporter.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenCallTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
+impl OpenCallTable {
     fn only(&self) -> Option<&OpenCall> {
         self.calls.first().filter(|_| self.calls.len() == 1)
     }
 }
 
-/// One call under way, for as long as this lives.
-pub(super) struct Entered {
-    calls: Arc<Calls>,
+/// One call in flight, for as long as this lives.
+pub(super) struct OpenCallGuard {
+    calls: Arc<OpenCalls>,
     number: u64,
     _over: DropGuard,
 }
 
-impl Entered {
+impl OpenCallGuard {
     pub(super) fn sent(&self, request: RequestId, token: ProgressToken) {
         let mut open = self.calls.lock();
         if let Some(call) = open.calls.iter_mut().find(|call| call.number == self.number) {
@@ -165,7 +159,7 @@ impl Entered {
     }
 }
 
-impl Drop for Entered {
+impl Drop for OpenCallGuard {
     fn drop(&mut self) {
         self.calls.lock().calls.retain(|call| call.number != self.number);
     }

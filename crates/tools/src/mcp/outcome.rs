@@ -1,16 +1,17 @@
-//! What the answer to a call means: done, not done, or nobody knows.
+//! What the answer to a call means: done, not done, or unknown.
 
-use super::connection::Connection;
-use super::http::{self, Reached};
+use super::connection::McpConnection;
+use super::http::{self, RequestReach};
 use super::wire::UNREADABLE;
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use rmcp::service::ServiceError;
-use rutter_core::tool::{Category, Failure, Outcome};
+use rutter_core::text::cut_bytes;
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// The result of `tools/call`, in either era.
-pub(super) fn of_result(result: Value) -> Outcome {
+pub(super) fn of_result(result: Value) -> CallOutcome {
     let Value::Object(mut result) = result else {
         return unreadable();
     };
@@ -19,8 +20,8 @@ pub(super) fn of_result(result: Value) -> Outcome {
         _ => Vec::new(),
     };
     if result.get("isError") == Some(&Value::Bool(true)) {
-        // The tool's own word that it did not do its work.
-        return Outcome::NotDone(Failure::new(Category::ToolError, said(&content)));
+        // The tool itself says that it did not do its work.
+        return CallOutcome::NotDone(ToolFailure::new(FailureCategory::ToolError, error_text(&content)));
     }
     let value = match result.remove("structuredContent") {
         Some(structured) if !structured.is_null() => structured,
@@ -29,44 +30,44 @@ pub(super) fn of_result(result: Value) -> Outcome {
         }
         _ => only_json(&content).unwrap_or_else(|| plain(content)),
     };
-    Outcome::Done { result: Arc::new(value), cost_micros: 0 }
+    CallOutcome::Done { result: Arc::new(value), cost_micros: 0 }
 }
 
-/// A JSON-RPC error instead of a result. Only these three are given before a tool is reached.
-pub(super) fn of_error(error: &ErrorData) -> Outcome {
-    let failure = |category| Failure::new(category, cut(&error.message));
+/// A JSON-RPC error instead of a result. Only three codes are sent before a tool is reached.
+pub(super) fn of_error(error: &ErrorData) -> CallOutcome {
+    let failure = |category| ToolFailure::new(category, cut(&error.message));
     match error.code {
-        ErrorCode::METHOD_NOT_FOUND => Outcome::NotDone(failure(Category::NotFound)),
-        ErrorCode::INVALID_PARAMS => Outcome::NotDone(failure(Category::InvalidInput)),
-        ErrorCode::HEADER_MISMATCH => Outcome::NotDone(failure(Category::Protocol)),
+        ErrorCode::METHOD_NOT_FOUND => CallOutcome::NotDone(failure(FailureCategory::NotFound)),
+        ErrorCode::INVALID_PARAMS => CallOutcome::NotDone(failure(FailureCategory::InvalidInput)),
+        ErrorCode::HEADER_MISMATCH => CallOutcome::NotDone(failure(FailureCategory::Protocol)),
         UNREADABLE | ErrorCode::PARSE_ERROR | ErrorCode::INVALID_REQUEST => {
-            Outcome::Maybe(failure(Category::Protocol))
+            CallOutcome::Maybe(failure(FailureCategory::Protocol))
         }
-        ErrorCode::INTERNAL_ERROR => Outcome::Maybe(failure(Category::Internal)),
-        _ => Outcome::Maybe(failure(Category::ToolError)),
+        ErrorCode::INTERNAL_ERROR => CallOutcome::Maybe(failure(FailureCategory::Internal)),
+        _ => CallOutcome::Maybe(failure(FailureCategory::ToolError)),
     }
 }
 
 /// A request that got no answer at all.
-pub(super) async fn of_loss(connection: &Connection, request: &RequestId, error: ServiceError) -> Outcome {
+pub(super) async fn of_loss(connection: &McpConnection, request: &RequestId, error: ServiceError) -> CallOutcome {
     match error {
         ServiceError::McpError(error) => of_error(&error),
         ServiceError::TransportSend(error) if connection.over_http => match http::failure(&*error.error) {
-            Some((Reached::Never, failure)) => Outcome::NotDone(failure),
-            Some((Reached::Perhaps, failure)) => Outcome::Maybe(failure),
-            None => Outcome::Maybe(Failure::new(Category::Unavailable, "the request failed")),
+            Some((RequestReach::Never, failure)) => CallOutcome::NotDone(failure),
+            Some((RequestReach::Perhaps, failure)) => CallOutcome::Maybe(failure),
+            None => CallOutcome::Maybe(ToolFailure::new(FailureCategory::Unavailable, "the request failed")),
         },
         _ if !connection.over_http && connection.wire.never_sent(request) => {
-            let failure = connection.obituary().await;
+            let failure = connection.end_reason().await;
             let message = format!("the call was not sent: {}", failure.message);
-            Outcome::NotDone(Failure::new(Category::Unavailable, message))
+            CallOutcome::NotDone(ToolFailure::new(FailureCategory::Unavailable, message))
         }
-        _ => Outcome::Maybe(connection.obituary().await),
+        _ => CallOutcome::Maybe(connection.end_reason().await),
     }
 }
 
-pub(super) fn unreadable() -> Outcome {
-    Outcome::Maybe(Failure::new(Category::Protocol, "it answered with something that is no result of a tool"))
+pub(super) fn unreadable() -> CallOutcome {
+    CallOutcome::Maybe(ToolFailure::new(FailureCategory::Protocol, "its answer is not the result of a tool"))
 }
 
 /// A modern result says that it is one, even where it holds nothing.
@@ -91,22 +92,21 @@ fn plain(content: Vec<Value>) -> Value {
     json!({ "content": content.into_iter().map(reduce).collect::<Vec<Value>>() })
 }
 
-fn said(content: &[Value]) -> String {
+fn error_text(content: &[Value]) -> String {
     let texts: Vec<&str> = content.iter().filter_map(text_of).collect();
     match texts.join("\n") {
-        text if text.trim().is_empty() => "the tool failed and did not say why".to_owned(),
+        text if text.trim().is_empty() => "the tool failed without a reason".to_owned(),
         text => cut(&text),
     }
 }
 
-/// As much of a text by somebody else as fits into a message.
+/// As much of a foreign text as fits into a message.
 pub(super) fn cut(text: &str) -> String {
     const BYTES_MAX: usize = 4 * 1024;
-    if text.len() <= BYTES_MAX {
-        return text.to_owned();
+    match cut_bytes(text, BYTES_MAX) {
+        whole if whole.len() == text.len() => text.to_owned(),
+        first => format!("{first}…"),
     }
-    let end = (0..=BYTES_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    format!("{}…", &text[..end])
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Child processes: how one is started, what it says on stderr, and how it ends together with what it started itself.
+//! MCP child processes: how one is started, its stderr, and how it ends together with what it started itself.
 
-use crate::config::mcp::{Child, Reach};
-use crate::secret::Vault;
+use crate::config::mcp::{McpChildConfig, McpTransport};
+use crate::secret::SecretVault;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use rutter_core::tool::Failure;
+use rutter_core::tool::ToolFailure;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
@@ -15,52 +15,57 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Keeps account of the children that live, so that the next start can end those a crash left behind.
-pub trait Roster: Send + Sync {
-    /// Called before anything is said to the child; an error ends it at once.
-    fn born(&self, pid: u32) -> io::Result<()>;
+/// Tracks the running children, so that the next start can kill those a crash left behind.
+pub trait ChildTracker: Send + Sync {
+    /// Called before anything is sent to the child; an error ends it at once.
+    fn started(&self, pid: u32) -> io::Result<()>;
 
-    /// Called when the child and its group were ended.
-    fn gone(&self, pid: u32);
+    /// Called when the child and its group have ended.
+    fn ended(&self, pid: u32);
 }
 
 /// Changes a command before it is started, to confine it for example.
-pub type Wrap = Arc<dyn Fn(Command) -> Command + Send + Sync>;
+pub type CommandWrapper = Arc<dyn Fn(Command) -> Command + Send + Sync>;
 
-/// The one way children are started.
+/// Starts MCP children.
 #[derive(Clone)]
-pub struct Launcher {
+pub struct McpChildLauncher {
     inherited: Vec<(OsString, OsString)>,
-    roster: Arc<dyn Roster>,
-    wrap: Wrap,
-    vault: Option<Arc<Vault>>,
+    tracker: Arc<dyn ChildTracker>,
+    wrap: CommandWrapper,
+    vault: Option<Arc<SecretVault>>,
 }
 
-/// All that a child gets of our own environment.
+/// The variables that a child inherits from our environment.
 const INHERITED: &[&str] = &["PATH", "HOME", "LANG", "TMPDIR", "USER"];
 
-impl Launcher {
+impl McpChildLauncher {
     pub fn new(
         environment: impl IntoIterator<Item = (OsString, OsString)>,
-        roster: Arc<dyn Roster>,
-        wrap: Wrap,
-    ) -> Launcher {
-        let keep = |(name, _): &(OsString, OsString)| INHERITED.iter().any(|kept| name == kept);
-        Launcher { inherited: environment.into_iter().filter(keep).collect(), roster, wrap, vault: None }
+        roster: Arc<dyn ChildTracker>,
+        wrap: CommandWrapper,
+    ) -> McpChildLauncher {
+        let keep = |(name, _): &(OsString, OsString)| INHERITED.iter().any(|stored| name == stored);
+        McpChildLauncher {
+            inherited: environment.into_iter().filter(keep).collect(),
+            tracker: roster,
+            wrap,
+            vault: None,
+        }
     }
 
     /// Fills `${secret:name}` into variables and headers whenever a server is started or reached.
-    pub fn with_secrets(self, vault: Arc<Vault>) -> Launcher {
-        Launcher { vault: Some(vault), ..self }
+    pub fn with_secrets(self, vault: Arc<SecretVault>) -> McpChildLauncher {
+        McpChildLauncher { vault: Some(vault), ..self }
     }
 
-    /// The same way to a server, with its secrets.
-    pub(super) async fn filled(&self, reach: &Reach) -> Result<Reach, Failure> {
+    /// The transport with its secrets filled in.
+    pub(super) async fn filled(&self, reach: &McpTransport) -> Result<McpTransport, ToolFailure> {
         let Some(vault) = &self.vault else { return Ok(reach.clone()) };
         let mut reach = reach.clone();
         let texts = match &mut reach {
-            Reach::Child(child) => &mut child.env,
-            Reach::Http(http) => &mut http.headers,
+            McpTransport::Child(child) => &mut child.env,
+            McpTransport::Http(http) => &mut http.headers,
         };
         for text in texts.values_mut() {
             *text = vault.fill_text(text).await?.text().to_owned();
@@ -68,7 +73,7 @@ impl Launcher {
         Ok(reach)
     }
 
-    pub(super) fn start(&self, child: &Child) -> io::Result<(Process, ChildStdin, ChildStdout)> {
+    pub(super) fn start(&self, child: &McpChildConfig) -> io::Result<(McpProcess, ChildStdin, ChildStdout)> {
         let mut command = Command::new(&child.command);
         command.args(&child.args).env_clear().envs(self.inherited.iter().cloned()).envs(&child.env);
         if let Some(cwd) = &child.cwd {
@@ -79,55 +84,54 @@ impl Launcher {
         // A group of its own, so that what the child starts can be ended with it.
         command.process_group(0).kill_on_drop(true);
         let mut child = command.spawn()?;
-        let (Some(stdin), Some(stdout), Some(stderr)) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(io::Error::other("the child has no pipes"));
         };
         let pid = child.id().ok_or_else(|| io::Error::other("the child has no process id"))?;
         let group = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let group = group.ok_or_else(|| io::Error::other("the child has an impossible process id"))?;
-        let process = Process {
+        let process = McpProcess {
             child,
             group,
             pid,
-            roster: self.roster.clone(),
-            tail: Tail::follow(stderr),
+            tracker: self.tracker.clone(),
+            tail: StderrTail::follow(stderr),
             over: false,
         };
-        self.roster.born(pid)?;
+        self.tracker.started(pid)?;
         Ok((process, stdin, stdout))
     }
 }
 
-impl std::fmt::Debug for Launcher {
+impl std::fmt::Debug for McpChildLauncher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Launcher").finish_non_exhaustive()
+        f.debug_struct("McpChildLauncher").finish_non_exhaustive()
     }
 }
 
 /// A child that was started. Dropping it kills its group at once.
-pub(super) struct Process {
+pub(super) struct McpProcess {
     child: tokio::process::Child,
     /// Valid until the child is waited for, which happens last.
     group: Pid,
     pid: u32,
-    roster: Arc<dyn Roster>,
-    pub(super) tail: Tail,
+    tracker: Arc<dyn ChildTracker>,
+    pub(super) tail: StderrTail,
     over: bool,
 }
 
-/// How often a dying child is looked at.
+/// How often a dying child is checked, and a running one.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOK_AT_THE_LIVING: Duration = Duration::from_millis(500);
-/// Time to end for a child whose pipes were closed, before it is told to.
+/// Time to end for a child whose pipes were closed, before it is asked to.
 const BY_ITSELF: Duration = Duration::from_millis(200);
 
-impl Process {
-    /// Asks the whole group to end, and kills what is left of it once the child is gone or the grace is over. Answers
-    /// how the child exited if nobody had to ask.
+impl McpProcess {
+    /// Asks the whole group to end, and kills what is left of it once the child is gone or the grace is over. Returns
+    /// how the child exited if it ended by itself.
     pub(super) async fn end(mut self, grace: Duration) -> Option<ExitStatus> {
-        // A dead child stays a zombie until it is waited for below, so its number cannot be somebody else's by now.
+        // A dead child stays a zombie until it is waited for below, so its pid cannot have been reused.
         let by_itself = self.exits_within(BY_ITSELF.min(grace)).await;
         if !by_itself {
             _ = kill_process_group(self.group, Signal::TERM);
@@ -136,17 +140,17 @@ impl Process {
         _ = kill_process_group(self.group, Signal::KILL);
         let status = self.child.wait().await.ok();
         self.over = true;
-        self.roster.gone(self.pid);
+        self.tracker.ended(self.pid);
         self.tail.drained().await;
         status.filter(|_| by_itself)
     }
 
-    /// Comes back when the child has exited, also if something it started still holds its pipes.
+    /// Returns when the child has exited, also if something it started still holds its pipes.
     pub(super) async fn exited(&self) {
         while !self.has_exited() {
             tokio::time::sleep(LOOK_AT_THE_LIVING).await;
         }
-        // What it said last is still on its way.
+        // Its last output may still be on its way.
         tokio::time::sleep(BY_ITSELF).await;
     }
 
@@ -167,29 +171,29 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for McpProcess {
     fn drop(&mut self) {
         if !self.over {
             _ = kill_process_group(self.group, Signal::KILL);
-            self.roster.gone(self.pid);
+            self.tracker.ended(self.pid);
         }
     }
 }
 
 /// The last lines of what a child wrote to stderr.
 #[derive(Clone, Default)]
-pub(super) struct Tail {
+pub(super) struct StderrTail {
     lines: Arc<Mutex<VecDeque<String>>>,
     /// Cancelled when there will be no more.
     over: CancellationToken,
 }
 
-const LINES_KEPT: usize = 200;
-const LINE_BYTES_KEPT: usize = 4 * 1024;
+const LINES_MAX: usize = 200;
+const LINE_BYTES_MAX: usize = 4 * 1024;
 
-impl Tail {
-    fn follow(stderr: ChildStderr) -> Tail {
-        let tail = Tail::default();
+impl StderrTail {
+    fn follow(stderr: ChildStderr) -> StderrTail {
+        let tail = StderrTail::default();
         // Ends with the pipe, which ends with the last process that holds it.
         tokio::spawn(tail.clone().read(stderr));
         tail
@@ -204,13 +208,13 @@ impl Tail {
         self.lock().iter().cloned().collect()
     }
 
-    /// The very last of it, for a message; empty when nothing was written.
+    /// The last few lines, for a message; empty when nothing was written.
     pub(super) fn last_words(&self) -> String {
-        const LINES_SHOWN: usize = 3;
+        const LINES_QUOTED: usize = 3;
         let lines = self.lock();
-        let from = lines.len().saturating_sub(LINES_SHOWN);
-        let shown: Vec<&str> = lines.iter().skip(from).map(String::as_str).collect();
-        if shown.is_empty() { String::new() } else { format!("; it last wrote: {}", shown.join(" | ")) }
+        let from = lines.len().saturating_sub(LINES_QUOTED);
+        let texts: Vec<&str> = lines.iter().skip(from).map(String::as_str).collect();
+        if texts.is_empty() { String::new() } else { format!("; it last wrote: {}", texts.join(" | ")) }
     }
 
     async fn read(self, mut stderr: impl AsyncRead + Unpin) {
@@ -220,7 +224,7 @@ impl Tail {
             for byte in &chunk[..count] {
                 match byte {
                     b'\n' => self.push(&mut line),
-                    byte if line.len() < LINE_BYTES_KEPT => line.push(*byte),
+                    byte if line.len() < LINE_BYTES_MAX => line.push(*byte),
                     _ => {}
                 }
             }
@@ -235,7 +239,7 @@ impl Tail {
         let text = String::from_utf8_lossy(line).trim_end().to_owned();
         line.clear();
         let mut lines = self.lock();
-        if lines.len() == LINES_KEPT {
+        if lines.len() == LINES_MAX {
             lines.pop_front();
         }
         lines.push_back(text);

@@ -1,18 +1,18 @@
-//! A call the server works on elsewhere: it gave a ticket, and is asked under it until the work is over.
+//! A call that continues on the server under a ticket, polled until the work has ended.
 //!
-//! Asking has no effect, so a lost connection is made anew and the asking goes on until the call's own time is up.
+//! Polling has no effect, so after a lost connection it continues on a new one, until the call's deadline.
 
-use super::call::{Early, End, ROUNDS_MAX, answer_all, not_offered};
-use super::connection::Connection;
-use super::life::Life;
+use super::call::{CallDeadline, EarlyEnd, ROUNDS_MAX, answer_all, not_offered};
+use super::connection::McpConnection;
+use super::lifecycle::ServerLifecycle;
 use super::outcome;
 use rmcp::model::{
     CancelTaskParams, CancelTaskRequest, ClientRequest, DetailedTask, ErrorCode, ErrorData, GetTaskParams,
     GetTaskRequest, InputRequests, ServerResult, TaskPayload, UpdateTaskParams, UpdateTaskRequest,
 };
 use rmcp::service::ServiceError;
-use rutter_core::port::tools::Reporter;
-use rutter_core::tool::{Category, Failure, Outcome};
+use rutter_core::port::tools::CallReporter;
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,46 +23,45 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 const PAUSE_USUAL: Duration = Duration::from_secs(1);
 
 pub(super) async fn follow(
-    life: &Arc<Life>,
+    life: &Arc<ServerLifecycle>,
     ticket: &str,
-    reporter: &Arc<dyn Reporter>,
-    end: &End,
-) -> Outcome {
+    reporter: &Arc<dyn CallReporter>,
+    end: &CallDeadline,
+) -> CallOutcome {
     let early = tokio::select! {
         biased;
         outcome = until_over(life, ticket, &**reporter) => return outcome,
         early = end.comes() => early,
     };
-    let patience = life.patience().cancel;
+    let patience = life.limits().cancel;
     match timeout(patience, call_off(life, ticket, early)).await {
         Ok(Some(outcome)) => outcome,
-        _ => Outcome::Maybe(early.failure()),
+        _ => CallOutcome::Maybe(early.failure()),
     }
 }
 
-async fn until_over(life: &Arc<Life>, ticket: &str, reporter: &dyn Reporter) -> Outcome {
+async fn until_over(life: &Arc<ServerLifecycle>, ticket: &str, reporter: &dyn CallReporter) -> CallOutcome {
     let mut rounds = 0;
     loop {
         let pause = match look(life, ticket).await {
-            Err(Looked::Unknown) => return unknown(ticket),
-            Err(Looked::Nothing) => PAUSE_USUAL,
+            Err(TicketLookup::Unknown) => return unknown(ticket),
+            Err(TicketLookup::Nothing) => PAUSE_USUAL,
             Ok(task) => {
                 let pause = task.task.poll_interval_ms.map_or(PAUSE_USUAL, Duration::from_millis);
                 match task.payload {
                     TaskPayload::InputRequired { input_requests } => {
                         rounds += 1;
                         if rounds > ROUNDS_MAX {
-                            let message = format!(
-                                "the tool still asks for more after {ROUNDS_MAX} rounds of questions"
-                            );
-                            return Outcome::Maybe(Failure::new(Category::Protocol, message));
+                            let message =
+                                format!("the tool still asks for more after {ROUNDS_MAX} rounds of questions");
+                            return CallOutcome::Maybe(ToolFailure::new(FailureCategory::Protocol, message));
                         }
                         if !reply(life, ticket, &input_requests, reporter).await {
-                            return Outcome::Maybe(not_offered());
+                            return CallOutcome::Maybe(not_offered());
                         }
                     }
                     payload => {
-                        if let Some(outcome) = of_payload(payload, Early::Cancelled) {
+                        if let Some(outcome) = of_payload(payload, EarlyEnd::Cancelled) {
                             return outcome;
                         }
                     }
@@ -74,8 +73,8 @@ async fn until_over(life: &Arc<Life>, ticket: &str, reporter: &dyn Reporter) -> 
     }
 }
 
-/// Asks the server to stop, and looks whether it did, or was done before.
-async fn call_off(life: &Arc<Life>, ticket: &str, early: Early) -> Option<Outcome> {
+/// Asks the server to stop, and checks whether it did, or had finished before.
+async fn call_off(life: &Arc<ServerLifecycle>, ticket: &str, early: EarlyEnd) -> Option<CallOutcome> {
     let connection = life.connection().await.ok()?;
     let request = CancelTaskRequest::new(CancelTaskParams::new(ticket));
     _ = connection.peer.send_request(ClientRequest::CancelTaskRequest(request)).await;
@@ -90,35 +89,33 @@ async fn call_off(life: &Arc<Life>, ticket: &str, early: Early) -> Option<Outcom
 }
 
 /// How the work ended; `None` while it goes on.
-fn of_payload(payload: TaskPayload, cancelled: Early) -> Option<Outcome> {
+fn of_payload(payload: TaskPayload, cancelled: EarlyEnd) -> Option<CallOutcome> {
     match payload {
         TaskPayload::Completed { result } => Some(outcome::of_result(Value::Object(result))),
-        TaskPayload::Failed { error } => {
-            Some(match serde_json::from_value::<ErrorData>(Value::Object(error)) {
-                Ok(error) => outcome::of_error(&error),
-                Err(_) => outcome::unreadable(),
-            })
-        }
+        TaskPayload::Failed { error } => Some(match serde_json::from_value::<ErrorData>(Value::Object(error)) {
+            Ok(error) => outcome::of_error(&error),
+            Err(_) => outcome::unreadable(),
+        }),
         // Stopped, which says nothing about what it had done by then.
-        TaskPayload::Cancelled => Some(Outcome::Maybe(cancelled.failure())),
+        TaskPayload::Cancelled => Some(CallOutcome::Maybe(cancelled.failure())),
         _ => None,
     }
 }
 
-enum Looked {
+enum TicketLookup {
     /// The server has no such ticket.
     Unknown,
-    /// Nothing was learnt.
+    /// The lookup failed.
     Nothing,
 }
 
-async fn look(life: &Arc<Life>, ticket: &str) -> Result<DetailedTask, Looked> {
-    let connection = reconnected(life).await.ok_or(Looked::Nothing)?;
+async fn look(life: &Arc<ServerLifecycle>, ticket: &str) -> Result<DetailedTask, TicketLookup> {
+    let connection = reconnected(life).await.ok_or(TicketLookup::Nothing)?;
     let request = ClientRequest::GetTaskRequest(GetTaskRequest::new(GetTaskParams::new(ticket)));
     match connection.peer.send_request(request).await {
         Ok(ServerResult::GetTaskResult(result)) => Ok(result.task),
-        Err(ServiceError::McpError(ErrorData { code, .. })) if says_unknown(code) => Err(Looked::Unknown),
-        _ => Err(Looked::Nothing),
+        Err(ServiceError::McpError(ErrorData { code, .. })) if says_unknown(code) => Err(TicketLookup::Unknown),
+        _ => Err(TicketLookup::Nothing),
     }
 }
 
@@ -126,12 +123,12 @@ fn says_unknown(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::INVALID_PARAMS | ErrorCode::RESOURCE_NOT_FOUND | ErrorCode::METHOD_NOT_FOUND)
 }
 
-fn unknown(ticket: &str) -> Outcome {
+fn unknown(ticket: &str) -> CallOutcome {
     let message = format!("the server does not know the ticket {ticket:?} any more, nor how the call ended");
-    Outcome::Maybe(Failure::new(Category::NotFound, message))
+    CallOutcome::Maybe(ToolFailure::new(FailureCategory::NotFound, message))
 }
 
-async fn reconnected(life: &Arc<Life>) -> Option<Arc<Connection>> {
+async fn reconnected(life: &Arc<ServerLifecycle>) -> Option<Arc<McpConnection>> {
     match life.connection().await {
         Ok(connection) => Some(connection),
         Err(failure) => {
@@ -142,8 +139,8 @@ async fn reconnected(life: &Arc<Life>) -> Option<Arc<Connection>> {
     }
 }
 
-/// Answers what the server asks in the middle of its work; `false` when it wants something that was never offered.
-async fn reply(life: &Arc<Life>, ticket: &str, asked: &InputRequests, reporter: &dyn Reporter) -> bool {
+/// Answers the server's questions during its work; `false` when it wants something that was never offered.
+async fn reply(life: &Arc<ServerLifecycle>, ticket: &str, asked: &InputRequests, reporter: &dyn CallReporter) -> bool {
     let Some(answers) = answer_all(asked, reporter).await else { return false };
     if let Ok(connection) = life.connection().await {
         let request = UpdateTaskRequest::new(UpdateTaskParams::new(ticket, answers));

@@ -1,11 +1,9 @@
 //! The two pipes of a child: one JSON-RPC message per line, none of them longer than the limit.
 //!
-//! It remembers of which requests a byte has left, so that a lost connection can say which calls were never sent.
+//! It records of which requests a byte has left, so that after a loss it is known which calls were never sent.
 
 use rmcp::RoleClient;
-use rmcp::model::{
-    ClientJsonRpcMessage, ErrorCode, ErrorData, NumberOrString, RequestId, ServerJsonRpcMessage,
-};
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, NumberOrString, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -16,13 +14,13 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio_util::sync::CancellationToken;
 
-/// Stands for an answer that has an id and cannot be read otherwise; no server can send it by accident.
+/// Marks an answer that has an id but cannot be parsed; no server sends it by accident.
 pub(super) const UNREADABLE: ErrorCode = ErrorCode(i32::MIN);
 
-/// What is known of a connection by pipes, while it is used and after it ended.
+/// The state of a connection over pipes, while it is used and after it ended.
 #[derive(Default)]
-pub(super) struct Wire {
-    requests: Mutex<Requests>,
+pub(super) struct PipeState {
+    requests: Mutex<PipeRequests>,
     fault: Mutex<Option<String>>,
     noise: AtomicU64,
     /// Cancelled when nothing more can come from the server.
@@ -30,14 +28,14 @@ pub(super) struct Wire {
 }
 
 #[derive(Default)]
-struct Requests {
-    /// Of which a byte may have left, and which have no answer.
+struct PipeRequests {
+    /// Requests of which a byte may have left, and which have no answer.
     open: HashSet<RequestId>,
     /// Must not be sent any more.
     barred: HashSet<RequestId>,
 }
 
-impl Wire {
+impl PipeState {
     /// Whether nothing of this unanswered request has left. If so, nothing of it ever will.
     pub(super) fn never_sent(&self, id: &RequestId) -> bool {
         let mut requests = self.requests();
@@ -48,17 +46,17 @@ impl Wire {
         true
     }
 
-    /// Nobody waits for the answer any more; when it comes, it is noise.
+    /// The caller has stopped waiting; a late answer is noise.
     pub(super) fn forget(&self, id: &RequestId) {
         self.requests().open.remove(id);
     }
 
-    /// Why the connection was given up, when the server broke the rules.
+    /// Why the connection was given up, if the server violated the protocol.
     pub(super) fn fault(&self) -> Option<String> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many lines were no message, or answers nobody waited for.
+    /// How many lines were not messages, or answered no open request.
     pub(super) fn noise(&self) -> u64 {
         self.noise.load(Ordering::Relaxed)
     }
@@ -68,7 +66,7 @@ impl Wire {
         !requests.barred.contains(id) && requests.open.insert(id.clone())
     }
 
-    /// Whether the answer is one somebody waits for. Some servers turn the number of an id into a text.
+    /// Whether the answer belongs to an open request. Some servers turn a numeric id into a string.
     fn answered(&self, id: &RequestId) -> bool {
         let mut requests = self.requests();
         let number = match id {
@@ -86,29 +84,29 @@ impl Wire {
         self.noise.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn requests(&self) -> MutexGuard<'_, Requests> {
+    fn requests(&self) -> MutexGuard<'_, PipeRequests> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The transport over a child's standard input and output.
-pub(super) struct Pipes {
+pub(super) struct PipeTransport {
     read: BufReader<ChildStdout>,
-    /// Of the line that is being read. Kept here because reading may be given up and taken up again at any point.
+    /// The line that is being read. Kept here because a read may be cancelled and resumed at any point.
     line: Vec<u8>,
     line_bytes_max: usize,
     write: Arc<tokio::sync::Mutex<Option<ChildStdin>>>,
-    wire: Arc<Wire>,
+    wire: Arc<PipeState>,
 }
 
-impl Pipes {
+impl PipeTransport {
     pub(super) fn new(
         stdin: ChildStdin,
         stdout: ChildStdout,
         line_bytes_max: usize,
-        wire: Arc<Wire>,
-    ) -> Pipes {
-        Pipes {
+        wire: Arc<PipeState>,
+    ) -> PipeTransport {
+        PipeTransport {
             read: BufReader::with_capacity(64 * 1024, stdout),
             line: Vec::new(),
             line_bytes_max,
@@ -142,7 +140,7 @@ impl Pipes {
         }
     }
 
-    /// The message on the line, if it is one that anybody here waits for.
+    /// The message on the line, unless it is noise.
     fn message(&self) -> Option<ServerJsonRpcMessage> {
         if self.line.iter().all(u8::is_ascii_whitespace) {
             return None;
@@ -151,9 +149,7 @@ impl Pipes {
         let awaited = match &message {
             None => false,
             Some(ServerJsonRpcMessage::Response(response)) => self.wire.answered(&response.id),
-            Some(ServerJsonRpcMessage::Error(error)) => {
-                error.id.as_ref().is_none_or(|id| self.wire.answered(id))
-            }
+            Some(ServerJsonRpcMessage::Error(error)) => error.id.as_ref().is_none_or(|id| self.wire.answered(id)),
             Some(_) => true,
         };
         if !awaited {
@@ -163,13 +159,10 @@ impl Pipes {
     }
 }
 
-impl Transport<RoleClient> for Pipes {
+impl Transport<RoleClient> for PipeTransport {
     type Error = io::Error;
 
-    fn send(
-        &mut self,
-        message: ClientJsonRpcMessage,
-    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+    fn send(&mut self, message: ClientJsonRpcMessage) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let (write, wire) = (self.write.clone(), self.wire.clone());
         async move {
             let mut line = serde_json::to_vec(&message)?;
@@ -182,10 +175,7 @@ impl Transport<RoleClient> for Pipes {
                 return stdin.write_all(&line).await;
             };
             if !wire.begin(&request.id) {
-                return Err(io::Error::new(
-                    io::ErrorKind::Interrupted,
-                    "the call was over before it was sent",
-                ));
+                return Err(io::Error::new(io::ErrorKind::Interrupted, "the call ended before it was sent"));
             }
             let mut sent = 0;
             while sent < line.len() {
@@ -227,11 +217,11 @@ impl Transport<RoleClient> for Pipes {
     }
 }
 
-/// An answer that is no valid message still ends its request: waiting for another one would be in vain.
+/// An invalid answer still ends its request: no other one will come.
 fn unreadable_answer(line: &[u8]) -> Option<ServerJsonRpcMessage> {
     let value: Value = serde_json::from_slice(line).ok()?;
     let answer = value.as_object().filter(|answer| !answer.contains_key("method"))?;
     let id: RequestId = serde_json::from_value(answer.get("id")?.clone()).ok()?;
-    let error = ErrorData::new(UNREADABLE, "the answer is no valid JSON-RPC message", None);
+    let error = ErrorData::new(UNREADABLE, "the answer is not a valid JSON-RPC message", None);
     Some(ServerJsonRpcMessage::error(error, Some(id)))
 }

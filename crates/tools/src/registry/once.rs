@@ -1,39 +1,41 @@
 //! A call by hand: outside any plan, with the tool as it is now.
 
-use super::Registry;
+use super::ToolRegistry;
 use super::server_of;
-use rutter_core::execution::Identity;
+use rutter_core::execution::ExecutionIdentity;
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PartId, StepId, TenantId, ToolName};
-use rutter_core::journal::event::Side;
+use rutter_core::journal::event::CallSide;
 use rutter_core::limits;
 use rutter_core::port::tools::{
-    Admission, Applicant, Berth, Call, CallId, Elicitation, Progress, Reply, Reporter, Return, Tools,
+    Admission, CallPermit, CallReporter, CallReturn, PermitWaiter, PortFuture, ToolCallId, ToolCallRequest,
+    ToolGateway, ToolProgress,
 };
-use rutter_core::tool::{Failure, Outcome};
+use rutter_core::tool::Elicitation;
+use rutter_core::tool::{CallOutcome, ToolFailure};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-impl Registry {
-    /// Calls a tool once, as it is now. Waits for room as everybody does.
-    pub async fn call_once(&self, tool: &ToolName, parameters: Value) -> Return {
+impl ToolRegistry {
+    /// Calls a tool once, as it is now. Waits for a permit like any other call.
+    pub async fn call_once(&self, tool: &ToolName, parameters: Value) -> CallReturn {
         let definition = match self.current(tool).await {
             Ok(definition) => definition,
-            Err(failure) => return Return::Outcome(Outcome::NotDone(failure)),
+            Err(failure) => return CallReturn::Outcome(CallOutcome::NotDone(failure)),
         };
-        let berth = self.berth(tool).await;
+        let permit = self.acquire_permit(tool).await;
         let now = (self.clock)();
         let number = self.scratch.fetch_add(1, Ordering::Relaxed);
         let execution = ExecutionId::new(&format!("by_hand_{}_{number}", now.0));
         let fields = [execution.as_str().as_bytes(), tool.as_str().as_bytes()];
         let key = Hash::of_fields("call by hand", &fields);
-        let identity = Identity { tenant: tenant(), execution };
+        let identity = ExecutionIdentity { tenant: tenant(), execution };
         let part = PartId::whole(StepId::new("call"));
-        let call = Call {
-            id: CallId { identity, part, side: Side::Do, attempt: 1 },
+        let call = ToolCallRequest {
+            id: ToolCallId { identity, part, side: CallSide::Do, attempt: 1 },
             tool: tool.clone(),
             definition,
             parameters: Arc::new(parameters),
@@ -41,25 +43,25 @@ impl Registry {
             timeout: limits::ATTEMPT_TIMEOUT_DEFAULT,
             now,
             ticket: None,
-            reporter: Arc::new(Silent),
+            reporter: Arc::new(SilentReporter),
         };
-        self.call(call, berth).await
+        self.call(call, permit).await
     }
 
-    /// The definition a tool has now. For one that is not there it does not matter: the call will say so.
-    async fn current(&self, tool: &ToolName) -> Result<Hash, Failure> {
+    /// The definition a tool has now. For a missing tool it does not matter: the call reports that.
+    async fn current(&self, tool: &ToolName) -> Result<Hash, ToolFailure> {
         let Some(server) = self.servers.get(server_of(tool)) else { return Ok(Hash::ZERO) };
         let offers = self.offers(server).await;
         let offers = offers.map_err(|failure| self.secrets.redactor().failure(failure))?;
         Ok(offers.by_name.get(tool).map_or(Hash::ZERO, |offer| offer.tool.definition))
     }
 
-    async fn berth(&self, tool: &ToolName) -> Berth {
-        let bystander = Arc::new(Bystander { tenant: tenant(), turn: Notify::new() });
-        let applicant: Arc<dyn Applicant> = Arc::<Bystander>::clone(&bystander);
+    async fn acquire_permit(&self, tool: &ToolName) -> CallPermit {
+        let bystander = Arc::new(OneShotWaiter { tenant: tenant(), turn: Notify::new() });
+        let applicant: Arc<dyn PermitWaiter> = Arc::<OneShotWaiter>::clone(&bystander);
         loop {
             match self.admit(tool, &applicant) {
-                Admission::Granted(berth) => return berth,
+                Admission::Granted(permit) => return permit,
                 Admission::Later => bystander.turn.notified().await,
                 Admission::After(pause) => tokio::time::sleep(Duration::from_millis(pause.0)).await,
             }
@@ -67,17 +69,17 @@ impl Registry {
     }
 }
 
-/// Calls by hand are nobody's execution; together they have one tenant's share of the room.
+/// Calls by hand belong to no execution; together they have the capacity of one tenant.
 fn tenant() -> TenantId {
     TenantId::new("by_hand")
 }
 
-struct Bystander {
+struct OneShotWaiter {
     tenant: TenantId,
     turn: Notify,
 }
 
-impl Applicant for Bystander {
+impl PermitWaiter for OneShotWaiter {
     fn tenant(&self) -> &TenantId {
         &self.tenant
     }
@@ -91,17 +93,17 @@ impl Applicant for Bystander {
     }
 }
 
-/// Nobody listens, and nobody will answer.
-struct Silent;
+/// Discards reports and declines questions.
+struct SilentReporter;
 
-impl Reporter for Silent {
-    fn accepted(&self, _ticket: String) -> Reply<'_, ()> {
+impl CallReporter for SilentReporter {
+    fn accepted(&self, _ticket: String) -> PortFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, _question: Elicitation) -> Reply<'_, Option<Value>> {
+    fn ask(&self, _question: Elicitation) -> PortFuture<'_, Option<Value>> {
         Box::pin(std::future::ready(None))
     }
 
-    fn progress(&self, _progress: Progress) {}
+    fn progress(&self, _progress: ToolProgress) {}
 }

@@ -1,23 +1,22 @@
-//! What is known of every server and its tools, for people: who looks for a fault starts here.
+//! The state of every server and its tools, for troubleshooting.
 
-use super::offer::Offers;
-use super::server::Server;
+use super::offered_tool::OfferedTools;
+use super::server::RegisteredServer;
 use super::text::look;
-use super::{Registry, server_of};
-use crate::connector::State;
+use super::{ToolRegistry, server_of};
+use crate::connector::ConnectorState;
 use rutter_core::id::ToolName;
 use rutter_core::redact::Redactor;
 use rutter_core::time::Timestamp;
 use rutter_core::tool::report::{ConnectorReport, ListFailure, ServerReport, ToolReport};
 use std::collections::BTreeMap;
 
-impl Registry {
-    /// Every server, in the order of their names. Nobody is asked anything.
+impl ToolRegistry {
+    /// Every server, in the order of their names. No server is contacted.
     pub fn report(&self) -> Vec<ServerReport> {
         let now = (self.clock)();
         let redactor = self.secrets.redactor();
-        let known: Vec<_> =
-            self.servers.values().map(|server| server.last_known().unwrap_or_default()).collect();
+        let known: Vec<_> = self.servers.values().map(|server| server.last_known().unwrap_or_default()).collect();
         let names = known.iter().flat_map(|offers| offers.by_name.keys());
         let alike = alike(names);
         let reports = self.servers.values().zip(&known);
@@ -26,8 +25,8 @@ impl Registry {
 }
 
 fn report(
-    server: &Server,
-    offers: &Offers,
+    server: &RegisteredServer,
+    offers: &OfferedTools,
     alike: &BTreeMap<&ToolName, &ToolName>,
     redactor: &Redactor,
     now: Timestamp,
@@ -43,10 +42,10 @@ fn report(
     });
     let tools = tools.collect();
     let connector = match server.connector.state() {
-        State::Idle => ConnectorReport::Idle,
-        State::Starting => ConnectorReport::Starting,
-        State::Ready => ConnectorReport::Ready,
-        State::Down { reason, stderr } => ConnectorReport::Down {
+        ConnectorState::Idle => ConnectorReport::Idle,
+        ConnectorState::Starting => ConnectorReport::Starting,
+        ConnectorState::Ready => ConnectorReport::Ready,
+        ConnectorState::Down { reason, stderr } => ConnectorReport::Down {
             reason: redactor.text(&reason).into_owned(),
             last_words: stderr.iter().map(|line| redactor.text(line).into_owned()).collect(),
         },
@@ -64,14 +63,14 @@ fn report(
     }
 }
 
-fn doubts(server: &Server, offers: &Offers, alike: &BTreeMap<&ToolName, &ToolName>) -> Vec<String> {
+fn doubts(server: &RegisteredServer, offers: &OfferedTools, alike: &BTreeMap<&ToolName, &ToolName>) -> Vec<String> {
     let mut doubts = Vec::new();
     for (name, offer) in &offers.by_name {
         if offer.is_suspicious {
-            doubts.push(format!("the definition of {name} has characters that nobody can see"));
+            doubts.push(format!("the definition of {name} has invisible characters"));
         }
         if let Some(other) = alike.get(name) {
-            doubts.push(format!("{name} is easily taken for {other}"));
+            doubts.push(format!("{name} is easily confused with {other}"));
         }
     }
     if server.last_known().is_none() {

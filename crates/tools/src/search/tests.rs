@@ -1,18 +1,17 @@
-//! Searching: what is found first, that it does not depend on luck, and that it is quick.
+//! Searching: ranking, a stable order, and many tools.
 
 use super::*;
 use rutter_core::tool::ToolCatalog;
 use serde_json::json;
 
-fn index(tools: Vec<Value>) -> Index {
-    let titles: Vec<String> =
-        tools.iter().map(|tool| tool["title"].as_str().unwrap_or("").to_owned()).collect();
+fn index(tools: Vec<Value>) -> ToolIndex {
+    let titles: Vec<String> = tools.iter().map(|tool| tool["title"].as_str().unwrap_or("").to_owned()).collect();
     let read = |tool: &Value| ToolCatalog::from_json(&json!({"tools": [tool]})).unwrap().tools;
     let tools = tools.iter().map(|tool| read(tool).into_values().next().unwrap());
-    Index::new(tools.zip(titles))
+    ToolIndex::new(tools.zip(titles))
 }
 
-fn names(hits: &[Hit]) -> Vec<&str> {
+fn names(hits: &[SearchHit]) -> Vec<&str> {
     hits.iter().map(|hit| hit.name.as_str()).collect()
 }
 
@@ -60,12 +59,10 @@ fn equally_good_tools_come_by_name_every_time() {
 
 #[test]
 fn five_thousand_tools_are_searched_and_only_the_best_are_given() {
-    let words =
-        ["read", "write", "list", "delete", "create", "search", "update", "invoice", "file", "branch"];
+    let words = ["read", "write", "list", "delete", "create", "search", "update", "invoice", "file", "branch"];
     let tool = |at: usize| {
         let word = |step: usize| words[(at / step) % words.len()];
-        let description =
-            format!("{} the {} of a {} and return what was found", word(1), word(10), word(100));
+        let description = format!("{} the {} of a {} and return what was found", word(1), word(10), word(100));
         json!({"name": format!("server{}.{}_{}{at}", at % 50, word(1), word(10)), "description": description})
     };
     let index = index((0..5_000).map(tool).collect());

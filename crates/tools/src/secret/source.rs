@@ -1,10 +1,10 @@
-//! Where values come from: a variable, a file that not everybody may read, or what a program prints.
+//! Sources of secrets: a variable, a file that is not world-readable, or the output of a program.
 
-use super::{BYTES_MAX, Lookup, Secret};
-use crate::config::secret::Source;
+use super::{BYTES_MAX, EnvironmentLookup, SecretValue};
+use crate::config::secret::SecretSource;
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process_group};
-use rutter_core::tool::Category;
+use rutter_core::tool::FailureCategory;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -18,47 +18,47 @@ use zeroize::Zeroizing;
 
 /// How long a program may take to print its secret.
 const PRINT: Duration = Duration::from_secs(10);
-/// All that a program gets of our environment.
+/// The variables that a program inherits from our environment.
 const VARIABLES: [&str; 2] = ["PATH", "HOME"];
 
 /// Why there is no value. Nothing of what was read is ever in it.
-type Why = (Category, String);
+type SourceFailure = (FailureCategory, String);
 
-pub(super) async fn read(source: &Source, lookup: &Lookup) -> Result<Secret, Why> {
+pub(super) async fn read(source: &SecretSource, lookup: &EnvironmentLookup) -> Result<SecretValue, SourceFailure> {
     match source {
-        Source::Env(variable) => match lookup(variable) {
-            Some(value) => Ok(Secret::new(value)),
+        SecretSource::Env(variable) => match lookup(variable) {
+            Some(value) => Ok(SecretValue::new(value)),
             None => Err(misconfigured(format!("the variable {variable} is not set"))),
         },
-        Source::File(path) => {
+        SecretSource::File(path) => {
             let path = path.clone();
             let reading = tokio::task::spawn_blocking(move || read_file(&path));
-            reading.await.map_err(|_| (Category::Internal, "reading its file broke off".to_owned()))?
+            reading.await.map_err(|_| (FailureCategory::Internal, "reading its file failed".to_owned()))?
         }
-        Source::Command(argv) => print(argv, lookup).await,
+        SecretSource::Command(argv) => print(argv, lookup).await,
     }
 }
 
-fn read_file(path: &Path) -> Result<Secret, Why> {
-    let shown = path.display();
-    let failed = |error: std::io::Error| misconfigured(format!("{shown}: {error}"));
-    // Without waiting: opening a pipe would wait for somebody to write.
+fn read_file(path: &Path) -> Result<SecretValue, SourceFailure> {
+    let display = path.display();
+    let failed = |error: std::io::Error| misconfigured(format!("{display}: {error}"));
+    // Non-blocking: opening a pipe would wait for a writer.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("the flag is one low bit");
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
-        return Err(misconfigured(format!("{shown} is not a file")));
+        return Err(misconfigured(format!("{display} is not a file")));
     }
     if metadata.permissions().mode() & 0o007 != 0 {
-        return Err(misconfigured(format!("everybody may open {shown}; run `chmod o= {shown}`")));
+        return Err(misconfigured(format!("{display} is open to everyone; run `chmod o= {display}`")));
     }
-    // All the room at once: a buffer that grows leaves copies behind.
+    // The full capacity at once: a buffer that grows leaves copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES_MAX + 1));
     file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
     text_of(&bytes)
 }
 
-async fn print(argv: &[String], lookup: &Lookup) -> Result<Secret, Why> {
+async fn print(argv: &[String], lookup: &EnvironmentLookup) -> Result<SecretValue, SourceFailure> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(misconfigured("its command is empty; name a program".to_owned()));
     };
@@ -73,26 +73,25 @@ async fn print(argv: &[String], lookup: &Lookup) -> Result<Secret, Why> {
         .process_group(0)
         .kill_on_drop(true)
         .spawn();
-    let mut child =
-        child.map_err(|error| misconfigured(format!("{program} could not be started: {error}")))?;
-    let mut group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
+    let mut child = child.map_err(|error| misconfigured(format!("{program} could not be started: {error}")))?;
+    let mut group = SecretProcessGroup(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
     let stdout = child.stdout.take().expect("stdout is piped");
     let printed = timeout(PRINT, async {
         let secret = text_of(&collect(stdout).await.map_err(|error| broken(program, error))?)?;
         let status = child.wait().await.map_err(|error| broken(program, error))?;
         Ok((secret, status))
     });
-    let late = |_| (Category::Unavailable, format!("{program} was not done after {} s", PRINT.as_secs()));
+    let late = |_| (FailureCategory::Unavailable, format!("{program} did not end within {} s", PRINT.as_secs()));
     let (secret, status) = printed.await.map_err(late)??;
     group.0 = None;
     if !status.success() {
-        return Err((Category::Unavailable, format!("{program} ended with {status}")));
+        return Err((FailureCategory::Unavailable, format!("{program} ended with {status}")));
     }
     Ok(secret)
 }
 
-fn broken(program: &str, error: std::io::Error) -> Why {
-    (Category::Unavailable, format!("{program}: {error}"))
+fn broken(program: &str, error: std::io::Error) -> SourceFailure {
+    (FailureCategory::Unavailable, format!("{program}: {error}"))
 }
 
 async fn collect(stdout: impl AsyncRead + Unpin) -> std::io::Result<Zeroizing<Vec<u8>>> {
@@ -101,10 +100,10 @@ async fn collect(stdout: impl AsyncRead + Unpin) -> std::io::Result<Zeroizing<Ve
     Ok(bytes)
 }
 
-/// A program that was not done, and whatever it started; none of them outlives the asking.
-struct Group(Option<Pid>);
+/// A program that has not ended, and everything it started; all of them are killed on drop.
+struct SecretProcessGroup(Option<Pid>);
 
-impl Drop for Group {
+impl Drop for SecretProcessGroup {
     fn drop(&mut self) {
         if let Some(pid) = self.0 {
             // Fails when all of them have ended by themselves.
@@ -113,15 +112,15 @@ impl Drop for Group {
     }
 }
 
-fn text_of(bytes: &[u8]) -> Result<Secret, Why> {
+fn text_of(bytes: &[u8]) -> Result<SecretValue, SourceFailure> {
     if bytes.len() > BYTES_MAX {
         return Err(misconfigured(format!("it is larger than {BYTES_MAX} bytes")));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| misconfigured("it is not UTF-8 text".to_owned()))?;
     let text = text.strip_suffix('\n').unwrap_or(text);
-    Ok(Secret::new(text.strip_suffix('\r').unwrap_or(text).to_owned()))
+    Ok(SecretValue::new(text.strip_suffix('\r').unwrap_or(text).to_owned()))
 }
 
-fn misconfigured(why: String) -> Why {
-    (Category::InvalidInput, why)
+fn misconfigured(why: String) -> SourceFailure {
+    (FailureCategory::InvalidInput, why)
 }

@@ -1,6 +1,6 @@
 //! `${secret:name}` in configured texts.
 
-use super::Secret;
+use super::SecretValue;
 use std::collections::{BTreeMap, BTreeSet};
 
 const OPEN: &str = "${secret:";
@@ -20,7 +20,7 @@ pub fn names_in(text: &str) -> Result<BTreeSet<&str>, String> {
 }
 
 /// Takes a text whose secrets are all there.
-pub(super) fn filled(text: &str, secrets: &BTreeMap<String, Secret>) -> Secret {
+pub(super) fn filled(text: &str, secrets: &BTreeMap<String, SecretValue>) -> SecretValue {
     let mut filled = String::with_capacity(length(text, secrets));
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(OPEN)
@@ -31,11 +31,11 @@ pub(super) fn filled(text: &str, secrets: &BTreeMap<String, Secret>) -> Secret {
         rest = after;
     }
     filled.push_str(rest);
-    Secret::new(filled)
+    SecretValue::new(filled)
 }
 
-/// At least as long as the result: a text that had to grow would leave a copy behind that nobody wipes.
-fn length(text: &str, secrets: &BTreeMap<String, Secret>) -> usize {
+/// At least as long as the result: a string that grows would leave a copy behind that is not wiped.
+fn length(text: &str, secrets: &BTreeMap<String, SecretValue>) -> usize {
     let longest = secrets.values().map(|secret| secret.text().len()).max().unwrap_or(0);
     text.len() + text.matches(OPEN).count() * longest
 }

@@ -93,7 +93,7 @@ def elicitation(message):
 
 
 def ask(question):
-    """Asks the client over the pipe and waits for what it says."""
+    """Asks the client over the pipe and waits for its answer."""
     answers["q"] = threading.Event()
     send({"id": "q", **question})
     answers["q"].wait(30)
@@ -101,7 +101,7 @@ def ask(question):
 
 
 def call(identity, params):
-    """Answers with a result, or None when it has answered, or will not."""
+    """Returns the result, or None when it has answered itself, or will not."""
     global calls
     name, arguments = params["name"], params.get("arguments") or {}
     if name == "wait":
@@ -164,7 +164,7 @@ def call(identity, params):
         send({"id": identity, "result": text("second")})
         return None
     if MODE == "wrong-id":
-        send({"id": 99999, "result": text("for somebody else")})
+        send({"id": 99999, "result": text("for another request")})
     if MODE == "unreadable":
         return write(json.dumps({"id": identity, "result": text("no version")}).encode() + b"\n")
     if MODE == "progress":
@@ -175,7 +175,7 @@ def call(identity, params):
 
 
 def look(identity, name):
-    """The state of what is done elsewhere."""
+    """The state of a task."""
     polls[name] = polls.get(name, 0) + 1
     if name == "ticket-works" or (name == "ticket-asks" and "answered" in answers):
         if polls[name] >= 3:

@@ -1,24 +1,21 @@
-//! The one table of how a part's states change.
+//! The state transitions of a part.
 
-use super::{Attempt, Inquiry, Part, PartState, Probing, Sent};
-use crate::journal::event::{Answer, Event, LateAnswer, Side, Then};
-use crate::mutation::Mutation;
+use super::{Attempt, PartState, ProbeProgress, SentCall, StepPart, ToolInquiry};
+use crate::journal::event::{AttemptFollowUp, CallSide, Event, QuestionAnswer};
 use crate::plan::Driver;
 use crate::time::Timestamp;
-use crate::tool::{Category, Failure};
+use crate::tool::{FailureCategory, ToolFailure};
 use std::sync::Arc;
 
-/// The table: which event may follow which state, and where it leads. Everything else is an error, never a guess.
-pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<PartState, &'static str> {
+/// The next state after an event. An event that may not follow the present state is an error.
+pub(super) fn next_state(part: &StepPart, at: Timestamp, event: &Event) -> Result<PartState, &'static str> {
     use {Event as E, PartState as S};
     let next = match event {
         E::ApprovalRequested { side, call, expires_at, .. } => {
             let asking = S::Asking { side: *side, call: *call, expires_at: *expires_at };
             match &part.state {
-                S::Pending if *side == Side::Do => asking,
-                S::BackingOff { side: waiting @ (Side::Do | Side::Fallback), .. } if waiting == side => {
-                    asking
-                }
+                S::Pending if *side == CallSide::Do => asking,
+                S::BackingOff { side: waiting @ (CallSide::Do | CallSide::Fallback), .. } if waiting == side => asking,
                 S::Pending
                 | S::Asking { .. }
                 | S::Approved { .. }
@@ -33,56 +30,58 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
             }
         }
         E::ApprovalGranted { call, .. } => match &part.state {
-            S::Asking { side, call: asked, expires_at }
-                if asked == call || Mutation::ApprovalNotBoundToCall.is_active() =>
-            {
+            S::Asking { side, call: asked, expires_at } if asked == call => {
                 S::Approved { side: *side, call: *call, expires_at: *expires_at }
             }
             other => return not_asked(other),
         },
         E::ApprovalDenied { call, reason, .. } => match &part.state {
             S::Asking { call: asked, .. } if asked == call => S::Failed {
-                failure: Failure::new(Category::Unauthorized, format!("approval denied: {reason}")),
+                failure: ToolFailure::new(FailureCategory::Unauthorized, format!("approval denied: {reason}")),
             },
             other => return not_asked(other),
         },
         E::ApprovalExpired { call, .. } => match &part.state {
             S::Asking { call: asked, .. } if asked == call => {
-                S::Failed { failure: Failure::new(Category::Unauthorized, "nobody approved it in time") }
+                S::Failed { failure: ToolFailure::new(FailureCategory::Unauthorized, "it was not approved in time") }
             }
             other => return not_asked(other),
         },
         E::ApprovalVoided { .. } => match &part.state {
-            // The side is kept by waiting for it at once; a first call goes back to the start.
+            // The side is retried at once; a first call goes back to the start.
             S::Asking { side, .. } | S::Approved { side, .. } => again(part, *side, at),
             other => return not_asked(other),
         },
-        E::AttemptStarted { side: Side::Probe, .. } => match &part.state {
-            S::InDoubt { side, attempt: doubted, probing: Probing::NotYet | Probing::BackingOff { .. } } => {
-                let probing = begun(at, event).map(Probing::Running).ok_or("was not begun")?;
+        E::AttemptStarted { side: CallSide::Probe, .. } => match &part.state {
+            S::InDoubt {
+                side,
+                attempt: doubted,
+                probing: ProbeProgress::NotYet | ProbeProgress::BackingOff { .. },
+            } => {
+                let probing = begun(at, event).map(ProbeProgress::Running).ok_or("was not begun")?;
                 S::InDoubt { side: *side, attempt: *doubted, probing }
             }
             other => return not_in_doubt(other),
         },
         E::AttemptStarted { side, attempt, by, .. } => {
             if *attempt != part.attempts_of(*side) + 1 {
-                return Err("has another number of attempts behind it");
+                return Err("has another number of attempts");
             }
-            if *side == Side::Undo && part.effect.is_none() {
+            if *side == CallSide::Undo && part.effect.is_none() {
                 return Err("has nothing to undo");
             }
             let attempt = begun(at, event).ok_or("was not begun")?;
             match &part.state {
-                S::Pending if *side == Side::Do => S::Running(attempt),
+                S::Pending if *side == CallSide::Do => S::Running(attempt),
                 S::Approved { side: approved, .. } if approved == side => S::Running(attempt),
                 S::BackingOff { side: waiting, .. } if waiting == side => S::Running(attempt),
-                // Undoing begins from wherever the part came to rest with an effect.
+                // Undoing starts from any settled state with an effect.
                 S::Completed { .. } | S::Failed { .. } | S::CompensationFailed { accepted: true, .. }
-                    if *side == Side::Undo =>
+                    if *side == CallSide::Undo =>
                 {
                     S::Running(attempt)
                 }
-                // An agent may do without asking; that is recorded as a deviation beside this.
+                // An agent may call without approval; that is recorded as a deviation.
                 S::Asking { .. } if *by == Driver::Agent => S::Running(attempt),
                 S::Pending
                 | S::Asking { .. }
@@ -97,46 +96,50 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
                 | S::CompensationFailed { .. } => return Err("cannot be started from here"),
             }
         }
-        E::AttemptAccepted { side, attempt, ticket, .. } => told(part, *side, *attempt, |running| {
+        E::AttemptAccepted { side, attempt, ticket, .. } => update_running(part, *side, *attempt, |running| {
             let is_first = running.ticket.is_none();
             running.ticket = Some(ticket.as_str().into());
             is_first.then_some(()).ok_or("has a ticket already")
         })?,
-        E::ToolAsked { side, attempt, message, schema, .. } => told(part, *side, *attempt, |running| {
+        E::ToolAsked { side, attempt, message, schema, .. } => update_running(part, *side, *attempt, |running| {
             let is_free = running.inquiry.is_none();
             let (message, schema) = (message.clone(), schema.clone());
-            running.inquiry = Some(Arc::new(Inquiry { message, schema }));
+            running.inquiry = Some(Arc::new(ToolInquiry { message, schema }));
             is_free.then_some(()).ok_or("waits for an answer already")
         })?,
         E::ToolAnswered { side, attempt, .. } => {
-            told(part, *side, *attempt, |running| running.inquiry.take().map(|_| ()).ok_or("asks nothing"))?
+            update_running(part, *side, *attempt, |running| running.inquiry.take().map(|_| ()).ok_or("asks nothing"))?
         }
-        E::AttemptSucceeded { side: Side::Probe, attempt, result, .. } => {
+        E::AttemptSucceeded { side: CallSide::Probe, attempt, result, .. } => {
             let (side, doubted) = running_probe(part, *attempt)?;
-            S::InDoubt { side, attempt: doubted, probing: Probing::Answered(result.clone()) }
+            S::InDoubt { side, attempt: doubted, probing: ProbeProgress::Answered(result.clone()) }
         }
         E::AttemptSucceeded { side, attempt, .. } => {
             running(part, *side, *attempt)?;
             match side {
-                Side::Undo => S::Compensated { by_hand: false },
-                Side::Do | Side::Fallback | Side::Probe => S::Completed { by_hand: false },
+                CallSide::Undo => S::Compensated { by_hand: false },
+                CallSide::Do | CallSide::Fallback | CallSide::Probe => S::Completed { by_hand: false },
             }
         }
-        E::AttemptFailed { side: Side::Probe, attempt, failure, then, .. } => {
+        E::AttemptFailed { side: CallSide::Probe, attempt, failure, then, .. } => {
             let (side, doubted) = running_probe(part, *attempt)?;
             let probing = match then {
-                Then::RetryAt(until) => Probing::BackingOff { until: *until },
-                Then::GiveUp => Probing::Exhausted { reason: format!("the probe failed: {failure}") },
-                Then::FallBack | Then::InDoubt => return Err("is probed, which leads to nothing else"),
+                AttemptFollowUp::RetryAt(until) => ProbeProgress::BackingOff { until: *until },
+                AttemptFollowUp::GiveUp => ProbeProgress::Exhausted { reason: format!("the probe failed: {failure}") },
+                AttemptFollowUp::FallBack | AttemptFollowUp::InDoubt => {
+                    return Err("is probed, which leads to nothing else");
+                }
             };
             S::InDoubt { side, attempt: doubted, probing }
         }
-        E::AttemptLost { side: Side::Probe, attempt, then, .. } => {
+        E::AttemptLost { side: CallSide::Probe, attempt, then, .. } => {
             let (side, doubted) = running_probe(part, *attempt)?;
             let probing = match then {
-                Then::RetryAt(until) => Probing::BackingOff { until: *until },
-                Then::GiveUp => Probing::Exhausted { reason: "the probe was lost too often".into() },
-                Then::FallBack | Then::InDoubt => return Err("is probed, which leads to nothing else"),
+                AttemptFollowUp::RetryAt(until) => ProbeProgress::BackingOff { until: *until },
+                AttemptFollowUp::GiveUp => ProbeProgress::Exhausted { reason: "the probe was lost too often".into() },
+                AttemptFollowUp::FallBack | AttemptFollowUp::InDoubt => {
+                    return Err("is probed, which leads to nothing else");
+                }
             };
             S::InDoubt { side, attempt: doubted, probing }
         }
@@ -151,24 +154,26 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
                 *attempt,
                 *then,
                 at,
-                Failure::new(Category::Internal, "its attempts were lost to crashes"),
+                ToolFailure::new(FailureCategory::Internal, "its attempts were lost to crashes"),
             )?
         }
         E::PreparationFailed { side, failure, .. } => match &part.state {
-            S::Pending if *side == Side::Do => given_up(*side, failure.clone()),
+            S::Pending if *side == CallSide::Do => given_up(*side, failure.clone()),
             S::Approved { side: waiting, .. } | S::BackingOff { side: waiting, .. } if waiting == side => {
                 given_up(*side, failure.clone())
             }
             S::Completed { .. } | S::Failed { .. } | S::CompensationFailed { accepted: true, .. }
-                if *side == Side::Undo =>
+                if *side == CallSide::Undo =>
             {
                 given_up(*side, failure.clone())
             }
-            S::InDoubt { side: doubted, attempt, probing: Probing::NotYet | Probing::BackingOff { .. } }
-                if *side == Side::Probe =>
-            {
+            S::InDoubt {
+                side: doubted,
+                attempt,
+                probing: ProbeProgress::NotYet | ProbeProgress::BackingOff { .. },
+            } if *side == CallSide::Probe => {
                 let reason = format!("the probe could not be prepared: {failure}");
-                S::InDoubt { side: *doubted, attempt: *attempt, probing: Probing::Exhausted { reason } }
+                S::InDoubt { side: *doubted, attempt: *attempt, probing: ProbeProgress::Exhausted { reason } }
             }
             S::Pending
             | S::Approved { .. }
@@ -184,8 +189,8 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
         },
         E::RetryAbandoned { side, failure, .. } => match &part.state {
             S::BackingOff { side: waiting, .. } if waiting == side => given_up(*side, failure.clone()),
-            // An agent that ends leaves behind what it never began.
-            S::Pending | S::Asking { .. } | S::Approved { .. } if *side != Side::Undo => {
+            // An agent that ends gives up the parts it never started.
+            S::Pending | S::Asking { .. } | S::Approved { .. } if *side != CallSide::Undo => {
                 given_up(*side, failure.clone())
             }
             S::Pending
@@ -201,56 +206,47 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
             | S::CompensationFailed { .. } => return Err("was not waiting for a retry"),
         },
         E::ProbeInconclusive { reason, .. } => match &part.state {
-            S::InDoubt { side, attempt, probing: Probing::Answered(_) | Probing::NotYet } => S::InDoubt {
+            S::InDoubt { side, attempt, probing: ProbeProgress::Answered(_) | ProbeProgress::NotYet } => S::InDoubt {
                 side: *side,
                 attempt: *attempt,
-                probing: Probing::Exhausted { reason: reason.clone() },
+                probing: ProbeProgress::Exhausted { reason: reason.clone() },
             },
             other => return not_in_doubt(other),
         },
-        E::LateAnswerArrived { answer, .. } => match (&part.state, answer) {
-            (S::Completed { .. }, LateAnswer::NotDone(failure))
-                if Mutation::LateAnswerOverwrites.is_active() =>
-            {
-                S::Failed { failure: failure.clone() }
-            }
-            (unchanged, _) => unchanged.clone(),
-        },
+        E::LateAnswerArrived { .. } => part.state.clone(),
         E::DoubtSettled { side, happened, then, .. } => match &part.state {
             S::InDoubt { side: doubted, attempt, .. } if doubted == side => match (happened, side) {
-                (true, Side::Undo) if Mutation::UndoTwice.is_active() => {
-                    S::BackingOff { side: *side, until: at }
-                }
-                (true, Side::Undo) => S::Compensated { by_hand: false },
-                (true, Side::Do | Side::Fallback | Side::Probe) => S::Completed { by_hand: false },
+                (true, CallSide::Undo) => S::Compensated { by_hand: false },
+                (true, CallSide::Do | CallSide::Fallback | CallSide::Probe) => S::Completed { by_hand: false },
                 (false, _) => {
-                    after(*side, *attempt, *then, at, Failure::new(Category::Internal, "it did not happen"))?
+                    after(*side, *attempt, *then, at, ToolFailure::new(FailureCategory::Internal, "it did not happen"))?
                 }
             },
             other => return not_in_doubt(other),
         },
         E::QuestionAnswered { answer, .. } => match (&part.state, answer) {
-            (S::Failed { .. } | S::Compensated { .. }, Answer::Retry) => part.anew(at),
-            (S::Failed { .. } | S::Pending | S::Compensated { .. }, Answer::Resolve) => {
+            (S::Failed { .. } | S::Compensated { .. }, QuestionAnswer::Retry) => part.anew(at),
+            (S::Failed { .. } | S::Pending | S::Compensated { .. }, QuestionAnswer::Resolve) => {
                 S::Completed { by_hand: true }
             }
-            (S::CompensationFailed { accepted: true, .. }, _) => return Err("was left as it is by decision"),
-            (S::CompensationFailed { .. }, Answer::Retry) => S::BackingOff { side: Side::Undo, until: at },
-            (S::CompensationFailed { .. }, Answer::Resolve) => S::Compensated { by_hand: true },
-            (S::CompensationFailed { failure, .. }, Answer::Skip) => {
+            (S::CompensationFailed { accepted: true, .. }, _) => return Err("was accepted by decision"),
+            (S::CompensationFailed { .. }, QuestionAnswer::Retry) => S::BackingOff { side: CallSide::Undo, until: at },
+            (S::CompensationFailed { .. }, QuestionAnswer::Resolve) => S::Compensated { by_hand: true },
+            (S::CompensationFailed { failure, .. }, QuestionAnswer::Skip) => {
                 S::CompensationFailed { failure: failure.clone(), accepted: true }
             }
-            (unchanged, Answer::Retry | Answer::Skip | Answer::Resolve) => unchanged.clone(),
-            (unchanged, Answer::Stop | Answer::Continue | Answer::Compensate | Answer::Replan) => {
-                unchanged.clone()
-            }
+            (unchanged, QuestionAnswer::Retry | QuestionAnswer::Skip | QuestionAnswer::Resolve) => unchanged.clone(),
+            (
+                unchanged,
+                QuestionAnswer::Stop | QuestionAnswer::Continue | QuestionAnswer::Compensate | QuestionAnswer::Replan,
+            ) => unchanged.clone(),
         },
         E::CompensationRecorded { .. } => match &part.state {
             _ if part.effect.is_none() => return Err("has no effect that is at rest"),
             S::Completed { .. }
             | S::Failed { .. }
             | S::CompensationFailed { .. }
-            | S::BackingOff { side: Side::Undo, .. } => S::Compensated { by_hand: true },
+            | S::BackingOff { side: CallSide::Undo, .. } => S::Compensated { by_hand: true },
             S::Pending
             | S::Asking { .. }
             | S::Approved { .. }
@@ -291,14 +287,13 @@ pub(super) fn next_state(part: &Part, at: Timestamp, event: &Event) -> Result<Pa
     Ok(next)
 }
 
-/// The attempt an event begins.
+/// The attempt that an event starts.
 fn begun(at: Timestamp, event: &Event) -> Option<Attempt> {
-    let Event::AttemptStarted { side, attempt, by, tool, definition, key, parameters, deadline, .. } = event
-    else {
+    let Event::AttemptStarted { side, attempt, by, tool, definition, key, parameters, deadline, .. } = event else {
         return None;
     };
     let (tool, parameters) = (tool.clone(), parameters.clone());
-    let sent = Arc::new(Sent { tool, definition: *definition, key: *key, parameters });
+    let sent = Arc::new(SentCall { tool, definition: *definition, key: *key, parameters });
     Some(Attempt {
         side: *side,
         number: *attempt,
@@ -311,16 +306,16 @@ fn begun(at: Timestamp, event: &Event) -> Option<Attempt> {
     })
 }
 
-/// The same state with more known of an attempt that Rutter makes.
-fn told(
-    part: &Part,
-    side: Side,
+/// The same state with an update of an attempt that Rutter makes.
+fn update_running(
+    part: &StepPart,
+    side: CallSide,
     number: u32,
     learn: impl FnOnce(&mut Attempt) -> Result<(), &'static str>,
 ) -> Result<PartState, &'static str> {
     let mut state = part.state.clone();
     match &mut state {
-        PartState::Running(attempt) | PartState::InDoubt { probing: Probing::Running(attempt), .. }
+        PartState::Running(attempt) | PartState::InDoubt { probing: ProbeProgress::Running(attempt), .. }
             if (attempt.side, attempt.number, attempt.by) == (side, number, Driver::Server) =>
         {
             learn(attempt)?;
@@ -330,49 +325,51 @@ fn told(
     Ok(state)
 }
 
-/// Where a closed attempt leads.
+/// The state after a closed attempt.
 fn after(
-    side: Side,
+    side: CallSide,
     attempt: u32,
-    then: Then,
+    then: AttemptFollowUp,
     at: Timestamp,
-    failure: Failure,
+    failure: ToolFailure,
 ) -> Result<PartState, &'static str> {
     Ok(match then {
-        Then::RetryAt(until) => PartState::BackingOff { side, until },
-        Then::FallBack if side == Side::Do => PartState::BackingOff { side: Side::Fallback, until: at },
-        Then::FallBack => return Err("has no fallback on this side"),
-        Then::InDoubt => PartState::InDoubt { side, attempt, probing: Probing::NotYet },
-        Then::GiveUp => given_up(side, failure),
+        AttemptFollowUp::RetryAt(until) => PartState::BackingOff { side, until },
+        AttemptFollowUp::FallBack if side == CallSide::Do => {
+            PartState::BackingOff { side: CallSide::Fallback, until: at }
+        }
+        AttemptFollowUp::FallBack => return Err("has no fallback on this side"),
+        AttemptFollowUp::InDoubt => PartState::InDoubt { side, attempt, probing: ProbeProgress::NotYet },
+        AttemptFollowUp::GiveUp => given_up(side, failure),
     })
 }
 
-fn given_up(side: Side, failure: Failure) -> PartState {
+fn given_up(side: CallSide, failure: ToolFailure) -> PartState {
     match side {
-        Side::Undo => PartState::CompensationFailed { failure, accepted: false },
-        Side::Do | Side::Fallback | Side::Probe => PartState::Failed { failure },
+        CallSide::Undo => PartState::CompensationFailed { failure, accepted: false },
+        CallSide::Do | CallSide::Fallback | CallSide::Probe => PartState::Failed { failure },
     }
 }
 
-/// Back to where a call of this side starts from.
-fn again(part: &Part, side: Side, at: Timestamp) -> PartState {
+/// The state from which a call of this side starts.
+fn again(part: &StepPart, side: CallSide, at: Timestamp) -> PartState {
     match side {
-        Side::Do if part.attempts_of(Side::Do) == 0 => PartState::Pending,
+        CallSide::Do if part.attempts_of(CallSide::Do) == 0 => PartState::Pending,
         side => PartState::BackingOff { side, until: at },
     }
 }
 
-fn running(part: &Part, side: Side, number: u32) -> Result<(), &'static str> {
+fn running(part: &StepPart, side: CallSide, number: u32) -> Result<(), &'static str> {
     match &part.state {
         PartState::Running(attempt) if (attempt.side, attempt.number) == (side, number) => Ok(()),
         _ => Err("is not running this attempt"),
     }
 }
 
-/// The side and attempt in doubt that a running probe asks about.
-fn running_probe(part: &Part, number: u32) -> Result<(Side, u32), &'static str> {
+/// The side and attempt in doubt that the running probe is about.
+fn running_probe(part: &StepPart, number: u32) -> Result<(CallSide, u32), &'static str> {
     match &part.state {
-        PartState::InDoubt { side, attempt, probing: Probing::Running(probe) } if probe.number == number => {
+        PartState::InDoubt { side, attempt, probing: ProbeProgress::Running(probe) } if probe.number == number => {
             Ok((*side, *attempt))
         }
         _ => Err("is not running this probe"),

@@ -1,60 +1,60 @@
-//! How long a plan takes: it is carried out many times on paper, each step taking as long as it once did.
+//! The duration of a plan, by simulation: every sample draws the duration of each step from its history.
 
-use super::Histogram;
+use super::MergeableHistogram;
 use crate::plan::Plan;
 use crate::time::Millis;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-/// Voyages on paper, for a plan of few steps and for one of many.
-const VOYAGES_MAX: usize = 400;
-const VOYAGES_MIN: usize = 40;
+/// Samples of a small plan, and of a large one.
+const SAMPLES_MAX: usize = 400;
+const SAMPLES_MIN: usize = 40;
 const STEPS_ALTOGETHER: usize = 40_000;
-/// Items of a step that are drawn one by one; the others take as long as those on the average.
+/// Rounds of items that are drawn one by one; the others take their average.
 const ROUNDS_DRAWN_MAX: u32 = 32;
 
-/// Half of the voyages take no longer than the one, nineteen of twenty no longer than the other.
+/// The percentiles of the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct DurationForecast {
     pub median: Millis,
     pub p95: Millis,
 }
 
-/// What is left to be done of a step; nothing by default.
+/// The rest of a step; nothing by default.
 #[derive(Clone, Debug, Default)]
-pub struct Leg {
-    pub took: Histogram,
+pub struct RemainingStep {
+    pub took: MergeableHistogram,
     /// How long its approval takes, if it needs one.
-    pub asked: Option<Histogram>,
-    /// How likely its condition is false.
+    pub asked: Option<MergeableHistogram>,
+    /// The probability that its condition is false.
     pub passed_over: f64,
-    /// Items that follow each other.
+    /// Items that run one after the other.
     pub rounds: u32,
     pub is_begun: bool,
     pub elapsed_ms: u64,
     pub is_overdue: bool,
 }
 
-/// `None` when nothing is left to be done.
-pub fn spans(plan: &Plan, legs: &[Leg]) -> Option<Span> {
+/// The duration of the remaining steps; `None` when there are none.
+pub fn spans(plan: &Plan, legs: &[RemainingStep]) -> Option<DurationForecast> {
     if legs.iter().all(|leg| leg.rounds == 0) {
         return None;
     }
-    let voyages = (STEPS_ALTOGETHER / legs.len().max(1)).clamp(VOYAGES_MIN, VOYAGES_MAX);
-    let drawers: Vec<Drawer<'_>> = legs.iter().map(Drawer::of).collect();
-    let mut dice = Dice(u64::from_be_bytes(plan.hash.0[..8].try_into().expect("a hash has 32 bytes")));
-    let voyage = |_| {
+    let samples = (STEPS_ALTOGETHER / legs.len().max(1)).clamp(SAMPLES_MIN, SAMPLES_MAX);
+    let drawers: Vec<DurationSampler<'_>> = legs.iter().map(DurationSampler::of).collect();
+    let mut dice = ForecastRandom(u64::from_be_bytes(plan.hash.0[..8].try_into().expect("a hash has 32 bytes")));
+    let run = |_| {
         let lengths: Vec<u64> = drawers.iter().map(|drawer| drawer.draw(&mut dice)).collect();
         length(plan, legs, &lengths)
     };
-    let mut lengths: Vec<u64> = (0..voyages).map(voyage).collect();
+    let mut lengths: Vec<u64> = (0..samples).map(run).collect();
     lengths.sort_unstable();
-    let at = |percent: usize| Millis(lengths[(voyages * percent / 100).min(voyages - 1)]);
-    Some(Span { median: at(50), p95: at(95) })
+    let at = |percent: usize| Millis(lengths[(samples * percent / 100).min(samples - 1)]);
+    Some(DurationForecast { median: at(50), p95: at(95) })
 }
 
-/// How long one voyage takes: steps begin when what they need has ended and there is room for them.
-fn length(plan: &Plan, legs: &[Leg], lengths: &[u64]) -> u64 {
+/// The length of one sample: a step starts when its dependencies have ended and a slot is free.
+fn length(plan: &Plan, legs: &[RemainingStep], lengths: &[u64]) -> u64 {
     let graph = &plan.graph;
     let mut unmet: Vec<usize> = graph.needs.iter().map(Vec::len).collect();
     let mut ready: BTreeSet<usize> = (0..legs.len()).filter(|&step| unmet[step] == 0).collect();
@@ -62,7 +62,7 @@ fn length(plan: &Plan, legs: &[Leg], lengths: &[u64]) -> u64 {
     let mut now = 0;
     for step in (0..legs.len()).filter(|&step| legs[step].is_begun) {
         ready.remove(&step);
-        // What it needs has ended, or it would not have begun.
+        // Its dependencies have ended, or it would not have started.
         unmet[step] = usize::MAX;
         under_way.push(Reverse((lengths[step], step)));
     }
@@ -87,20 +87,20 @@ fn length(plan: &Plan, legs: &[Leg], lengths: &[u64]) -> u64 {
     }
 }
 
-/// Draws how long a step takes.
-struct Drawer<'a> {
-    leg: &'a Leg,
-    took: Spread,
-    asked: Option<Spread>,
+/// Draws the duration of a step.
+struct DurationSampler<'a> {
+    leg: &'a RemainingStep,
+    took: CumulativeCounts,
+    asked: Option<CumulativeCounts>,
 }
 
-impl Drawer<'_> {
-    fn of(leg: &Leg) -> Drawer<'_> {
-        let took = Spread::beyond(&leg.took, leg.elapsed_ms);
-        Drawer { leg, took, asked: leg.asked.as_ref().map(|asked| Spread::beyond(asked, 0)) }
+impl DurationSampler<'_> {
+    fn of(leg: &RemainingStep) -> DurationSampler<'_> {
+        let took = CumulativeCounts::beyond(&leg.took, leg.elapsed_ms);
+        DurationSampler { leg, took, asked: leg.asked.as_ref().map(|asked| CumulativeCounts::beyond(asked, 0)) }
     }
 
-    fn draw(&self, dice: &mut Dice) -> u64 {
+    fn draw(&self, dice: &mut ForecastRandom) -> u64 {
         let leg = self.leg;
         if leg.rounds == 0 || dice.throw() < leg.passed_over {
             return 0;
@@ -113,22 +113,22 @@ impl Drawer<'_> {
     }
 }
 
-/// Values with how many there are up to each.
-struct Spread(Vec<(u64, u64)>);
+/// Values with their cumulative counts.
+struct CumulativeCounts(Vec<(u64, u64)>);
 
-impl Spread {
-    /// Only values above this; nothing when there are none.
-    fn beyond(histogram: &Histogram, least: u64) -> Spread {
+impl CumulativeCounts {
+    /// Only values above `least`; empty when there are none.
+    fn beyond(histogram: &MergeableHistogram, least: u64) -> CumulativeCounts {
         let mut seen = 0;
         let values = histogram.spread().filter(|(value, _)| least == 0 || *value > least);
         let up_to = values.map(|(value, count)| {
             seen += count;
             (seen, value)
         });
-        Spread(up_to.collect())
+        CumulativeCounts(up_to.collect())
     }
 
-    fn draw(&self, dice: &mut Dice) -> u64 {
+    fn draw(&self, dice: &mut ForecastRandom) -> u64 {
         let Some((all, _)) = self.0.last() else { return 0 };
         let rank = (dice.throw() * *all as f64) as u64;
         let at = self.0.partition_point(|(seen, _)| *seen <= rank);
@@ -136,10 +136,10 @@ impl Spread {
     }
 }
 
-/// The same throws for the same plan, so that a forecast does not change while nothing happens.
-struct Dice(u64);
+/// Deterministic per plan, so that a forecast changes only with the history.
+struct ForecastRandom(u64);
 
-impl Dice {
+impl ForecastRandom {
     /// From 0 to just below 1.
     fn throw(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);

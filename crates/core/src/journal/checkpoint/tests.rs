@@ -1,7 +1,7 @@
-//! Checkpoints there and back, and the guard that signs no contradiction.
+//! Round trips of checkpoints, and the guard that refuses to sign a contradiction.
 
 use super::*;
-use crate::journal::merkle::Tree;
+use crate::journal::merkle::MerkleTree;
 use proptest::prelude::*;
 
 const ORIGIN: &str = "rutter.example/acme";
@@ -10,8 +10,8 @@ fn key() -> SigningKey {
     SigningKey::new("rutter.example", [3; 32]).unwrap()
 }
 
-fn tree(count: u8) -> Tree {
-    let mut tree = Tree::default();
+fn tree(count: u8) -> MerkleTree {
+    let mut tree = MerkleTree::default();
     (0..count).for_each(|n| tree.append(merkle::leaf(Hash::of(&[&[n]]))));
     tree
 }
@@ -20,7 +20,7 @@ fn checkpoint(size: u64, root: Hash) -> Checkpoint {
     Checkpoint::new(ORIGIN, size, root, Timestamp(1_700_000_000_000))
 }
 
-fn at(tree: &Tree, size: u64) -> Checkpoint {
+fn at(tree: &MerkleTree, size: u64) -> Checkpoint {
     checkpoint(size, tree.root_at(size).unwrap())
 }
 
@@ -34,7 +34,7 @@ fn the_text_is_the_one_c2sp_describes() {
 }
 
 #[test]
-fn what_is_not_a_checkpoint_is_refused() {
+fn invalid_checkpoints_are_refused() {
     let root = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
     for text in [
         String::new(),
@@ -67,7 +67,7 @@ fn a_checkpoint_opens_only_for_its_ledger_and_key() {
 }
 
 #[test]
-fn the_guard_signs_what_continues_and_nothing_else() {
+fn the_guard_signs_only_continuations() {
     let tree = tree(9);
     let proof = |old, new| merkle::consistency_proof(&|node| tree.node(node), old, new).unwrap();
     let mut guard = CheckpointGuard::new(None);
@@ -80,12 +80,12 @@ fn the_guard_signs_what_continues_and_nothing_else() {
     let other = Checkpoint { origin: "another".to_owned(), ..at(&tree, 9) };
     let forged = checkpoint(9, Hash::ZERO);
     for (next, proof, refused) in [
-        (at(&tree, 4), vec![], Refused::Shrunk { last: 5, next: 4 }),
-        (checkpoint(5, Hash::ZERO), vec![], Refused::Forked { size: 5 }),
-        (at(&tree, 9), vec![], Refused::Inconsistent { last: 5, next: 9 }),
-        (at(&tree, 9), proof(4, 9), Refused::Inconsistent { last: 5, next: 9 }),
-        (forged, proof(5, 9), Refused::Inconsistent { last: 5, next: 9 }),
-        (other, proof(5, 9), Refused::OtherLedger { last: ORIGIN.to_owned(), next: "another".to_owned() }),
+        (at(&tree, 4), vec![], CheckpointRefusal::Shrunk { last: 5, next: 4 }),
+        (checkpoint(5, Hash::ZERO), vec![], CheckpointRefusal::Forked { size: 5 }),
+        (at(&tree, 9), vec![], CheckpointRefusal::Inconsistent { last: 5, next: 9 }),
+        (at(&tree, 9), proof(4, 9), CheckpointRefusal::Inconsistent { last: 5, next: 9 }),
+        (forged, proof(5, 9), CheckpointRefusal::Inconsistent { last: 5, next: 9 }),
+        (other, proof(5, 9), CheckpointRefusal::OtherLedger { last: ORIGIN.to_owned(), next: "another".to_owned() }),
     ] {
         assert_eq!(guard.sign(&key(), next, &proof), Err(refused));
         assert_eq!(guard.last(), Some(&at(&tree, 5)), "a refusal changes nothing");
@@ -96,9 +96,9 @@ fn the_guard_signs_what_continues_and_nothing_else() {
 #[test]
 fn the_guard_signs_nothing_that_reads_back_differently() {
     let odd = Checkpoint { extensions: vec!["a\nb".to_owned()], ..checkpoint(0, merkle::empty_root()) };
-    assert_eq!(CheckpointGuard::new(None).sign(&key(), odd, &[]), Err(Refused::Unreadable));
+    assert_eq!(CheckpointGuard::new(None).sign(&key(), odd, &[]), Err(CheckpointRefusal::Unreadable));
     let control = Checkpoint { extensions: vec!["a\tb".to_owned()], ..checkpoint(0, merkle::empty_root()) };
-    assert_eq!(CheckpointGuard::new(None).sign(&key(), control, &[]), Err(Refused::Note(note::Error::Text)));
+    assert_eq!(CheckpointGuard::new(None).sign(&key(), control, &[]), Err(CheckpointRefusal::Note(note::Error::Text)));
 }
 
 proptest! {

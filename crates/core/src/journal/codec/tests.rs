@@ -1,4 +1,4 @@
-//! What is refused when stored bytes are read. What is accepted is in the golden files.
+//! Stored bytes that are refused. The golden files have those that are accepted.
 
 use super::*;
 use proptest::prelude::*;

@@ -58,8 +58,8 @@ fn leaves(count: u64) -> Vec<Hash> {
     (0..count).map(|n| leaf(Hash::of(&[&n.to_be_bytes()]))).collect()
 }
 
-fn tree(leaves: &[Hash]) -> Tree {
-    let mut tree = Tree::default();
+fn tree(leaves: &[Hash]) -> MerkleTree {
+    let mut tree = MerkleTree::default();
     leaves.iter().for_each(|&leaf| tree.append(leaf));
     tree
 }
@@ -73,8 +73,7 @@ fn flipped(path: &[Hash], bit: usize) -> Vec<Hash> {
 /// The leaves and roots that the certificate-transparency implementations test against.
 #[test]
 fn roots_are_the_published_ones() {
-    let data =
-        ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"];
+    let data = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"];
     let roots = [
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
@@ -86,7 +85,7 @@ fn roots_are_the_published_ones() {
         "ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c",
         "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
     ];
-    let mut frontier = Frontier::default();
+    let mut frontier = MerkleFrontier::default();
     assert_eq!(frontier.root().to_string(), roots[0]);
     for (hex, root) in data.iter().zip(&roots[1..]) {
         let bytes: Vec<u8> =
@@ -101,7 +100,7 @@ fn roots_and_proofs_agree_with_the_naive_tree_for_every_size() {
     let leaves = leaves(200);
     let tree = tree(&leaves);
     let nodes = |node| tree.node(node);
-    let mut frontier = Frontier::default();
+    let mut frontier = MerkleFrontier::default();
     let mut roots = Vec::new();
     for size in 0..=leaves.len() {
         let now = &leaves[..size];
@@ -111,7 +110,7 @@ fn roots_and_proofs_agree_with_the_naive_tree_for_every_size() {
         roots.push(root);
         assert_eq!(frontier.root(), root);
         assert_eq!(tree.root_at(size as u64), Some(root));
-        assert_eq!(Frontier::restore(size as u64, frontier.peaks().to_vec()).as_ref(), Some(&frontier));
+        assert_eq!(MerkleFrontier::restore(size as u64, frontier.peaks().to_vec()).as_ref(), Some(&frontier));
         for (index, &leaf) in now.iter().enumerate() {
             let path = inclusion_proof(&nodes, index as u64, size as u64).unwrap();
             assert!(!compared || path == naive_path(index, now), "{index} of {size}");
@@ -184,7 +183,7 @@ fn wrong_consistency_proofs_are_refused() {
 
 #[test]
 fn a_proof_says_the_size_of_its_tree() {
-    // A proof also holds for other sizes of the same shape only when the root does; ours differ by root.
+    // A proof holds for another size of the same shape only if the roots are equal; these roots differ.
     let leaves = leaves(64);
     let tree = tree(&leaves);
     for size in 1..=64_u64 {
@@ -209,5 +208,5 @@ fn nothing_breaks_at_the_largest_sizes() {
     }
     assert_eq!(inclusion_proof(&|_| None, 5, u64::MAX), None);
     assert_eq!(consistency_proof(&|_| None, 5, u64::MAX), None);
-    assert_eq!(Frontier::restore(3, vec![hash]), None);
+    assert_eq!(MerkleFrontier::restore(3, vec![hash]), None);
 }

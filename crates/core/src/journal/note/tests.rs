@@ -23,13 +23,13 @@ fn keys_and_signatures_are_the_published_ones() {
     assert_eq!(VerifierKey::parse(VKEY), Ok(peter().verifier()));
     let note = peter().sign(TEXT).unwrap();
     assert_eq!(note.to_string(), format!("{TEXT}\n{SIGNATURE}"));
-    assert_eq!(Note::parse(&note.to_string()).unwrap().verify(&[peter().verifier()]), Ok(TEXT));
+    assert_eq!(SignedNote::parse(&note.to_string()).unwrap().verify(&[peter().verifier()]), Ok(TEXT));
 }
 
 #[test]
 fn only_known_keys_count_and_theirs_must_hold() {
     let keys = [peter().verifier()];
-    let verify = |note: &str| Note::parse(note).unwrap().verify(&keys).map(str::to_owned);
+    let verify = |note: &str| SignedNote::parse(note).unwrap().verify(&keys).map(str::to_owned);
     let stranger = other().sign(TEXT).unwrap().to_string().split_off(TEXT.len() + 1);
     assert_eq!(verify(&format!("{TEXT}\n{stranger}{SIGNATURE}")), Ok(TEXT.to_owned()));
     assert_eq!(verify(&format!("{TEXT}\n{stranger}")), Err(Error::Unsigned));
@@ -40,7 +40,7 @@ fn only_known_keys_count_and_theirs_must_hold() {
 }
 
 #[test]
-fn what_is_not_a_note_is_named() {
+fn invalid_notes_are_refused() {
     let many = format!("{TEXT}\n{}", SIGNATURE.repeat(SIGNATURES_MAX + 1));
     let long = format!("{}\n\n{SIGNATURE}", "x".repeat(NOTE_BYTES_MAX));
     for (note, error) in [
@@ -60,7 +60,7 @@ fn what_is_not_a_note_is_named() {
         (&many, Error::TooLarge),
         (&long, Error::TooLarge),
     ] {
-        assert_eq!(Note::parse(note), Err(error), "{note:.80}");
+        assert_eq!(SignedNote::parse(note), Err(error), "{note:.80}");
     }
     for name in ["", "a b", "a+b", "a\nb", "a\u{2003}b"] {
         assert_eq!(SigningKey::new(name, [0; 32]).map(|_| ()), Err(Error::KeyName), "{name:?}");
@@ -71,10 +71,10 @@ fn what_is_not_a_note_is_named() {
 }
 
 #[test]
-fn what_is_not_a_key_is_named() {
+fn invalid_keys_are_refused() {
     // A point of small order would let one signature fit many texts.
     let weak = BASE64_STANDARD.encode([&[1_u8, 1][..], &[0; 31]].concat());
-    let weak_id = hex(key_id("w", &[&[1][..], &[0; 31]].concat().try_into().unwrap()));
+    let weak_id = hex(&key_id("w", &[&[1][..], &[0; 31]].concat().try_into().unwrap()));
     for (key, error) in [
         ("", Error::KeyForm),
         ("name", Error::KeyForm),
@@ -103,14 +103,14 @@ proptest! {
         let mut bytes = format!("{TEXT}\n{SIGNATURE}").into_bytes();
         bytes[bit / 8] ^= 1 << (bit % 8);
         let verified = std::str::from_utf8(&bytes).ok()
-            .and_then(|text| Note::parse(text).ok())
+            .and_then(|text| SignedNote::parse(text).ok())
             .is_some_and(|note| note.verify(&[peter().verifier()]).is_ok());
         prop_assert!(!verified);
     }
 
     #[test]
     fn arbitrary_text_is_refused_or_written_back_as_it_was(text in "[\\PC\n]{0,80}(\n\n)?(\u{2014} [a-z]{1,3} [A-Za-z0-9+/]{8}\n){0,3}") {
-        if let Ok(note) = Note::parse(&text) {
+        if let Ok(note) = SignedNote::parse(&text) {
             prop_assert_eq!(note.to_string(), text);
         }
     }

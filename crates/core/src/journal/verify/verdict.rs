@@ -1,22 +1,22 @@
-//! What a check found, in words for the person who asked for it.
+//! The result of a verification, with messages for people.
 
 use crate::id::ExecutionId;
 use crate::journal::{chain, checkpoint};
 use std::fmt;
 
-/// The answer. Clean when there is no fault; then `assurance` says how much that is worth.
+/// The result: clean when there is no fault. `assurance` says how much that is worth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
-    /// The first thing that is wrong.
-    pub fault: Option<Fault>,
+pub struct VerificationReport {
+    /// The first fault.
+    pub fault: Option<VerificationFault>,
     pub assurance: Assurance,
     pub lines: u64,
     pub entries: u64,
     pub executions: u64,
     pub checkpoints: u64,
-    /// Payloads that were erased on purpose, or by somebody: the journal cannot tell.
+    /// Payloads that are missing, whether by request or by tampering: the journal cannot tell.
     pub erased: u64,
-    /// Entries of executions that were cleaned up: their hashes hold their places.
+    /// Entries of executions that were cleaned up; their hashes remain.
     pub removed: u64,
     /// Entries that a checkpoint signed by a trusted key covers.
     pub protected: u64,
@@ -28,22 +28,22 @@ pub enum Assurance {
     /// V0: the entries agree with each other.
     #[default]
     ChainOnly,
-    /// V1: and with checkpoints that a key the reader trusts has signed.
+    /// V1: and with checkpoints signed by a key the reader trusts.
     Signed,
-    /// V2: and with a checkpoint or receipt that was kept elsewhere.
+    /// V2: and with a checkpoint or receipt stored outside the ledger.
     Compared,
 }
 
-/// Where and what. The line counts from 1; the entry is named where there is one.
+/// A fault and its line, counted from 1, with the entry if the line has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct VerificationFault {
     pub line: u64,
     pub entry: Option<(ExecutionId, u64)>,
-    pub why: Why,
+    pub why: FaultReason,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
+pub enum FaultReason {
     #[error("the line cannot be read: {0}")]
     Line(String),
     #[error("{0}")]
@@ -53,56 +53,55 @@ pub enum Why {
     #[error("the export's key cannot be used: {0}")]
     Key(String),
     #[error(transparent)]
-    Entry(#[from] chain::Why),
-    #[error("its payloads are not the ones it commits to")]
+    Entry(#[from] chain::EntryDefect),
+    #[error("its payloads do not match its commitments")]
     PayloadList,
-    #[error("it is at place {found} of the ledger, where {expected} was expected")]
+    #[error("it is at position {found} of the ledger, expected {expected}")]
     Leaf { expected: u64, found: u64 },
     #[error("its inclusion proof does not hold")]
     Proof,
     #[error("the checkpoint cannot be trusted: {0}")]
     Checkpoint(checkpoint::Error),
-    #[error("the checkpoint covers {says} entries, but {entries} stand before it")]
+    #[error("the checkpoint covers {says} entries, but {entries} come before it")]
     CheckpointSize { says: u64, entries: u64 },
-    #[error("the entries at places {from} to {to} of the ledger are not the ones that were signed")]
+    #[error("the entries at positions {from} to {to} of the ledger are not the ones that were signed")]
     Root { from: u64, to: u64 },
     #[error("the checkpoint is not proven to continue the one before it")]
     Consistency,
-    #[error("the checkpoint kept elsewhere cannot be trusted: {0}")]
+    #[error("the external checkpoint cannot be trusted: {0}")]
     OutsideCheckpoint(checkpoint::Error),
-    #[error("the first {size} entries are not those of the checkpoint kept elsewhere")]
+    #[error("the first {size} entries are not those of the external checkpoint")]
     OutsideRoot { size: u64 },
-    #[error("the export ends after {entries} entries, but a checkpoint kept elsewhere covers {kept}")]
-    Truncated { kept: u64, entries: u64 },
-    #[error("the export has no checkpoint of {kept} entries to compare the one kept elsewhere with")]
-    NotComparable { kept: u64 },
+    #[error("the export ends after {entries} entries, but the external checkpoint covers {checkpoint_size}")]
+    Truncated { checkpoint_size: u64, entries: u64 },
+    #[error("the export has no checkpoint of {checkpoint_size} entries to compare with the external one")]
+    NotComparable { checkpoint_size: u64 },
     #[error("the receipt is of another tenant")]
     ReceiptTenant,
-    #[error("it is not the entry the receipt was given for")]
+    #[error("it is not the entry of the receipt")]
     ReceiptDiffers,
     #[error("entry {seq} of {execution}, for which there is a receipt, is not in the export")]
     ReceiptMissing { execution: ExecutionId, seq: u64 },
 }
 
-impl Verdict {
+impl VerificationReport {
     pub fn is_clean(&self) -> bool {
         self.fault.is_none()
     }
 
-    /// Entries that could have been cut off or rewritten without a trace in the signatures.
+    /// Entries that could be truncated or rewritten without a trace in the signatures.
     pub fn unprotected(&self) -> u64 {
         (self.entries + self.removed).saturating_sub(self.protected)
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for VerificationReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(fault) = &self.fault {
             return write!(f, "{fault}");
         }
-        let Verdict { entries, executions, checkpoints, erased, .. } = self;
-        let count =
-            |n: u64, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
+        let VerificationReport { entries, executions, checkpoints, erased, .. } = self;
+        let count = |n: u64, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
         let entries = count(*entries, "entry", "entries");
         let executions = count(*executions, "execution", "executions");
         let checkpoints = count(*checkpoints, "checkpoint", "checkpoints");
@@ -126,19 +125,19 @@ impl fmt::Display for Assurance {
         f.write_str(match self {
             Assurance::ChainOnly => {
                 "V0, chain only: a change, insertion, deletion or reordering would show, \
-                 a rewrite with new hashes or a cut end would not"
+                 a rewrite with new hashes or truncation would not"
             }
             Assurance::Signed => {
-                "V1, signed: a rewrite would show too, unless the key was stolen; a cut end would not"
+                "V1, signed: a rewrite would show too, unless the key was stolen; truncation would not"
             }
             Assurance::Compared => {
-                "V2, compared with what was kept elsewhere: a rewrite or cut end would show up to there"
+                "V2, compared with an external checkpoint or receipt: a rewrite or truncation up to it would show"
             }
         })
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for VerificationFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: ", self.line)?;
         if let Some((execution, seq)) = &self.entry {

@@ -1,26 +1,26 @@
-//! Calls against the tools there are: whether the tool exists, may be used so, and takes these parameters.
+//! Checks calls against the catalogue: the tool, its safety, and its parameters.
 
-use super::place::Role;
+use super::call_site::{CallPurpose, CallSite, sites};
+use super::expression_site::ExpressionRole;
 use super::scope::lookup;
-use super::site::{Purpose, Site, sites};
-use super::sketch::Sketch;
+use super::sketch::PlanSketch;
+use crate::diagnostic::{Diagnostic, PatchOperation};
 use crate::id::ToolName;
-use crate::plan::diagnostic::{Diagnostic, PatchOp};
-use crate::plan::pointer;
-use crate::plan::schema::{Lookup, Schema};
-use crate::plan::wording::{Guess, quoted};
+use crate::plan::schema::{CompiledSchema, SchemaLookup};
 use crate::plan::{Driver, Step};
+use crate::pointer;
 use crate::tool::{Safety, Tool};
+use crate::wording::{SpellingGuess, quoted};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-pub(super) fn check(sketch: &Sketch<'_>, driver: Driver, found: &mut Vec<Diagnostic>) {
-    let mut schemas = Schemas::default();
+pub(super) fn check(sketch: &PlanSketch<'_>, driver: Driver, found: &mut Vec<Diagnostic>) {
+    let mut schemas = InputSchemas::default();
     for (draft, step) in sketch.draft.steps.iter().zip(&sketch.steps) {
         for site in sites(draft, step) {
             secrets(&site, found);
             let Some(tool) = sketch.tool(site.call) else {
-                // An empty name is no name; that it is missing has been said.
+                // An empty name was already reported as missing.
                 if driver == Driver::Server && !site.draft.tool.is_empty() {
                     found.push(unknown_tool(sketch, &site));
                 }
@@ -36,12 +36,12 @@ pub(super) fn check(sketch: &Sketch<'_>, driver: Driver, found: &mut Vec<Diagnos
     }
 }
 
-/// The input schemas of the tools, each compiled when it is first needed.
+/// The input schemas of the tools, compiled on first use.
 #[derive(Default)]
-struct Schemas<'a>(HashMap<&'a ToolName, Option<Schema>>);
+struct InputSchemas<'a>(HashMap<&'a ToolName, Option<CompiledSchema>>);
 
-impl<'a> Schemas<'a> {
-    fn input(&mut self, tool: &'a Tool, site: &Site<'_>, found: &mut Vec<Diagnostic>) -> Option<&Schema> {
+impl<'a> InputSchemas<'a> {
+    fn input(&mut self, tool: &'a Tool, site: &CallSite<'_>, found: &mut Vec<Diagnostic>) -> Option<&CompiledSchema> {
         let compile = || {
             let refused = |error| {
                 let message = format!("the input schema of {} cannot be used: {error}", tool.name);
@@ -50,43 +50,43 @@ impl<'a> Schemas<'a> {
                         .hint("parameters of this tool are not checked before they are sent"),
                 );
             };
-            Schema::compile(&tool.input).map_err(refused).ok()
+            CompiledSchema::compile(&tool.input).map_err(refused).ok()
         };
         self.0.entry(&tool.name).or_insert_with(compile).as_ref()
     }
 }
 
-fn unknown_tool(sketch: &Sketch<'_>, site: &Site<'_>) -> Diagnostic {
+fn unknown_tool(sketch: &PlanSketch<'_>, site: &CallSite<'_>) -> Diagnostic {
     let path = site.tool_pointer();
     let message = format!("there is no tool {}", quoted(&site.draft.tool));
     let found = Diagnostic::error("plan.unknown_tool", path.as_str(), message);
     match sketch.guess(&site.draft.tool, sketch.tools.keys().map(ToolName::as_str)) {
         None => found.hint("look the name up in the list of tools"),
-        Some(Guess::Vague(near)) => found.hint(format!("did you mean {near:?}?")),
-        // A syllable more or less turns a tool into its opposite: reserve, unreserve.
-        Some(Guess::Clear(near)) if is_tail(near, &site.draft.tool) => {
+        Some(SpellingGuess::Vague(near)) => found.hint(format!("did you mean {near:?}?")),
+        // No fix: a prefix can turn a tool into its opposite, as in reserve and unreserve.
+        Some(SpellingGuess::Clear(near)) if is_tail(near, &site.draft.tool) => {
             found.hint(format!("did you mean {near:?}?"))
         }
-        Some(Guess::Clear(near)) => {
-            let fix = PatchOp::Replace { path, value: near.into() };
+        Some(SpellingGuess::Clear(near)) => {
+            let fix = PatchOperation::Replace { path, value: near.into() };
             found.hint(format!("did you mean {near:?}?")).fix(vec![fix])
         }
     }
 }
 
-fn safety(tool: &Tool, site: &Site<'_>, found: &mut Vec<Diagnostic>) {
-    if let Some(said) = site.draft.safety.filter(|said| *said < tool.safety) {
+fn safety(tool: &Tool, site: &CallSite<'_>, found: &mut Vec<Diagnostic>) {
+    if let Some(statement) = site.draft.safety.filter(|message_text| *message_text < tool.safety) {
         let path = format!("{}/safety", site.draft.pointer);
         let message = format!(
             "the plan calls {} {}, and it is {}: a plan may only be stricter",
             tool.name,
-            said.as_str(),
+            statement.as_str(),
             tool.safety.as_str()
         );
-        let fix = PatchOp::Remove { path: path.clone() };
+        let fix = PatchOperation::Remove { path: path.clone() };
         found.push(Diagnostic::error("plan.safety_loosened", path, message).fix(vec![fix]));
     }
-    let is_probe = matches!(site.purpose, Purpose::Probe | Purpose::UndoProbe);
+    let is_probe = matches!(site.purpose, CallPurpose::Probe | CallPurpose::UndoProbe);
     if is_probe && site.call.safety != Safety::ReadOnly {
         let message = format!("a probe must only read, and {} is {}", tool.name, site.call.safety.as_str());
         found.push(
@@ -97,15 +97,15 @@ fn safety(tool: &Tool, site: &Site<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 fn parameters(
-    sketch: &Sketch<'_>,
+    sketch: &PlanSketch<'_>,
     step: &Step,
-    site: &Site<'_>,
+    site: &CallSite<'_>,
     tool: &Tool,
-    schema: &Schema,
+    schema: &CompiledSchema,
     found: &mut Vec<Diagnostic>,
 ) {
-    let known = |path: &[String]| match lookup(sketch, step, Role::Parameters(site.purpose), site, path) {
-        Lookup::Known(schema) => Some(schema),
+    let known = |path: &[String]| match lookup(sketch, step, ExpressionRole::Parameters(site.purpose), site, path) {
+        SchemaLookup::Known(schema) => Some(schema),
         _ => None,
     };
     for violation in schema.validate_template(&site.call.parameters, &known) {
@@ -135,7 +135,7 @@ fn is_tail(a: &str, b: &str) -> bool {
     a.ends_with(&b) || b.ends_with(&a)
 }
 
-fn missing_parameter(site: &Site<'_>, tool: &Tool, name: &str) -> Diagnostic {
+fn missing_parameter(site: &CallSite<'_>, tool: &Tool, name: &str) -> Diagnostic {
     let message = format!("{} needs the parameter {}", tool.name, quoted(name));
     let found = Diagnostic::error("plan.missing_parameter", site.draft.pointer.as_str(), message);
     let property = tool.input.get("properties").and_then(|properties| properties.get(name));
@@ -148,8 +148,8 @@ fn missing_parameter(site: &Site<'_>, tool: &Tool, name: &str) -> Diagnostic {
 }
 
 fn unknown_parameter(
-    sketch: &Sketch<'_>,
-    site: &Site<'_>,
+    sketch: &PlanSketch<'_>,
+    site: &CallSite<'_>,
     tool: &Tool,
     name: &str,
     declared: &Map<String, Value>,
@@ -160,23 +160,21 @@ fn unknown_parameter(
     let free = declared.keys().map(String::as_str).filter(|known| !site.draft.fields().contains_key(*known));
     let value = site.draft.fields().get(name).cloned().unwrap_or_default();
     match sketch.guess(name, free) {
-        Some(Guess::Clear(near)) => found
+        Some(SpellingGuess::Clear(near)) => found
             .hint(format!("did you mean {near:?}?"))
-            .fix(vec![PatchOp::Remove { path }, site.set_parameter(near, value)]),
-        Some(Guess::Vague(near)) => found.hint(format!("did you mean {near:?}?")),
-        None => found.hint("take it away").fix(vec![PatchOp::Remove { path }]),
+            .fix(vec![PatchOperation::Remove { path }, site.set_parameter(near, value)]),
+        Some(SpellingGuess::Vague(near)) => found.hint(format!("did you mean {near:?}?")),
+        None => found.hint("remove it").fix(vec![PatchOperation::Remove { path }]),
     }
 }
 
-/// `{"secret": …}` with something else than a name in it; a wrong name is found when parameters are compiled.
-fn secrets(site: &Site<'_>, found: &mut Vec<Diagnostic>) {
+/// Reports `{"secret": …}` without a text in it; an invalid name is found when parameters are compiled.
+fn secrets(site: &CallSite<'_>, found: &mut Vec<Diagnostic>) {
     let is_bad = |value: &Value| match value {
-        Value::Object(fields) => {
-            fields.len() == 1 && fields.get("secret").is_some_and(|name| !name.is_string())
-        }
+        Value::Object(fields) => fields.len() == 1 && fields.get("secret").is_some_and(|name| !name.is_string()),
         _ => false,
     };
-    site.visit_parameters(&|_, value| is_bad(value), &mut |at, _, value| {
+    site.for_each_parameter(&|_, value| is_bad(value), &mut |at, _, value| {
         if is_bad(value) {
             let message = "a secret is referred to by its name, as text";
             found.push(

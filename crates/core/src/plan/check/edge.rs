@@ -1,31 +1,30 @@
-//! Who needs whom: from `depends_on`, from what expressions read, and from the order of a flat list.
+//! Dependencies: from `depends_on`, from the reads of expressions, and from the order of a flat list.
 
-use super::place::{Place, Role, places};
-use super::site::Purpose;
-use super::sketch::Sketch;
+use super::call_site::CallPurpose;
+use super::expression_site::{ExpressionRole, ExpressionSite, places};
+use super::sketch::PlanSketch;
+use crate::diagnostic::{Diagnostic, PatchOperation};
 use crate::plan::Step;
-use crate::plan::diagnostic::{Diagnostic, PatchOp};
-use crate::plan::draft::{Shape, StepDraft};
+use crate::plan::draft::{DraftShape, StepDraft};
 use crate::plan::expression::{Expression, ExpressionError};
-use crate::plan::graph::{Cycle, Need, NeedKind};
-use crate::plan::wording::{Guess, quoted};
+use crate::plan::graph::{DependencyCycle, NeedKind, StepNeed};
+use crate::wording::{SpellingGuess, quoted};
 use std::ops::Range;
 
-/// Collects every edge, and reports every name that leads nowhere.
-pub(super) fn collect(sketch: &Sketch<'_>) -> (Vec<(usize, Need)>, Vec<Diagnostic>) {
+/// Collects every edge, and reports every unknown name.
+pub(super) fn collect(sketch: &PlanSketch<'_>) -> (Vec<(usize, StepNeed)>, Vec<Diagnostic>) {
     let mut edges = Vec::new();
     let mut found = Vec::new();
     for (position, draft) in sketch.draft.steps.iter().enumerate() {
-        if sketch.draft.shape == Shape::Flat && position > 0 {
-            edges.push((position, Need { step: position - 1, kind: NeedKind::Sequence }));
+        if sketch.draft.shape == DraftShape::Flat && position > 0 {
+            edges.push((position, StepNeed { step: position - 1, kind: NeedKind::Sequence }));
         }
         for (id, pointer) in &draft.depends_on {
             match sketch.index.get(id.as_str()) {
                 Some(_) if draft.id == *id => found.push(self_dependency(draft, pointer)),
-                Some(&step) => edges.push((position, Need { step, kind: NeedKind::Order })),
+                Some(&step) => edges.push((position, StepNeed { step, kind: NeedKind::Order })),
                 None => {
-                    let message =
-                        format!("step {} needs {}, which is not in the plan", quoted(&draft.id), quoted(id));
+                    let message = format!("step {} needs {}, which is not in the plan", quoted(&draft.id), quoted(id));
                     found.push(unknown_step(sketch, pointer, id, message));
                 }
             }
@@ -34,7 +33,7 @@ pub(super) fn collect(sketch: &Sketch<'_>) -> (Vec<(usize, Need)>, Vec<Diagnosti
             for (id, kind) in needs(place.expression) {
                 match sketch.index.get(id) {
                     Some(_) if draft.id == id => found.push(self_reference(&place, id)),
-                    Some(&step) => edges.push((position, Need { step, kind })),
+                    Some(&step) => edges.push((position, StepNeed { step, kind })),
                     None => found.push(unknown_reference(sketch, &place, id)),
                 }
             }
@@ -43,19 +42,16 @@ pub(super) fn collect(sketch: &Sketch<'_>) -> (Vec<(usize, Need)>, Vec<Diagnosti
     (edges, found)
 }
 
-/// The steps whose result or status a step reads, each with where it does.
+/// The steps whose result or status a step reads, each with its pointer.
 pub(super) fn reads(draft: &StepDraft, step: &Step) -> Vec<(String, String)> {
-    let of_place = |place: &Place<'_>| {
+    let of_place = |place: &ExpressionSite<'_>| {
         let pointer = place.pointer();
-        needs(place.expression)
-            .into_iter()
-            .map(|(id, _)| (id.to_owned(), pointer.clone()))
-            .collect::<Vec<_>>()
+        needs(place.expression).into_iter().map(|(id, _)| (id.to_owned(), pointer.clone())).collect::<Vec<_>>()
     };
     places(draft, step).iter().flat_map(of_place).collect()
 }
 
-/// The steps an expression reads. One whose status it also looks at is needed softly; a status alone gives only order.
+/// The steps an expression reads. A step whose status is read too is a soft need; a status alone is only order.
 fn needs(expression: &Expression) -> Vec<(&str, NeedKind)> {
     let mut needs: Vec<(&str, bool, bool)> = Vec::new();
     for path in expression.reads.iter() {
@@ -77,16 +73,16 @@ fn needs(expression: &Expression) -> Vec<(&str, NeedKind)> {
     needs.into_iter().map(|(id, result, status)| (id, kind(result, status))).collect()
 }
 
-pub(super) fn unknown_step(sketch: &Sketch<'_>, pointer: &str, id: &str, message: String) -> Diagnostic {
+pub(super) fn unknown_step(sketch: &PlanSketch<'_>, pointer: &str, id: &str, message: String) -> Diagnostic {
     let found = Diagnostic::error("plan.unknown_step", pointer, message);
-    if sketch.draft.shape == Shape::Numbered {
+    if sketch.draft.shape == DraftShape::Numbered {
         return found.hint(format!("the steps are numbered 1 to {}", sketch.draft.steps.len()));
     }
     match sketch.guess(id, sketch.step_ids()) {
-        None => found.hint("name the id of a step of this plan, or take the entry away"),
-        Some(Guess::Vague(near)) => found.hint(format!("did you mean {near:?}?")),
-        Some(Guess::Clear(near)) => {
-            let fix = PatchOp::Replace { path: pointer.to_owned(), value: near.into() };
+        None => found.hint("name the id of a step of this plan, or remove the entry"),
+        Some(SpellingGuess::Vague(near)) => found.hint(format!("did you mean {near:?}?")),
+        Some(SpellingGuess::Clear(near)) => {
+            let fix = PatchOperation::Replace { path: pointer.to_owned(), value: near.into() };
             found.hint(format!("did you mean {near:?}?")).fix(vec![fix])
         }
     }
@@ -94,52 +90,47 @@ pub(super) fn unknown_step(sketch: &Sketch<'_>, pointer: &str, id: &str, message
 
 fn self_dependency(draft: &StepDraft, pointer: &str) -> Diagnostic {
     Diagnostic::error("plan.self_dependency", pointer, format!("step {} needs itself", quoted(&draft.id)))
-        .hint("take the entry away")
-        .fix(vec![PatchOp::Remove { path: pointer.to_owned() }])
+        .hint("remove the entry")
+        .fix(vec![PatchOperation::Remove { path: pointer.to_owned() }])
 }
 
-fn self_reference(place: &Place<'_>, id: &str) -> Diagnostic {
+fn self_reference(place: &ExpressionSite<'_>, id: &str) -> Diagnostic {
     let message = format!("step {} reads its own result or status", quoted(id));
     let found = Diagnostic::error("plan.self_reference", place.pointer(), message);
     match place.role {
-        Role::Parameters(Purpose::Undo | Purpose::UndoProbe) => {
+        ExpressionRole::Parameters(CallPurpose::Undo | CallPurpose::UndoProbe) => {
             found.hint("in a compensation the step's own result is `result`")
         }
-        Role::Verdict => found.hint("here `result` is what the probe answered"),
+        ExpressionRole::Verdict => found.hint("here `result` is what the probe answered"),
         _ => found.hint("a step has no result before it has ended; read inputs or an earlier step"),
     }
 }
 
-fn unknown_reference(sketch: &Sketch<'_>, place: &Place<'_>, id: &str) -> Diagnostic {
+fn unknown_reference(sketch: &PlanSketch<'_>, place: &ExpressionSite<'_>, id: &str) -> Diagnostic {
     let message = format!("the expression reads step {}, which is not in the plan", quoted(id));
     let found = Diagnostic::error("plan.unknown_step", place.pointer(), message);
     match sketch.guess(id, sketch.step_ids()) {
         None => found.hint("read the id of a step of this plan"),
-        Some(Guess::Vague(near)) => found.hint(format!("did you mean steps.{near}?")),
-        Some(Guess::Clear(near)) => {
+        Some(SpellingGuess::Vague(near)) => found.hint(format!("did you mean steps.{near}?")),
+        Some(SpellingGuess::Clear(near)) => {
             let found = found.hint(format!("did you mean steps.{near}?"));
             place.rename(sketch.draft, found, &format!("steps.{id}"), &format!("steps.{near}"))
         }
     }
 }
 
-/// Tells a ring of steps that need each other, and why each needs the next.
-pub(super) fn ring(sketch: &Sketch<'_>, cycle: &Cycle) -> Diagnostic {
+/// Reports a dependency cycle, and why each step needs the next.
+pub(super) fn ring(sketch: &PlanSketch<'_>, cycle: &DependencyCycle) -> Diagnostic {
     let drafts: Vec<&StepDraft> = cycle.0.iter().map(|&step| &sketch.draft.steps[step]).collect();
     let nexts = drafts.iter().cycle().skip(1);
     let names: Vec<String> = drafts.iter().chain(drafts.first()).map(|draft| quoted(&draft.id)).collect();
-    let reasons: Vec<String> =
-        drafts.iter().zip(nexts).map(|(draft, next)| reason(sketch, draft, next)).collect();
+    let reasons: Vec<String> = drafts.iter().zip(nexts).map(|(draft, next)| reason(sketch, draft, next)).collect();
     let pointer = drafts.first().map_or("/steps", |draft| draft.pointer.as_str());
-    Diagnostic::error(
-        "plan.cycle",
-        pointer,
-        format!("the steps need each other in a ring: {}", names.join(" needs ")),
-    )
-    .hint(format!("one of these must go: {}", reasons.join("; ")))
+    Diagnostic::error("plan.cycle", pointer, format!("the steps form a cycle: {}", names.join(" needs ")))
+        .hint(format!("remove one of these: {}", reasons.join("; ")))
 }
 
-fn reason(sketch: &Sketch<'_>, draft: &StepDraft, next: &StepDraft) -> String {
+fn reason(sketch: &PlanSketch<'_>, draft: &StepDraft, next: &StepDraft) -> String {
     if let Some((_, pointer)) = draft.depends_on.iter().find(|(id, _)| *id == next.id) {
         return format!("{} depends on {} ({pointer})", quoted(&draft.id), quoted(&next.id));
     }
@@ -152,14 +143,14 @@ fn reason(sketch: &Sketch<'_>, draft: &StepDraft, next: &StepDraft) -> String {
     }
 }
 
-/// What is wrong with a text that holds an expression, and where in it.
+/// Reports an error in a text with an expression, and its position.
 pub(super) fn refused(
     error: &ExpressionError,
     text: &str,
     range: Option<&Range<usize>>,
     pointer: String,
 ) -> Diagnostic {
-    // People count characters, and a pointer leads to the whole text only.
+    // The pointer covers only the whole text, so the message adds the character position.
     let before = range.and_then(|range| text.get(..range.start));
     let message = match before {
         Some(before) => format!("at character {}: {}", before.chars().count() + 1, error.message),

@@ -1,15 +1,15 @@
-//! Limits that cannot be kept: times, retries, budgets and sizes that contradict each other.
+//! Checks limits: times, retries, budgets and sizes that contradict each other.
 
-use super::site::sites;
-use super::sketch::{Sketch, overlay};
+use super::call_site::sites;
+use super::sketch::{PlanSketch, overlay};
+use crate::diagnostic::{Diagnostic, PatchOperation};
 use crate::limits;
-use crate::plan::Retry;
-use crate::plan::diagnostic::{Diagnostic, PatchOp};
+use crate::plan::RetryPolicy;
 use crate::plan::draft::{RetryDraft, StepDraft};
-use crate::plan::wording::quoted;
 use crate::time::Millis;
+use crate::wording::quoted;
 
-pub(super) fn check(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
+pub(super) fn check(sketch: &PlanSketch<'_>, found: &mut Vec<Diagnostic>) {
     for (draft, step) in sketch.draft.steps.iter().zip(&sketch.steps) {
         total_shorter_than_attempt(sketch, draft, found);
         for site in sites(draft, step) {
@@ -19,23 +19,21 @@ pub(super) fn check(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
         }
     }
     if let Some(retry) = &sketch.draft.defaults.retry {
-        backoff(retry, &overlay(Retry::standard(), Some(retry)), found);
+        backoff(retry, &overlay(RetryPolicy::standard(), Some(retry)), found);
     }
     edges(sketch, found);
     deadline(sketch, found);
     budget(sketch, found);
 }
 
-/// A step may be given less time than an attempt has by default; only what was written can contradict itself.
-fn total_shorter_than_attempt(sketch: &Sketch<'_>, draft: &StepDraft, found: &mut Vec<Diagnostic>) {
+/// Compares only explicit timeouts: a step may have less time than the default of an attempt.
+fn total_shorter_than_attempt(sketch: &PlanSketch<'_>, draft: &StepDraft, found: &mut Vec<Diagnostic>) {
     let attempt = draft.call.timeout.or(sketch.draft.defaults.timeout);
     if let (Some(total), Some(attempt)) = (draft.timeout_total, attempt)
         && total < attempt
     {
-        let message =
-            format!("the whole step may take {total}, less than one attempt, which may take {attempt}");
-        let fix =
-            PatchOp::Add { path: format!("{}/timeout", draft.pointer), value: total.to_string().into() };
+        let message = format!("the whole step may take {total}, less than one attempt, which may take {attempt}");
+        let fix = PatchOperation::Add { path: format!("{}/timeout", draft.pointer), value: total.to_string().into() };
         found.push(
             Diagnostic::error("plan.impossible_timeout", format!("{}/total_timeout", draft.pointer), message)
                 .hint("give the attempt no more time than the step")
@@ -44,43 +42,36 @@ fn total_shorter_than_attempt(sketch: &Sketch<'_>, draft: &StepDraft, found: &mu
     }
 }
 
-fn backoff(draft: &RetryDraft, retry: &Retry, found: &mut Vec<Diagnostic>) {
+fn backoff(draft: &RetryDraft, retry: &RetryPolicy, found: &mut Vec<Diagnostic>) {
     let at = &draft.pointer;
     if retry.initial > retry.max {
-        let message =
-            format!("the first wait is {}, more than the longest, which is {}", retry.initial, retry.max);
-        let fix = PatchOp::Add { path: format!("{at}/max"), value: retry.initial.to_string().into() };
-        found.push(
-            Diagnostic::error("plan.impossible_retry", format!("{at}/initial"), message).fix(vec![fix]),
-        );
+        let message = format!("the first wait is {}, more than the longest, which is {}", retry.initial, retry.max);
+        let fix = PatchOperation::Add { path: format!("{at}/max"), value: retry.initial.to_string().into() };
+        found.push(Diagnostic::error("plan.impossible_retry", format!("{at}/initial"), message).fix(vec![fix]));
     }
 }
 
-fn edges(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
+fn edges(sketch: &PlanSketch<'_>, found: &mut Vec<Diagnostic>) {
     let count: usize = sketch.graph.iter().flat_map(|graph| &graph.needs).map(Vec::len).sum();
     if count > limits::PLAN_EDGES_MAX {
-        let message =
-            format!("the steps have {count} dependencies together, more than {}", limits::PLAN_EDGES_MAX);
+        let message = format!("the steps have {count} dependencies together, more than {}", limits::PLAN_EDGES_MAX);
         found.push(Diagnostic::error("plan.limit", format!("{}/steps", sketch.root()), message));
     }
 }
 
-/// A deadline that every attempt may overrun by what the plan itself allows.
-fn deadline(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
+/// Reports a deadline that the timeout of an attempt exceeds.
+fn deadline(sketch: &PlanSketch<'_>, found: &mut Vec<Diagnostic>) {
     let draft = sketch.draft;
     let Some(deadline) = draft.deadline else { return };
     let written = |step: &StepDraft| step.call.timeout.or(draft.defaults.timeout);
     let shortest: Option<Vec<Millis>> = draft.steps.iter().map(written).collect();
-    if let Some(shortest) =
-        shortest.and_then(|all| all.into_iter().min()).filter(|shortest| *shortest > deadline)
-    {
+    if let Some(shortest) = shortest.and_then(|all| all.into_iter().min()).filter(|shortest| *shortest > deadline) {
         let at = format!("{}/deadline", sketch.root());
-        let message =
-            format!("the deadline is {deadline}, shorter than any attempt, which may take {shortest}");
+        let message = format!("the deadline is {deadline}, shorter than any attempt, which may take {shortest}");
         found.push(
             Diagnostic::error("plan.impossible_deadline", &at, message)
                 .hint("give the execution more time, or the attempts less")
-                .fix(vec![PatchOp::Remove { path: at.clone() }]),
+                .fix(vec![PatchOperation::Remove { path: at.clone() }]),
         );
         return;
     }
@@ -92,22 +83,20 @@ fn deadline(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
                 quoted(&step.id),
                 built.call.timeout
             );
-            let fix = PatchOp::Replace { path: pointer.clone(), value: deadline.to_string().into() };
+            let fix = PatchOperation::Replace { path: pointer.clone(), value: deadline.to_string().into() };
             found.push(Diagnostic::warning("lint.timeout_beyond_deadline", pointer, message).fix(vec![fix]));
         }
     }
 }
 
-fn budget(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
+fn budget(sketch: &PlanSketch<'_>, found: &mut Vec<Diagnostic>) {
     let Some(calls) = sketch.draft.budget.calls else { return };
-    // A condition may skip a step and a list may be empty; everything else calls at least once.
-    let least =
-        sketch.draft.steps.iter().filter(|step| step.when.is_none() && step.for_each.is_none()).count()
-            as u64;
+    // A condition may skip a step and a list may be empty; every other step makes at least one call.
+    let least = sketch.draft.steps.iter().filter(|step| step.when.is_none() && step.for_each.is_none()).count() as u64;
     let at = format!("{}/budget/calls", sketch.root());
     if calls < least {
         let message = format!("the budget allows {calls} of at least {least} calls");
-        let fix = PatchOp::Replace { path: at.clone(), value: least.into() };
+        let fix = PatchOperation::Replace { path: at.clone(), value: least.into() };
         found.push(Diagnostic::warning("lint.small_budget", at, message).fix(vec![fix]));
     }
 }

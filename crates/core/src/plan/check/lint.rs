@@ -1,18 +1,18 @@
-//! What is allowed and probably not meant: one function per doubt, each with a fix where a machine can make it.
+//! Warnings: allowed, but probably a mistake. One function per lint, with a fix where possible.
 
 mod call;
 mod order;
 mod secret;
 
-use super::sketch::Sketch;
-use crate::plan::diagnostic::{Diagnostic, PatchOp};
+use super::sketch::PlanSketch;
+use crate::diagnostic::{Diagnostic, PatchOperation};
 use crate::plan::draft::StepDraft;
-use crate::plan::wording::quoted;
 use crate::plan::{Cancellable, PolicyAction, Step};
 use crate::tool::Safety;
+use crate::wording::quoted;
 
-/// Looks at the steps that have no error; what a broken step would mean is anyone's guess.
-pub(super) fn check(sketch: &Sketch<'_>, sound: &[bool], found: &mut Vec<Diagnostic>) {
+/// Checks the steps without errors; the meaning of a step with errors is unclear.
+pub(super) fn check(sketch: &PlanSketch<'_>, sound: &[bool], found: &mut Vec<Diagnostic>) {
     let steps = sketch.draft.steps.iter().zip(&sketch.steps).zip(sound);
     for ((draft, step), _) in steps.filter(|(_, sound)| **sound) {
         constant_condition(draft, step, found);
@@ -31,7 +31,7 @@ fn constant_condition(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic
     if step.when.as_ref().is_some_and(|when| when.reads.is_empty()) {
         let path = format!("{}/when", draft.pointer);
         let message = "the condition reads nothing, so it is always the same";
-        let fix = PatchOp::Remove { path: path.clone() };
+        let fix = PatchOperation::Remove { path: path.clone() };
         found.push(Diagnostic::warning("lint.constant_condition", path, message).fix(vec![fix]));
     }
 }
@@ -39,11 +39,11 @@ fn constant_condition(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic
 fn contradictory_undo(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic>) {
     if draft.cancellable == Some(Cancellable::Irreversible) && step.compensation.is_some() {
         let path = format!("{}/cancellable", draft.pointer);
-        let message = format!("step {} is called irreversible and has a compensation", quoted(&draft.id));
-        let fix = PatchOp::Replace { path: path.clone(), value: "partially-reversible".into() };
+        let message = format!("step {} is marked irreversible but has a compensation", quoted(&draft.id));
+        let fix = PatchOperation::Replace { path: path.clone(), value: "partially-reversible".into() };
         found.push(
             Diagnostic::warning("lint.contradictory_undo", path, message)
-                .hint("call it partially-reversible, or take the compensation away")
+                .hint("mark it partially-reversible, or remove the compensation")
                 .fix(vec![fix]),
         );
     }
@@ -52,15 +52,10 @@ fn contradictory_undo(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic
 fn missing_compensation(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic>) {
     let promised = draft.cancellable.is_some_and(|cancellable| cancellable != Cancellable::Irreversible);
     if promised && step.call.safety != Safety::ReadOnly && step.compensation.is_none() {
-        let message =
-            format!("step {} is called reversible and nothing says how to undo it", quoted(&draft.id));
+        let message = format!("step {} is marked reversible but has no compensation", quoted(&draft.id));
         found.push(
-            Diagnostic::warning(
-                "lint.missing_compensation",
-                format!("{}/cancellable", draft.pointer),
-                message,
-            )
-            .hint("add a compensation, or call the step irreversible"),
+            Diagnostic::warning("lint.missing_compensation", format!("{}/cancellable", draft.pointer), message)
+                .hint("add a compensation, or mark the step irreversible"),
         );
     }
     if let (Some(typed), Some(fallback)) = (&draft.fallback, &step.fallback)
@@ -83,12 +78,10 @@ fn ignored_propagation(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnosti
     let heeded = [PolicyAction::CancelDependent, PolicyAction::ContinueOthers];
     if !heeded.contains(&step.policy.action) {
         let path = format!("{}/propagate_to", policy.pointer);
-        let fix = PatchOp::Remove { path: path.clone() };
+        let fix = PatchOperation::Remove { path: path.clone() };
         found.push(
             Diagnostic::warning("lint.ignored_propagation", path, "\"propagate_to\" changes nothing here")
-                .hint(
-                    "it is heeded by cancel_dependent and continue_others; the other actions stop everything",
-                )
+                .hint("only cancel_dependent and continue_others use it; the other actions stop everything")
                 .fix(vec![fix]),
         );
     }

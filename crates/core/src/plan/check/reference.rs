@@ -1,18 +1,18 @@
-//! What expressions read: names that have no value there, inputs nobody declared, paths a schema does not have.
+//! Checks the reads of expressions: names out of scope, undeclared inputs, paths not in a schema.
 
-use super::place::{Place, Role, places};
+use super::call_site::CallPurpose;
+use super::expression_site::{ExpressionRole, ExpressionSite, places};
 use super::scope::{has_value, lookup};
-use super::site::Purpose;
-use super::sketch::Sketch;
-use crate::plan::diagnostic::{Diagnostic, PatchOp};
-use crate::plan::draft::Shape;
-use crate::plan::schema::Lookup;
-use crate::plan::wording::{Guess, quoted};
+use super::sketch::PlanSketch;
+use crate::diagnostic::{Diagnostic, PatchOperation};
+use crate::plan::draft::DraftShape;
+use crate::plan::schema::SchemaLookup;
+use crate::wording::{SpellingGuess, quoted};
 use indexmap::IndexSet;
 use serde_json::{Map, Value, json};
 
-pub(super) fn check(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
-    let mut undeclared = Undeclared::default();
+pub(super) fn check(sketch: &PlanSketch<'_>, found: &mut Vec<Diagnostic>) {
+    let mut undeclared = UndeclaredInputs::default();
     for (draft, step) in sketch.draft.steps.iter().zip(&sketch.steps) {
         for place in places(draft, step) {
             for path in place.expression.reads.iter() {
@@ -31,34 +31,39 @@ pub(super) fn check(sketch: &Sketch<'_>, found: &mut Vec<Diagnostic>) {
     found.extend(undeclared.report(sketch));
 }
 
-fn out_of_scope(place: &Place<'_>, root: &str) -> Diagnostic {
+fn out_of_scope(place: &ExpressionSite<'_>, root: &str) -> Diagnostic {
     let message = format!("`{root}` has no value here");
     let hint = match (root, place.role) {
-        ("result", Role::Parameters(Purpose::Probe)) => {
+        ("result", ExpressionRole::Parameters(CallPurpose::Probe)) => {
             "a probe is asked when the step's result is not known; find the effect by `parameters` or `key`"
         }
         ("result" | "parameters", _) => "`result` and `parameters` exist in compensations and probes only",
         ("key", _) => "the key belongs to a call, and conditions and lists are decided before there is one",
-        ("item" | "index", Role::Condition) => "`when` decides for the whole step, before there are items",
+        ("item" | "index", ExpressionRole::Condition) => "`when` decides for the whole step, before there are items",
         _ => "`item` and `index` exist in steps with `for_each` only",
     };
     Diagnostic::error("plan.out_of_scope", place.pointer(), message).hint(hint)
 }
 
-fn wrong_path(sketch: &Sketch<'_>, place: &Place<'_>, path: &[String], lookup: Lookup) -> Option<Diagnostic> {
+fn wrong_path(
+    sketch: &PlanSketch<'_>,
+    place: &ExpressionSite<'_>,
+    path: &[String],
+    lookup: SchemaLookup,
+) -> Option<Diagnostic> {
     let of_inputs = path.first().is_some_and(|root| root == "inputs");
     let dotted = || quoted(&path.join("."));
     let (found, known_keys) = match lookup {
-        Lookup::Known(_) | Lookup::Unknown => return None,
-        Lookup::Missing { known_keys } | Lookup::Undeclared { known_keys } if of_inputs => {
+        SchemaLookup::Known(_) | SchemaLookup::Unknown => return None,
+        SchemaLookup::Missing { known_keys } | SchemaLookup::Undeclared { known_keys } if of_inputs => {
             let message = format!("{} is not among the inputs the plan declares", dotted());
             (Diagnostic::error("plan.unknown_input", place.pointer(), message), known_keys)
         }
-        Lookup::Missing { known_keys } => {
+        SchemaLookup::Missing { known_keys } => {
             let message = format!("{} does not exist", dotted());
             (Diagnostic::error("plan.unknown_path", place.pointer(), message), known_keys)
         }
-        Lookup::Undeclared { known_keys } => {
+        SchemaLookup::Undeclared { known_keys } => {
             let message = format!("{} is not declared by the tool's output schema", dotted());
             (Diagnostic::warning("plan.undeclared_path", place.pointer(), message), known_keys)
         }
@@ -66,10 +71,10 @@ fn wrong_path(sketch: &Sketch<'_>, place: &Place<'_>, path: &[String], lookup: L
     Some(suggest(sketch, place, path, found, &known_keys))
 }
 
-/// The wrong name is the first on the way that is not known where it stands; which one that is, the keys tell.
+/// Suggests a known key for the wrong segment of the path, recognised by its similarity to a key.
 fn suggest(
-    sketch: &Sketch<'_>,
-    place: &Place<'_>,
+    sketch: &PlanSketch<'_>,
+    place: &ExpressionSite<'_>,
     path: &[String],
     found: Diagnostic,
     known_keys: &[String],
@@ -79,19 +84,20 @@ fn suggest(
         Some((name, guess))
     });
     match guess {
-        Some((name, Guess::Clear(near))) if near != name => {
+        Some((name, SpellingGuess::Clear(near))) if near != name => {
             let found = found.hint(format!("did you mean {near:?}?"));
             place.rename(sketch.draft, found, &format!(".{name}"), &format!(".{near}"))
         }
-        Some((_, Guess::Vague(near))) => found.hint(format!("did you mean {near:?}?")),
-        _ if known_keys.is_empty() && reads_fan_out(sketch, path) => found
-            .hint("the result of a step with `for_each` is a list: read a position of it, or all with `map`"),
+        Some((_, SpellingGuess::Vague(near))) => found.hint(format!("did you mean {near:?}?")),
+        _ if known_keys.is_empty() && reads_fan_out(sketch, path) => {
+            found.hint("the result of a step with `for_each` is a list: read a position of it, or all with `map`")
+        }
         _ if known_keys.is_empty() => found,
         _ => found.hint(format!("there are: {}", listed(known_keys.iter()))),
     }
 }
 
-/// The first names, as many as anybody reads.
+/// The first names, at most `NAMES_MAX`.
 fn listed<'a>(names: impl ExactSizeIterator<Item = &'a String>) -> String {
     const NAMES_MAX: usize = 20;
     let more = if names.len() > NAMES_MAX { ", …" } else { "" };
@@ -99,37 +105,36 @@ fn listed<'a>(names: impl ExactSizeIterator<Item = &'a String>) -> String {
     format!("{}{more}", names.join(", "))
 }
 
-fn reads_fan_out(sketch: &Sketch<'_>, path: &[String]) -> bool {
+fn reads_fan_out(sketch: &PlanSketch<'_>, path: &[String]) -> bool {
     let position = path.get(1).filter(|_| path[0] == "steps").and_then(|id| sketch.index.get(id.as_str()));
     position.is_some_and(|&position| sketch.draft.steps[position].for_each.is_some())
 }
 
-/// Inputs that are read although the plan declares none, told once.
+/// Inputs that are read although the plan declares none, reported once.
 #[derive(Default)]
-struct Undeclared {
+struct UndeclaredInputs {
     pointer: Option<String>,
     names: IndexSet<String>,
 }
 
-impl Undeclared {
-    fn add(&mut self, place: &Place<'_>, path: &[String]) {
+impl UndeclaredInputs {
+    fn add(&mut self, place: &ExpressionSite<'_>, path: &[String]) {
         self.pointer.get_or_insert_with(|| place.pointer());
         self.names.extend(path.get(1).cloned());
     }
 
-    fn report(self, sketch: &Sketch<'_>) -> Option<Diagnostic> {
+    fn report(self, sketch: &PlanSketch<'_>) -> Option<Diagnostic> {
         let message = match self.names.is_empty() {
             true => "the plan reads its inputs and declares none".to_owned(),
             false => format!("the plan reads the inputs {} and declares none", listed(self.names.iter())),
         };
         let found = Diagnostic::error("plan.undeclared_inputs", self.pointer?, message)
             .hint("add \"inputs\", a JSON Schema that says what an execution must be given");
-        if sketch.draft.shape != Shape::Native {
+        if sketch.draft.shape != DraftShape::Native {
             return Some(found);
         }
-        let properties: Map<String, Value> =
-            self.names.iter().map(|name| (name.clone(), json!({}))).collect();
+        let properties: Map<String, Value> = self.names.iter().map(|name| (name.clone(), json!({}))).collect();
         let value = json!({"type": "object", "required": self.names, "properties": properties});
-        Some(found.fix(vec![PatchOp::Add { path: format!("{}/inputs", sketch.root()), value }]))
+        Some(found.fix(vec![PatchOperation::Add { path: format!("{}/inputs", sketch.root()), value }]))
     }
 }

@@ -1,109 +1,116 @@
-//! What a path of an expression leads to, as far as schemas tell before anything has happened.
+//! The schema of an expression's path, as far as it is known before execution.
 
-use super::place::Role;
-use super::site::{Purpose, Site};
-use super::sketch::Sketch;
-use crate::plan::schema::Lookup;
-use crate::plan::{Call, Step};
+use super::call_site::{CallPurpose, CallSite};
+use super::expression_site::ExpressionRole;
+use super::sketch::PlanSketch;
+use crate::plan::schema::SchemaLookup;
+use crate::plan::{PlannedCall, Step};
 use serde_json::{Map, Value, json};
 
-/// Finds the schema of what a path will hold at this place of this step.
+/// Looks up the schema of a path's value at this position of this step.
 pub(super) fn lookup(
-    sketch: &Sketch<'_>,
+    sketch: &PlanSketch<'_>,
     step: &Step,
-    role: Role,
-    site: &Site<'_>,
+    role: ExpressionRole,
+    site: &CallSite<'_>,
     path: &[String],
-) -> Lookup {
-    let Some((root, rest)) = path.split_first() else { return Lookup::Unknown };
+) -> SchemaLookup {
+    let Some((root, rest)) = path.split_first() else { return SchemaLookup::Unknown };
     match (root.as_str(), rest) {
         ("inputs", _) => {
-            sketch.draft.inputs.as_ref().map_or(Lookup::Unknown, |schema| sketch.look_up(schema, rest))
+            sketch.draft.inputs.as_ref().map_or(SchemaLookup::Unknown, |schema| sketch.look_up(schema, rest))
         }
         ("steps", [id, field, rest @ ..]) => match field.as_str() {
-            "status" => Lookup::Known(json!({"type": "string"})),
+            "status" => SchemaLookup::Known(json!({"type": "string"})),
             _ => result_of_step(sketch, id, rest),
         },
         ("result", _) => match role {
-            Role::Verdict => result_of_call(sketch, site.call, None, rest),
+            ExpressionRole::Verdict => result_of_call(sketch, site.call, None, rest),
             _ => result_of_call(sketch, site.effect, step.output.as_deref(), rest),
         },
         ("parameters", _) => parameter(site.effect_draft.fields(), rest),
         ("item", _) => item(sketch, step, role, site, rest),
-        ("index", []) => Lookup::Known(json!({"type": "integer", "minimum": 0})),
-        ("key", []) => Lookup::Known(json!({"type": "string"})),
-        _ => Lookup::Unknown,
+        ("index", []) => SchemaLookup::Known(json!({"type": "integer", "minimum": 0})),
+        ("key", []) => SchemaLookup::Known(json!({"type": "string"})),
+        _ => SchemaLookup::Unknown,
     }
 }
 
-/// Which of the names an expression may begin with have a value here.
-pub(super) fn has_value(role: Role, fans_out: bool, root: &str) -> bool {
-    use Purpose::*;
-    let in_call = !matches!(role, Role::Condition | Role::Items);
+/// Whether this root has a value here.
+pub(super) fn has_value(role: ExpressionRole, fans_out: bool, root: &str) -> bool {
+    use CallPurpose::*;
+    let in_call = !matches!(role, ExpressionRole::Condition | ExpressionRole::Items);
     match root {
         "inputs" | "steps" => true,
         "key" => in_call,
         "item" | "index" => in_call && fans_out,
-        "parameters" => matches!(role, Role::Verdict | Role::Parameters(Undo | Probe | UndoProbe)),
-        "result" => matches!(role, Role::Verdict | Role::Parameters(Undo | UndoProbe)),
+        "parameters" => {
+            matches!(role, ExpressionRole::Verdict | ExpressionRole::Parameters(Undo | Probe | UndoProbe))
+        }
+        "result" => matches!(role, ExpressionRole::Verdict | ExpressionRole::Parameters(Undo | UndoProbe)),
         _ => false,
     }
 }
 
-fn result_of_step(sketch: &Sketch<'_>, id: &str, path: &[String]) -> Lookup {
-    let Some(&position) = sketch.index.get(id) else { return Lookup::Unknown };
+fn result_of_step(sketch: &PlanSketch<'_>, id: &str, path: &[String]) -> SchemaLookup {
+    let Some(&position) = sketch.index.get(id) else { return SchemaLookup::Unknown };
     let step = &sketch.steps[position];
-    // With a fallback the result is one tool's or the other's, and only the step's own schema covers both.
+    // With a fallback, the result comes from either tool, and only the step's own schema covers both.
     let of_call = |path: &[String]| match (&step.output, &step.fallback) {
         (Some(schema), Some(_)) => sketch.look_up(schema, path),
-        (None, Some(_)) => Lookup::Unknown,
+        (None, Some(_)) => SchemaLookup::Unknown,
         (schema, None) => result_of_call(sketch, &step.call, schema.as_deref(), path),
     };
     let fans_out = sketch.draft.steps[position].for_each.is_some();
     match (fans_out, path) {
         (false, _) => of_call(path),
-        (true, []) => Lookup::Known(json!({"type": "array"})),
+        (true, []) => SchemaLookup::Known(json!({"type": "array"})),
         (true, [position, path @ ..]) if is_position(position) => of_call(path),
-        (true, _) => Lookup::Missing { known_keys: Vec::new() },
+        (true, _) => SchemaLookup::Missing { known_keys: Vec::new() },
     }
 }
 
-/// The step's own schema comes first, then what the tool says of itself.
-fn result_of_call(sketch: &Sketch<'_>, call: &Call, own: Option<&Value>, path: &[String]) -> Lookup {
-    let own = own.map_or(Lookup::Unknown, |schema| sketch.look_up(schema, path));
+/// The step's own schema comes first, then the tool's.
+fn result_of_call(sketch: &PlanSketch<'_>, call: &PlannedCall, own: Option<&Value>, path: &[String]) -> SchemaLookup {
+    let own = own.map_or(SchemaLookup::Unknown, |schema| sketch.look_up(schema, path));
     let output = sketch.tool(call).and_then(|tool| tool.output.as_deref());
     match (own, output) {
-        (Lookup::Unknown | Lookup::Undeclared { .. }, Some(schema)) => sketch.look_up(schema, path),
+        (SchemaLookup::Unknown | SchemaLookup::Undeclared { .. }, Some(schema)) => sketch.look_up(schema, path),
         (own, _) => own,
     }
 }
 
-fn parameter(parameters: &Map<String, Value>, path: &[String]) -> Lookup {
-    let Some((name, rest)) = path.split_first() else { return Lookup::Known(json!({"type": "object"})) };
+fn parameter(parameters: &Map<String, Value>, path: &[String]) -> SchemaLookup {
+    let Some((name, rest)) = path.split_first() else {
+        return SchemaLookup::Known(json!({"type": "object"}));
+    };
     match parameters.get(name) {
-        None => Lookup::Missing { known_keys: parameters.keys().cloned().collect() },
-        Some(Value::Object(inner)) if !rest.is_empty() && !inner.contains_key("secret") => {
-            parameter(inner, rest)
-        }
-        Some(Value::Number(_)) if rest.is_empty() => Lookup::Known(json!({"type": "number"})),
-        Some(Value::Bool(_)) if rest.is_empty() => Lookup::Known(json!({"type": "boolean"})),
-        Some(_) => Lookup::Unknown,
+        None => SchemaLookup::Missing { known_keys: parameters.keys().cloned().collect() },
+        Some(Value::Object(inner)) if !rest.is_empty() && !inner.contains_key("secret") => parameter(inner, rest),
+        Some(Value::Number(_)) if rest.is_empty() => SchemaLookup::Known(json!({"type": "number"})),
+        Some(Value::Bool(_)) if rest.is_empty() => SchemaLookup::Known(json!({"type": "boolean"})),
+        Some(_) => SchemaLookup::Unknown,
     }
 }
 
-/// An item is what the list holds at any position.
-fn item(sketch: &Sketch<'_>, step: &Step, role: Role, site: &Site<'_>, path: &[String]) -> Lookup {
+/// The schema of an item of the list, at any position.
+fn item(
+    sketch: &PlanSketch<'_>,
+    step: &Step,
+    role: ExpressionRole,
+    site: &CallSite<'_>,
+    path: &[String],
+) -> SchemaLookup {
     let Some(list) = step.for_each.as_ref().and_then(|fan_out| fan_out.items.path()) else {
-        return Lookup::Unknown;
+        return SchemaLookup::Unknown;
     };
     if list.first().is_some_and(|root| root == "item") {
-        return Lookup::Unknown;
+        return SchemaLookup::Unknown;
     }
-    let path: Vec<String> =
-        list.iter().cloned().chain(["0".to_owned()]).chain(path.iter().cloned()).collect();
+    let path: Vec<String> = list.iter().cloned().chain(["0".to_owned()]).chain(path.iter().cloned()).collect();
     match lookup(sketch, step, role, site, &path) {
-        // What the list lacks altogether is reported where the list is read.
-        Lookup::Missing { known_keys } if known_keys.is_empty() => Lookup::Unknown,
+        // A list that does not exist at all is reported where it is read.
+        SchemaLookup::Missing { known_keys } if known_keys.is_empty() => SchemaLookup::Unknown,
         other => other,
     }
 }

@@ -1,59 +1,59 @@
-//! From a draft to a plan: expressions compiled, names resolved, defaults filled in.
+//! From a draft to a plan: compiles expressions, resolves names, fills in defaults.
 //!
-//! Judges only what cannot be built at all. Where a piece is broken the rest is built around it, so that the
-//! other checks can still look at everything else; a sketch with an error never becomes a plan.
+//! Reports only what cannot be built at all. Around a broken part the rest is still built, so that the other
+//! checks can examine everything else; a sketch with an error never becomes a plan.
 
 use super::edge;
+use crate::diagnostic::{Diagnostic, DiagnosticSeverity};
 use crate::id::{StepId, ToolName};
 use crate::limits;
-use crate::plan::diagnostic::{Diagnostic, Severity};
 use crate::plan::draft::{
     CallDraft, CompensationDraft, FanOutDraft, PlanDraft, PolicyDraft, ProbeDraft, RetryDraft, StepDraft,
 };
 use crate::plan::expression::Expression;
-use crate::plan::graph::Graph;
-use crate::plan::pointer;
-use crate::plan::schema::{Lookup, schema_at};
+use crate::plan::graph::StepGraph;
+use crate::plan::schema::{SchemaLookup, schema_at};
 use crate::plan::stored;
-use crate::plan::template::Template;
-use crate::plan::wording::{self, Guess, quoted};
+use crate::plan::template::ParameterTemplate;
 use crate::plan::{
-    About, ApprovalRule, Budget, Call, Cancellable, Compensation, FailurePolicy, Fallback, FanOut, Plan,
-    PolicyAction, Probe, Retry, Step,
+    ApprovalRule, Cancellable, Compensation, ExecutionBudget, FailurePolicy, FallbackCall, FanOutRule, Plan,
+    PlanDescription, PlannedCall, PolicyAction, Probe, RetryPolicy, Step,
 };
+use crate::pointer;
 use crate::tool::{Safety, Tool};
+use crate::wording::{self, SpellingGuess, quoted};
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-pub(super) type Tools = BTreeMap<ToolName, Arc<Tool>>;
+pub(super) type KnownTools = BTreeMap<ToolName, Arc<Tool>>;
 
-/// Every guess looks at every known name; a plan full of wrong names gets this many.
+/// Every guess compares with every known name, so their number per plan is limited.
 const GUESSES_MAX: u32 = 50;
 
-/// A plan in the making.
+/// A plan under construction.
 #[derive(Debug)]
-pub(super) struct Sketch<'a> {
+pub(super) struct PlanSketch<'a> {
     pub(super) draft: &'a PlanDraft,
-    pub(super) tools: &'a Tools,
+    pub(super) tools: &'a KnownTools,
     /// One per step of the draft, in its order.
     pub(super) steps: Vec<Step>,
-    /// Where several steps share an id, the first.
+    /// If several steps share an id, the first one.
     pub(super) index: HashMap<StepId, usize>,
-    /// Calls, by pointer, whose parameters did not compile: nothing more can be said about them.
+    /// Pointers of calls whose parameters did not compile; they are not checked further.
     pub(super) broken: HashSet<String>,
     guesses_left: Cell<u32>,
-    /// What schemas said of paths, by the schema's address: many steps use the same tools.
-    looked_up: RefCell<HashMap<(usize, String), Lookup>>,
-    /// `None` while steps need each other in a ring.
-    pub(super) graph: Option<Graph>,
+    /// A cache of schema lookups, by the schema's address: many steps use the same tools.
+    looked_up: RefCell<HashMap<(usize, String), SchemaLookup>>,
+    /// `None` if there is a dependency cycle.
+    pub(super) graph: Option<StepGraph>,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
-impl<'a> Sketch<'a> {
-    pub(super) fn draw(draft: &'a PlanDraft, tools: &'a Tools) -> Sketch<'a> {
-        let mut sketch = Sketch {
+impl<'a> PlanSketch<'a> {
+    pub(super) fn draw(draft: &'a PlanDraft, tools: &'a KnownTools) -> PlanSketch<'a> {
+        let mut sketch = PlanSketch {
             draft,
             tools,
             steps: Vec::with_capacity(draft.steps.len()),
@@ -65,11 +65,7 @@ impl<'a> Sketch<'a> {
             diagnostics: Vec::new(),
         };
         if draft.steps.is_empty() {
-            sketch.diagnostics.push(Diagnostic::error(
-                "plan.no_steps",
-                "/steps",
-                "a plan needs at least one step",
-            ));
+            sketch.diagnostics.push(Diagnostic::error("plan.no_steps", "/steps", "a plan needs at least one step"));
         }
         sketch.number_steps();
         for step in &draft.steps {
@@ -78,7 +74,7 @@ impl<'a> Sketch<'a> {
         }
         let (edges, found) = edge::collect(&sketch);
         sketch.diagnostics.extend(found);
-        match Graph::build(sketch.steps.len(), &edges) {
+        match StepGraph::build(sketch.steps.len(), &edges) {
             Ok(graph) => sketch.graph = Some(graph),
             Err(cycles) => {
                 let found = cycles.iter().map(|cycle| edge::ring(&sketch, cycle));
@@ -88,9 +84,9 @@ impl<'a> Sketch<'a> {
         sketch
     }
 
-    /// The plan, if nothing stands against it.
+    /// The plan, if there is no error.
     pub(super) fn into_plan(self) -> Option<Plan> {
-        let fine = self.diagnostics.iter().all(|found| found.severity != Severity::Error);
+        let fine = self.diagnostics.iter().all(|found| found.severity != DiagnosticSeverity::Error);
         let graph = self.graph.filter(|_| fine)?;
         let draft = self.draft;
         let mut tools = BTreeMap::new();
@@ -105,7 +101,7 @@ impl<'a> Sketch<'a> {
             format: draft.format,
             name: draft.name.clone(),
             goal: draft.goal.clone(),
-            about: About {
+            about: PlanDescription {
                 description: draft.description.clone(),
                 request: draft.request.clone(),
                 reasoning: draft.reasoning.clone(),
@@ -115,9 +111,9 @@ impl<'a> Sketch<'a> {
             inputs: draft.inputs.clone().map(Arc::new),
             max_parallel: max_parallel(draft),
             deadline: draft.deadline.unwrap_or(limits::DEADLINE_DEFAULT),
-            budget: Budget {
+            budget: ExecutionBudget {
                 calls: draft.budget.calls,
-                // A cast from float saturates, and an amount below a millionth rounds to nothing.
+                // A cast from float saturates, and an amount below a millionth rounds to zero.
                 cost_micros: draft.budget.cost.map(|cost| (cost * 1e6).round() as u64),
                 time: draft.budget.time,
             },
@@ -129,7 +125,7 @@ impl<'a> Sketch<'a> {
         })
     }
 
-    /// Where the plan itself stands in the document: at its root, or in the field of an envelope.
+    /// The pointer of the plan in the document: its root, or a field of an envelope.
     pub(super) fn root(&self) -> &'a str {
         let first = self.draft.steps.first().and_then(|step| step.pointer.strip_suffix("/steps/0"));
         first.unwrap_or_default()
@@ -139,22 +135,22 @@ impl<'a> Sketch<'a> {
         self.draft.steps.iter().map(|step| step.id.as_str())
     }
 
-    pub(super) fn tool(&self, call: &Call) -> Option<&'a Arc<Tool>> {
+    pub(super) fn tool(&self, call: &PlannedCall) -> Option<&'a Arc<Tool>> {
         self.tools.get(&call.tool)
     }
 
-    /// What a schema of this plan or of its tools says of a path.
-    pub(super) fn look_up(&self, schema: &Value, path: &[String]) -> Lookup {
+    /// Looks up a path in a schema of this plan or of its tools.
+    pub(super) fn look_up(&self, schema: &Value, path: &[String]) -> SchemaLookup {
         let key = (std::ptr::from_ref(schema).addr(), path.join("/"));
         self.looked_up.borrow_mut().entry(key).or_insert_with(|| schema_at(schema, path)).clone()
     }
 
-    /// Guesses what was meant, as long as that stays cheap for the whole plan.
+    /// Guesses what was meant, up to a limit for the whole plan.
     pub(super) fn guess<'w>(
         &self,
         word: &str,
         known: impl Iterator<Item = &'w str> + Clone,
-    ) -> Option<Guess<'w>> {
+    ) -> Option<SpellingGuess<'w>> {
         let left = self.guesses_left.get().checked_sub(1)?;
         self.guesses_left.set(left);
         wording::guess(word, known)
@@ -164,47 +160,40 @@ impl<'a> Sketch<'a> {
         for (position, step) in self.draft.steps.iter().enumerate() {
             let first = *self.index.entry(StepId::new(&step.id)).or_insert(position);
             if first != position {
-                let message = format!(
-                    "the id {} is already taken by {}",
-                    quoted(&step.id),
-                    self.draft.steps[first].pointer
-                );
+                let message =
+                    format!("the id {} is already taken by {}", quoted(&step.id), self.draft.steps[first].pointer);
                 let pointer = format!("{}/{}", step.pointer, step.id_key);
-                self.diagnostics.push(Diagnostic::error("plan.duplicate_id", pointer, message).hint(
-                    "give every step an id of its own: other steps and the journal refer to it by this",
-                ));
+                self.diagnostics.push(
+                    Diagnostic::error("plan.duplicate_id", pointer, message)
+                        .hint("give every step an id of its own: other steps and the journal refer to it by this"),
+                );
             }
         }
     }
 
     fn step(&mut self, draft: &StepDraft) -> Step {
         let call = self.call(&draft.call, None);
-        let fallback = draft.fallback.as_ref().map(|fallback| Fallback {
+        let fallback = draft.fallback.as_ref().map(|fallback| FallbackCall {
             call: self.call(&fallback.call, None),
             compensation: fallback.compensation.as_ref().map(|draft| self.compensation(draft)),
         });
         let compensation = draft.compensation.as_ref().map(|draft| self.compensation(draft));
         let cancellable = draft.cancellable.unwrap_or({
             let nothing_to_undo = call.safety == Safety::ReadOnly;
-            if nothing_to_undo || compensation.is_some() {
-                Cancellable::Reversible
-            } else {
-                Cancellable::Irreversible
-            }
+            if nothing_to_undo || compensation.is_some() { Cancellable::Reversible } else { Cancellable::Irreversible }
         });
         Step {
             id: StepId::new(&draft.id),
             name: draft.name.clone(),
             description: draft.description.clone(),
-            when: draft
-                .when
-                .as_deref()
-                .and_then(|text| self.expression(text, format!("{}/when", draft.pointer))),
+            when: draft.when.as_deref().and_then(|text| self.expression(text, format!("{}/when", draft.pointer))),
             for_each: draft.for_each.as_ref().and_then(|fan_out| self.fan_out(fan_out)),
             probe: draft.probe.as_ref().and_then(|probe| self.probe(probe)),
-            approval: draft.approval.as_ref().filter(|approval| approval.required).map(|approval| {
-                ApprovalRule { expires: approval.expires.unwrap_or(limits::APPROVAL_EXPIRES_DEFAULT) }
-            }),
+            approval: draft
+                .approval
+                .as_ref()
+                .filter(|approval| approval.required)
+                .map(|approval| ApprovalRule { expires: approval.expires.unwrap_or(limits::APPROVAL_EXPIRES_DEFAULT) }),
             policy: self.policy(draft.failure_policy.as_ref()),
             timeout_total: draft.timeout_total,
             priority: draft.priority.unwrap_or(0),
@@ -216,20 +205,16 @@ impl<'a> Sketch<'a> {
         }
     }
 
-    /// `attempts` replaces the default number of attempts, which the plan's own default does not reach.
-    fn call(&mut self, draft: &CallDraft, attempts: Option<u32>) -> Call {
+    /// `attempts` overrides the default number of attempts, also the plan's own.
+    fn call(&mut self, draft: &CallDraft, attempts: Option<u32>) -> PlannedCall {
         let name = ToolName::new(&draft.tool);
         let tool = self.tools.get(&name);
         let parameters = self.template(draft);
-        let mut retry = overlay(Retry::standard(), self.draft.defaults.retry.as_ref());
+        let mut retry = overlay(RetryPolicy::standard(), self.draft.defaults.retry.as_ref());
         retry.max_attempts = attempts.unwrap_or(retry.max_attempts);
-        Call {
-            keyed: tool
-                .and_then(|tool| tool.key_parameter.as_deref())
-                .is_some_and(|key| passes_key(&parameters, key)),
-            safety: tool
-                .map_or(Safety::Once, |tool| tool.safety)
-                .max(draft.safety.unwrap_or(Safety::ReadOnly)),
+        PlannedCall {
+            keyed: tool.and_then(|tool| tool.key_parameter.as_deref()).is_some_and(|key| passes_key(&parameters, key)),
+            safety: tool.map_or(Safety::Once, |tool| tool.safety).max(draft.safety.unwrap_or(Safety::ReadOnly)),
             timeout: draft.timeout.or(self.draft.defaults.timeout).unwrap_or(limits::ATTEMPT_TIMEOUT_DEFAULT),
             retry: overlay(retry, draft.retry.as_ref()),
             tool: name,
@@ -252,8 +237,8 @@ impl<'a> Sketch<'a> {
         Some(Probe { call, happened: happened?, result })
     }
 
-    fn fan_out(&mut self, draft: &FanOutDraft) -> Option<FanOut> {
-        Some(FanOut {
+    fn fan_out(&mut self, draft: &FanOutDraft) -> Option<FanOutRule> {
+        Some(FanOutRule {
             items: self.expression(&draft.items, draft.items_pointer.clone())?,
             max_parallel: draft.max_parallel.unwrap_or_else(|| max_parallel(self.draft)),
             max_items: draft.max_items.unwrap_or(limits::FAN_OUT_DEFAULT),
@@ -273,8 +258,7 @@ impl<'a> Sketch<'a> {
                 match self.index.get(id.as_str()) {
                     Some(&step) => policy.propagate_to.push(step),
                     None => {
-                        let message =
-                            format!("\"propagate_to\" names {}, which is not in the plan", quoted(id));
+                        let message = format!("\"propagate_to\" names {}, which is not in the plan", quoted(id));
                         let found = edge::unknown_step(self, pointer, id, message);
                         self.diagnostics.push(found);
                     }
@@ -291,7 +275,7 @@ impl<'a> Sketch<'a> {
             Ok(expression) => return Some(expression),
             Err(error) => error,
         };
-        // It may be written in braces, which are not part of it.
+        // In the document it may be in braces, which are not part of it.
         let written = self.draft.document.pointer(&pointer).and_then(Value::as_str).unwrap_or(text);
         let start = written.find(text).unwrap_or_default();
         let range = error.range.clone().map(|range| start + range.start..start + range.end);
@@ -299,20 +283,19 @@ impl<'a> Sketch<'a> {
         None
     }
 
-    fn template(&mut self, draft: &CallDraft) -> Template {
-        Template::compile(Arc::clone(&draft.parameters)).unwrap_or_else(|errors| {
+    fn template(&mut self, draft: &CallDraft) -> ParameterTemplate {
+        ParameterTemplate::compile(Arc::clone(&draft.parameters)).unwrap_or_else(|errors| {
             self.broken.insert(draft.pointer.clone());
             for error in &errors {
                 let pointer = format!("{}/parameters{}", draft.pointer, error.pointer);
-                let text =
-                    draft.parameters.pointer(&error.pointer).and_then(Value::as_str).unwrap_or_default();
+                let text = draft.parameters.pointer(&error.pointer).and_then(Value::as_str).unwrap_or_default();
                 let mut found = edge::refused(&error.error, text, error.range.as_ref(), pointer);
                 if error.pointer.ends_with("/secret") {
                     found.code = "plan.secret";
                 }
                 self.diagnostics.push(found);
             }
-            Template::compile(Arc::new(Value::Object(serde_json::Map::new())))
+            ParameterTemplate::compile(Arc::new(Value::Object(serde_json::Map::new())))
                 .expect("an empty object holds no expression")
         })
     }
@@ -322,10 +305,10 @@ fn max_parallel(draft: &PlanDraft) -> u32 {
     draft.max_parallel.unwrap_or(1)
 }
 
-/// What was written, over what would hold without it.
-pub(super) fn overlay(base: Retry, draft: Option<&RetryDraft>) -> Retry {
+/// The draft's values over the base policy.
+pub(super) fn overlay(base: RetryPolicy, draft: Option<&RetryDraft>) -> RetryPolicy {
     let Some(draft) = draft else { return base };
-    Retry {
+    RetryPolicy {
         max_attempts: draft.max_attempts.unwrap_or(base.max_attempts),
         backoff: draft.backoff.unwrap_or(base.backoff),
         initial: draft.initial.unwrap_or(base.initial),
@@ -337,6 +320,6 @@ pub(super) fn overlay(base: Retry, draft: Option<&RetryDraft>) -> Retry {
 }
 
 /// Whether a parameter is the idempotency key and nothing else.
-pub(super) fn passes_key(parameters: &Template, name: &str) -> bool {
+pub(super) fn passes_key(parameters: &ParameterTemplate, name: &str) -> bool {
     parameters.whole(&pointer::field("", name)).is_some_and(|expression| expression.source.trim() == "key")
 }

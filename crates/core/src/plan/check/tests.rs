@@ -1,4 +1,4 @@
-//! What a draft becomes: defaults, edges, safety, and what the drivers allow.
+//! From drafts to plans: defaults, edges, safety, and the rules of the drivers.
 
 use super::*;
 use crate::hash::Hash;
@@ -33,8 +33,8 @@ fn catalog() -> ToolCatalog {
     ToolCatalog { tools: tools.into_iter().map(|tool| (tool.name.clone(), Arc::new(tool))).collect() }
 }
 
-fn checked(plan: &Value, driver: Driver) -> Checked {
-    read_and_check(plan.to_string().as_bytes(), Format::Json, &catalog(), driver, None)
+fn checked(plan: &Value, driver: Driver) -> PlanCheck {
+    read_and_check(plan.to_string().as_bytes(), DocumentFormat::Json, &catalog(), driver, None)
 }
 
 #[track_caller]
@@ -43,26 +43,25 @@ fn plan(plan: &Value) -> Arc<Plan> {
     checked.plan.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics))
 }
 
-fn codes(checked: &Checked) -> Vec<&'static str> {
+fn codes(checked: &PlanCheck) -> Vec<&'static str> {
     checked.diagnostics.iter().map(|found| found.code).collect()
 }
 
 #[test]
-fn what_is_not_written_has_the_documented_default() {
-    let plan =
-        plan(&json!({"name": "p", "goal": "g", "steps": [{"id": "s", "tool": "a.read", "depends_on": []}]}));
+fn missing_fields_have_the_documented_defaults() {
+    let plan = plan(&json!({"name": "p", "goal": "g", "steps": [{"id": "s", "tool": "a.read", "depends_on": []}]}));
     let step = &plan.steps[0];
     assert_eq!((plan.max_parallel, plan.deadline), (1, limits::DEADLINE_DEFAULT));
     assert_eq!(plan.on_failure, PolicyAction::ManualDecision);
     assert_eq!(step.policy.action, PolicyAction::ManualDecision);
     assert_eq!(step.call.timeout, limits::ATTEMPT_TIMEOUT_DEFAULT);
-    assert_eq!(step.call.retry, crate::plan::Retry::standard());
+    assert_eq!(step.call.retry, crate::plan::RetryPolicy::standard());
     assert_eq!((step.approval, step.timeout_total, step.priority), (None, None, 0));
     assert_eq!(plan.tools.keys().map(ToolName::as_str).collect::<Vec<_>>(), ["a.read"]);
 }
 
 #[test]
-fn what_is_written_nearer_wins() {
+fn the_nearest_setting_wins() {
     let plan = plan(&json!({
         "name": "p", "on_failure": "cancel_all", "max_parallel": 3,
         "defaults": {"timeout": "5s", "retry": {"max_attempts": 4, "initial": "2s"}},
@@ -90,7 +89,7 @@ fn what_is_written_nearer_wins() {
 }
 
 #[test]
-fn what_undoing_can_achieve_follows_from_effect_and_compensation() {
+fn reversibility_follows_from_effect_and_compensation() {
     use Cancellable::*;
     for (step, expected) in [
         (json!({"tool": "a.read"}), Reversible),
@@ -109,7 +108,7 @@ fn what_undoing_can_achieve_follows_from_effect_and_compensation() {
 
 #[test]
 fn safety_is_the_stricter_and_a_key_counts_only_as_itself() {
-    for (tool, said, parameters, safety, keyed) in [
+    for (tool, message, parameters, safety, keyed) in [
         ("a.read", None, json!({}), Safety::ReadOnly, false),
         ("a.read", Some("once"), json!({}), Safety::Once, false),
         ("a.put", Some("once"), json!({}), Safety::Once, false),
@@ -120,8 +119,8 @@ fn safety_is_the_stricter_and_a_key_counts_only_as_itself() {
         ("a.send", None, json!({"key": "{{ key }}"}), Safety::Once, false),
     ] {
         let mut step = json!({"id": "s", "tool": tool, "depends_on": [], "parameters": parameters});
-        if let Some(said) = said {
-            step["safety"] = said.into();
+        if let Some(statement) = message {
+            step["safety"] = statement.into();
         }
         let plan = plan(&json!({"name": "p", "steps": [step]}));
         let call = &plan.steps[0].call;
@@ -130,7 +129,7 @@ fn safety_is_the_stricter_and_a_key_counts_only_as_itself() {
 }
 
 #[test]
-fn what_is_read_decides_how_a_step_is_needed() {
+fn reads_decide_the_kind_of_need() {
     use NeedKind::*;
     for (fields, expected) in [
         (json!({"depends_on": ["a"]}), Some(Order)),
@@ -143,10 +142,7 @@ fn what_is_read_decides_how_a_step_is_needed() {
             json!({"parameters": {"x": "{{ steps.a.result.x if steps.a.status == 'completed' else 0 }}"}}),
             Some(SoftData),
         ),
-        (
-            json!({"when": "steps.a.status == 'completed'", "parameters": {"x": "{{ steps.a.result.x }}"}}),
-            Some(Data),
-        ),
+        (json!({"when": "steps.a.status == 'completed'", "parameters": {"x": "{{ steps.a.result.x }}"}}), Some(Data)),
         (json!({"fallback": {"tool": "a.put", "parameters": {"x": "{{ steps.a.result }}"}}}), Some(Data)),
         (json!({"compensation": {"tool": "a.put", "parameters": {"x": "{{ steps.a.result }}"}}}), Some(Data)),
         (json!({"probe": {"tool": "a.read", "happened": "result == steps.a.result"}}), Some(Data)),
@@ -155,23 +151,24 @@ fn what_is_read_decides_how_a_step_is_needed() {
         let mut step = fields.clone();
         step["id"] = "b".into();
         step["tool"] = "a.send".into();
-        let plan =
-            plan(&json!({"name": "p", "max_parallel": 1, "steps": [{"id": "a", "tool": "a.read"}, step]}));
+        let plan = plan(&json!({"name": "p", "max_parallel": 1, "steps": [{"id": "a", "tool": "a.read"}, step]}));
         assert_eq!(plan.graph.needs[1].first().map(|need| need.kind), expected, "{fields}");
     }
 }
 
 #[test]
-fn a_flat_list_is_kept_in_order_by_nothing_but_its_order() {
-    let step = |id: &str| json!({"id": id, "name": id, "tool": "a.read", "parameters": {}, "cancellable": "reversible"});
+fn a_flat_list_is_ordered_only_by_its_order() {
+    let step =
+        |id: &str| json!({"id": id, "name": id, "tool": "a.read", "parameters": {}, "cancellable": "reversible"});
     let plan = plan(&json!({"name": "p", "description": "d", "steps": [step("a"), step("b"), step("c")]}));
     assert_eq!(plan.graph.topological, [0, 1, 2]);
     assert!(plan.graph.needs.iter().flatten().all(|need| need.kind == NeedKind::Sequence));
 }
 
 #[test]
-fn only_a_plan_for_the_agent_may_name_tools_nobody_registered() {
-    let text = json!({"name": "p", "goal": "g", "steps": [{"id": "s", "tool": "web.search", "parameters": {"q": "x"}}]});
+fn only_a_plan_for_the_agent_may_name_unregistered_tools() {
+    let text =
+        json!({"name": "p", "goal": "g", "steps": [{"id": "s", "tool": "web.search", "parameters": {"q": "x"}}]});
     let agent = checked(&text, Driver::Agent);
     assert_eq!(codes(&agent), [""; 0]);
     let step = &agent.plan.unwrap().steps[0];
@@ -187,7 +184,7 @@ fn an_accepted_plan_is_built_again_where_a_check_would_now_refuse_it() {
         {"id": "a", "tool": "gone.tool", "timeout": "30s", "total_timeout": "1s", "depends_on": []},
         {"id": "b", "tool": "a.read", "parameters": {"x": "{{ inputs.x }}"}, "depends_on": ["a"]},
     ]});
-    let document = Document::read(text.to_string().as_bytes(), Format::Json).unwrap();
+    let document = PlanDocument::read(text.to_string().as_bytes(), DocumentFormat::Json).unwrap();
     let draft = PlanDraft::read(&document, None).0.unwrap();
     assert!(check(&draft, &catalog(), Driver::Server).plan.is_none());
     let plan = assemble(&draft, &catalog().tools).unwrap();
@@ -200,7 +197,7 @@ fn an_accepted_plan_is_built_again_where_a_check_would_now_refuse_it() {
 }
 
 #[test]
-fn what_cannot_be_built_is_refused_even_when_accepted_before() {
+fn an_impossible_plan_is_refused_even_when_accepted_before() {
     for (steps, code) in [
         (json!([{"id": "a", "tool": "a.read"}, {"id": "a", "tool": "a.read"}]), "plan.duplicate_id"),
         (json!([{"id": "a", "tool": "a.read", "depends_on": ["x"]}]), "plan.unknown_step"),
@@ -212,7 +209,7 @@ fn what_cannot_be_built_is_refused_even_when_accepted_before() {
         ),
     ] {
         let text = json!({"name": "p", "steps": steps}).to_string();
-        let document = Document::read(text.as_bytes(), Format::Json).unwrap();
+        let document = PlanDocument::read(text.as_bytes(), DocumentFormat::Json).unwrap();
         let draft = PlanDraft::read(&document, None).0.unwrap();
         let refused = assemble(&draft, &catalog().tools).unwrap_err();
         assert_eq!(refused.iter().map(|found| found.code).collect::<Vec<_>>(), [code], "{text}");
@@ -224,8 +221,7 @@ fn more_dependencies_than_a_plan_may_have_are_refused_by_number() {
     let steps = |dependents: usize, needed: usize| {
         let first = (0..needed).map(|i| json!({"id": format!("n{i}"), "tool": "a.read", "depends_on": []}));
         let all: Vec<String> = (0..needed).map(|i| format!("n{i}")).collect();
-        let rest =
-            (0..dependents).map(|i| json!({"id": format!("d{i}"), "tool": "a.read", "depends_on": all}));
+        let rest = (0..dependents).map(|i| json!({"id": format!("d{i}"), "tool": "a.read", "depends_on": all}));
         json!({"name": "p", "max_parallel": 1, "steps": first.chain(rest).collect::<Vec<_>>()})
     };
     assert_eq!(codes(&checked(&steps(100, 100), Driver::Server)), [""; 0]);
@@ -241,5 +237,5 @@ fn findings_are_sorted_as_people_count_and_never_without_end() {
     let many = (0..=FINDINGS_MAX).map(|i| Diagnostic::warning("plan.x", i.to_string(), "")).collect();
     let many = sorted(many);
     assert_eq!((many.len(), many[FINDINGS_MAX].code), (FINDINGS_MAX + 1, "plan.too_many_findings"));
-    assert_eq!(many[FINDINGS_MAX].severity, Severity::Warning);
+    assert_eq!(many[FINDINGS_MAX].severity, DiagnosticSeverity::Warning);
 }

@@ -1,14 +1,14 @@
-//! What changed between two versions of one step.
+//! The differences between two versions of one step.
 
-use super::{ChangeKind, Changes};
+use super::{ChangeCollector, ChangeKind};
 use crate::id::StepId;
 use crate::plan::expression::Expression;
 use crate::plan::graph::NeedKind;
-use crate::plan::{ApprovalRule, Call, Compensation, FanOut, Plan, Probe, Step};
+use crate::plan::{ApprovalRule, Compensation, FanOutRule, Plan, PlannedCall, Probe, Step};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Compares what stands in the step itself.
-pub(super) fn compare(old: &Step, new: &Step, changes: &mut Changes) {
+/// Compares the fields of the step itself.
+pub(super) fn compare(old: &Step, new: &Step, changes: &mut ChangeCollector) {
     call(ChangeKind::Call, "", &old.call, &new.call, changes);
     optional_text(ChangeKind::Condition, "when", old.when.as_ref(), new.when.as_ref(), changes);
     fan_out(old.for_each.as_ref(), new.for_each.as_ref(), changes);
@@ -23,24 +23,19 @@ pub(super) fn compare(old: &Step, new: &Step, changes: &mut Changes) {
     compensation("compensation", old.compensation.as_ref(), new.compensation.as_ref(), changes);
     probe("probe", old.probe.as_ref(), new.probe.as_ref(), changes);
     let expires = |rule: Option<ApprovalRule>| rule.map(|rule| format!("within {}", rule.expires));
-    changes.optional(
-        ChangeKind::Approval,
-        "approval",
-        expires(old.approval).as_ref(),
-        expires(new.approval).as_ref(),
-    );
+    changes.optional(ChangeKind::Approval, "approval", expires(old.approval).as_ref(), expires(new.approval).as_ref());
     let (was, is) = (old.timeout_total.as_ref(), new.timeout_total.as_ref());
     changes.optional(ChangeKind::Timeout, "total_timeout", was, is);
     changes.value(ChangeKind::Priority, "priority", &old.priority, &new.priority);
     if old.output != new.output {
-        changes.push(ChangeKind::Output, "another result is expected".to_owned());
+        changes.push(ChangeKind::Output, "the output schema changes".to_owned());
     }
     changes.text(ChangeKind::Description, "name", &old.name, &new.name);
     changes.text(ChangeKind::Description, "description", &old.description, &new.description);
 }
 
-/// Compares what names other steps: positions may differ between the plans, ids tell.
-pub(super) fn compare_names(old: &Plan, before: usize, new: &Plan, now: usize, changes: &mut Changes) {
+/// Compares references to other steps, by id: positions may differ between the plans.
+pub(super) fn compare_names(old: &Plan, before: usize, new: &Plan, now: usize, changes: &mut ChangeCollector) {
     let (was, is) = (needs(old, before), needs(new, now));
     for (id, kind) in &is {
         match was.get(id) {
@@ -72,8 +67,8 @@ fn needs(plan: &Plan, step: usize) -> BTreeMap<&StepId, NeedKind> {
     plan.graph.needs[step].iter().map(|need| (&plan.steps[need.step].id, need.kind)).collect()
 }
 
-/// `whose` opens the line for calls that are not the step's own.
-fn call(kind: ChangeKind, whose: &str, old: &Call, new: &Call, changes: &mut Changes) {
+/// `whose` is the prefix for calls that are not the step's own.
+fn call(kind: ChangeKind, whose: &str, old: &PlannedCall, new: &PlannedCall, changes: &mut ChangeCollector) {
     let own = |inner: ChangeKind| if kind == ChangeKind::Call { inner } else { kind };
     changes.value(kind, &format!("{whose}tool"), &old.tool, &new.tool);
     let (was, is) = (old.parameters.source(), new.parameters.source());
@@ -83,23 +78,17 @@ fn call(kind: ChangeKind, whose: &str, old: &Call, new: &Call, changes: &mut Cha
         for name in names {
             let (was, is) = (was.and_then(|fields| fields.get(name)), is.and_then(|fields| fields.get(name)));
             match (was, is) {
-                (Some(was), Some(is)) if was != is => {
-                    changes.push(kind, format!("{whose}parameter {name} changes"))
-                }
+                (Some(was), Some(is)) if was != is => changes.push(kind, format!("{whose}parameter {name} changes")),
                 (None, Some(_)) => changes.push(kind, format!("{whose}parameter {name} is added")),
-                (Some(_), None) => changes.push(kind, format!("{whose}parameter {name} is taken away")),
+                (Some(_), None) => changes.push(kind, format!("{whose}parameter {name} is removed")),
                 _ => {}
             }
         }
     }
     changes.word(own(ChangeKind::Safety), &format!("{whose}safety"), &old.safety, &new.safety);
     match (old.keyed, new.keyed) {
-        (false, true) => {
-            changes.push(own(ChangeKind::Safety), format!("{whose}the tool now gets the key it honours"))
-        }
-        (true, false) => {
-            changes.push(own(ChangeKind::Safety), format!("{whose}the tool no longer gets its key"))
-        }
+        (false, true) => changes.push(own(ChangeKind::Safety), format!("{whose}the tool now gets the key it honours")),
+        (true, false) => changes.push(own(ChangeKind::Safety), format!("{whose}the tool no longer gets its key")),
         _ => {}
     }
     changes.value(own(ChangeKind::Timeout), &format!("{whose}timeout"), &old.timeout, &new.timeout);
@@ -111,13 +100,13 @@ fn call(kind: ChangeKind, whose: &str, old: &Call, new: &Call, changes: &mut Cha
     changes.value(kind, &format!("{whose}retry.factor"), &was.factor, &is.factor);
     changes.value(kind, &format!("{whose}retry.max"), &was.max, &is.max);
     changes.value(kind, &format!("{whose}retry.jitter"), &was.jitter, &is.jitter);
-    let on = |call: &Call| call.retry.on.iter().map(|category| category.as_str()).collect::<BTreeSet<_>>();
+    let on = |call: &PlannedCall| call.retry.on.iter().map(|category| category.as_str()).collect::<BTreeSet<_>>();
     if on(old) != on(new) {
-        changes.push(kind, format!("{whose}retry.on: other failures are tried again"));
+        changes.push(kind, format!("{whose}retry.on: other failures are retried"));
     }
 }
 
-fn compensation(whose: &str, old: Option<&Compensation>, new: Option<&Compensation>, changes: &mut Changes) {
+fn compensation(whose: &str, old: Option<&Compensation>, new: Option<&Compensation>, changes: &mut ChangeCollector) {
     presence(ChangeKind::Compensation, whose, old.map(|it| &it.call), new.map(|it| &it.call), changes);
     if let (Some(old), Some(new)) = (old, new) {
         call(ChangeKind::Compensation, &format!("{whose}: "), &old.call, &new.call, changes);
@@ -125,7 +114,7 @@ fn compensation(whose: &str, old: Option<&Compensation>, new: Option<&Compensati
     }
 }
 
-fn probe(whose: &str, old: Option<&Probe>, new: Option<&Probe>, changes: &mut Changes) {
+fn probe(whose: &str, old: Option<&Probe>, new: Option<&Probe>, changes: &mut ChangeCollector) {
     presence(ChangeKind::Probe, whose, old.map(|it| &it.call), new.map(|it| &it.call), changes);
     if let (Some(old), Some(new)) = (old, new) {
         call(ChangeKind::Probe, &format!("{whose}: "), &old.call, &new.call, changes);
@@ -141,15 +130,21 @@ fn probe(whose: &str, old: Option<&Probe>, new: Option<&Probe>, changes: &mut Ch
     }
 }
 
-fn presence(kind: ChangeKind, whose: &str, old: Option<&Call>, new: Option<&Call>, changes: &mut Changes) {
+fn presence(
+    kind: ChangeKind,
+    whose: &str,
+    old: Option<&PlannedCall>,
+    new: Option<&PlannedCall>,
+    changes: &mut ChangeCollector,
+) {
     match (old, new) {
         (None, Some(call)) => changes.push(kind, format!("{whose}: {} is added", call.tool)),
-        (Some(call), None) => changes.push(kind, format!("{whose}: {} is taken away", call.tool)),
+        (Some(call), None) => changes.push(kind, format!("{whose}: {} is removed", call.tool)),
         _ => {}
     }
 }
 
-fn fan_out(old: Option<&FanOut>, new: Option<&FanOut>, changes: &mut Changes) {
+fn fan_out(old: Option<&FanOutRule>, new: Option<&FanOutRule>, changes: &mut ChangeCollector) {
     optional_text(ChangeKind::FanOut, "for_each", old.map(|it| &it.items), new.map(|it| &it.items), changes);
     if let (Some(old), Some(new)) = (old, new) {
         changes.value(ChangeKind::FanOut, "for_each.max_parallel", &old.max_parallel, &new.max_parallel);
@@ -162,7 +157,7 @@ fn optional_text(
     name: &str,
     old: Option<&Expression>,
     new: Option<&Expression>,
-    changes: &mut Changes,
+    changes: &mut ChangeCollector,
 ) {
     let text = |expression: Option<&Expression>| expression.map(|it| it.source.trim().to_owned());
     changes.optional(kind, name, text(old).as_ref(), text(new).as_ref());

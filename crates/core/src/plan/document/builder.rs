@@ -1,47 +1,48 @@
-//! Builds a value from what a reader of a format meets, and keeps the bounds while it does.
+//! Builds a value from the tokens of a parser, and enforces the limits.
 
 use super::place_of;
-use super::spans::Node;
+use super::spans::ValueSpan;
+use crate::diagnostic::Diagnostic;
 use crate::limits::{DEPTH_MAX, INTEGER_MAX, ITEMS_MAX, KEYS_MAX, STRING_BYTES_MAX};
-use crate::plan::diagnostic::Diagnostic;
-use crate::plan::findings::Findings;
-use crate::plan::pointer;
-use crate::plan::wording::quoted;
+use crate::plan::findings::FindingCollector;
+use crate::pointer;
+use crate::text::cut;
+use crate::wording::quoted;
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 use std::ops::Range;
 
-/// Says that reading cannot go on; the findings say why.
+/// Parsing cannot continue; the findings say why.
 #[derive(Debug)]
-pub(super) struct Stop;
+pub(super) struct ReadAborted;
 
-/// What is being built. Lists and objects still open stand on a stack of bounded height.
+/// A document under construction. Open lists and objects are on a stack of bounded height.
 #[derive(Debug)]
-pub(super) struct Builder<'t> {
+pub(super) struct DocumentBuilder<'t> {
     text: &'t str,
-    open: Vec<Frame>,
+    open: Vec<OpenContainer>,
     root: Option<Value>,
-    nodes: Vec<Node>,
-    /// Where the last thing that has text of its own ended.
+    nodes: Vec<ValueSpan>,
+    /// The end of the last token that has text.
     last_end: usize,
-    findings: Findings,
+    findings: FindingCollector,
 }
 
 #[derive(Debug)]
-struct Frame {
-    holder: Holder,
+struct OpenContainer {
+    holder: ContainerValue,
     node: usize,
 }
 
 #[derive(Debug)]
-enum Holder {
+enum ContainerValue {
     Object { fields: Map<String, Value>, key: Option<(String, Range<usize>)> },
     Array(Vec<Value>),
 }
 
-/// What the innermost open container waits for.
+/// What the innermost open container expects next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Inside {
+pub(super) enum ContainerState {
     /// Nothing is open.
     Nothing,
     ObjectBeforeKey,
@@ -49,36 +50,36 @@ pub(super) enum Inside {
     Array,
 }
 
-impl<'t> Builder<'t> {
-    pub(super) fn new(text: &'t str) -> Builder<'t> {
-        Builder {
+impl<'t> DocumentBuilder<'t> {
+    pub(super) fn new(text: &'t str) -> DocumentBuilder<'t> {
+        DocumentBuilder {
             text,
             open: Vec::new(),
             root: None,
             nodes: Vec::new(),
             last_end: 0,
-            findings: Findings::default(),
+            findings: FindingCollector::default(),
         }
     }
 
-    pub(super) fn inside(&self) -> Inside {
+    pub(super) fn inside(&self) -> ContainerState {
         match self.open.last().map(|frame| &frame.holder) {
-            None => Inside::Nothing,
-            Some(Holder::Object { key: None, .. }) => Inside::ObjectBeforeKey,
-            Some(Holder::Object { .. }) => Inside::ObjectBeforeValue,
-            Some(Holder::Array(_)) => Inside::Array,
+            None => ContainerState::Nothing,
+            Some(ContainerValue::Object { key: None, .. }) => ContainerState::ObjectBeforeKey,
+            Some(ContainerValue::Object { .. }) => ContainerState::ObjectBeforeValue,
+            Some(ContainerValue::Array(_)) => ContainerState::Array,
         }
     }
 
-    pub(super) fn open_object(&mut self, at: Range<usize>) -> Result<(), Stop> {
-        self.open(Holder::Object { fields: Map::new(), key: None }, at)
+    pub(super) fn open_object(&mut self, at: Range<usize>) -> Result<(), ReadAborted> {
+        self.open(ContainerValue::Object { fields: Map::new(), key: None }, at)
     }
 
-    pub(super) fn open_array(&mut self, at: Range<usize>) -> Result<(), Stop> {
-        self.open(Holder::Array(Vec::new()), at)
+    pub(super) fn open_array(&mut self, at: Range<usize>) -> Result<(), ReadAborted> {
+        self.open(ContainerValue::Array(Vec::new()), at)
     }
 
-    /// Closes the innermost container. Without an end of its own it ends with what it holds.
+    /// Closes the innermost container. Without a closing token it ends with its content.
     pub(super) fn close(&mut self, end: Option<usize>) {
         let Some(frame) = self.open.pop() else { return };
         self.last_end = end.unwrap_or(self.last_end);
@@ -87,15 +88,15 @@ impl<'t> Builder<'t> {
         node.next = next;
         node.value.1 = position(self.last_end).max(node.value.0);
         self.put(match frame.holder {
-            Holder::Object { fields, .. } => Value::Object(fields),
-            Holder::Array(items) => Value::Array(items),
+            ContainerValue::Object { fields, .. } => Value::Object(fields),
+            ContainerValue::Array(items) => Value::Array(items),
         });
     }
 
-    pub(super) fn key(&mut self, name: String, at: Range<usize>) -> Result<(), Stop> {
+    pub(super) fn key(&mut self, name: String, at: Range<usize>) -> Result<(), ReadAborted> {
         let full = match self.open.last().map(|frame| &frame.holder) {
-            Some(Holder::Object { fields, .. }) => fields.len() >= KEYS_MAX,
-            _ => return Err(Stop),
+            Some(ContainerValue::Object { fields, .. }) => fields.len() >= KEYS_MAX,
+            _ => return Err(ReadAborted),
         };
         if full {
             let message = format!("the object has more than {KEYS_MAX} keys");
@@ -103,19 +104,19 @@ impl<'t> Builder<'t> {
         }
         self.check_text(&name, at.clone());
         self.last_end = at.end;
-        if let Some(Frame { holder: Holder::Object { key, .. }, .. }) = self.open.last_mut() {
+        if let Some(OpenContainer { holder: ContainerValue::Object { key, .. }, .. }) = self.open.last_mut() {
             *key = Some((name, at));
         }
         Ok(())
     }
 
-    pub(super) fn text(&mut self, text: String, at: Range<usize>) -> Result<(), Stop> {
+    pub(super) fn text(&mut self, text: String, at: Range<usize>) -> Result<(), ReadAborted> {
         self.check_text(&text, at.clone());
         self.scalar(Value::String(text), at)
     }
 
-    /// Takes an integer by its digits, because it may be larger than any integer type.
-    pub(super) fn integer(&mut self, digits: &str, radix: u32, at: Range<usize>) -> Result<(), Stop> {
+    /// Adds an integer given by its digits: it may be larger than any integer type.
+    pub(super) fn integer(&mut self, digits: &str, radix: u32, at: Range<usize>) -> Result<(), ReadAborted> {
         let number = i64::from_str_radix(digits, radix).ok();
         let Some(number) = number.filter(|number| number.unsigned_abs() <= INTEGER_MAX.unsigned_abs()) else {
             let message = format!("the integer {} is beyond ±{INTEGER_MAX}", shortened(digits));
@@ -126,21 +127,21 @@ impl<'t> Builder<'t> {
         self.scalar(Value::from(number), at)
     }
 
-    pub(super) fn float(&mut self, digits: &str, at: Range<usize>) -> Result<(), Stop> {
+    pub(super) fn float(&mut self, digits: &str, at: Range<usize>) -> Result<(), ReadAborted> {
         match digits.parse().ok().and_then(Number::from_f64) {
             Some(number) => self.scalar(Value::Number(number), at),
             None => self.not_finite(digits, at),
         }
     }
 
-    pub(super) fn not_finite(&mut self, written: &str, at: Range<usize>) -> Result<(), Stop> {
+    pub(super) fn not_finite(&mut self, written: &str, at: Range<usize>) -> Result<(), ReadAborted> {
         let message = format!("expected a finite number, found {}", shortened(written));
         self.find(Diagnostic::error("document.not_finite", "", message), at.clone());
         self.scalar(Value::Null, at)
     }
 
-    /// Takes a value that holds no others.
-    pub(super) fn scalar(&mut self, value: Value, at: Range<usize>) -> Result<(), Stop> {
+    /// Adds a value that is not a container.
+    pub(super) fn scalar(&mut self, value: Value, at: Range<usize>) -> Result<(), ReadAborted> {
         if !at.is_empty() {
             self.last_end = at.end;
         }
@@ -150,25 +151,19 @@ impl<'t> Builder<'t> {
         Ok(())
     }
 
-    /// Adds a finding about the place reading has come to.
+    /// Adds a finding at the current position.
     pub(super) fn find(&mut self, diagnostic: Diagnostic, at: Range<usize>) {
         let (text, open) = (self.text, &self.open);
-        self.findings
-            .push_with(|| Diagnostic { pointer: pointer_of(open), ..diagnostic.place(place_of(text, at)) });
+        self.findings.push_with(|| Diagnostic { pointer: pointer_of(open), ..diagnostic.place(place_of(text, at)) });
     }
 
-    pub(super) fn stop<T>(
-        &mut self,
-        code: &'static str,
-        at: Range<usize>,
-        message: String,
-    ) -> Result<T, Stop> {
+    pub(super) fn stop<T>(&mut self, code: &'static str, at: Range<usize>, message: String) -> Result<T, ReadAborted> {
         self.find(Diagnostic::error(code, "", message), at);
-        Err(Stop)
+        Err(ReadAborted)
     }
 
-    /// Returns the whole value, or what was wrong.
-    pub(super) fn finish(self) -> Result<(Value, Vec<Node>), Findings> {
+    /// Returns the whole value, or the findings.
+    pub(super) fn finish(self) -> Result<(Value, Vec<ValueSpan>), FindingCollector> {
         let mut findings = self.findings;
         match self.root {
             Some(root) if findings.is_empty() => Ok((root, self.nodes)),
@@ -181,37 +176,37 @@ impl<'t> Builder<'t> {
         }
     }
 
-    fn open(&mut self, holder: Holder, at: Range<usize>) -> Result<(), Stop> {
+    fn open(&mut self, holder: ContainerValue, at: Range<usize>) -> Result<(), ReadAborted> {
         if self.open.len() >= DEPTH_MAX {
             let message = format!("lists and objects are nested more than {DEPTH_MAX} deep");
             return self.stop("document.too_deep", at, message);
         }
         let node = self.begin(at)?;
-        self.open.push(Frame { holder, node });
+        self.open.push(OpenContainer { holder, node });
         Ok(())
     }
 
-    /// Makes room for one more value before anything grows.
-    fn begin(&mut self, at: Range<usize>) -> Result<usize, Stop> {
+    /// Checks the limits and reserves a span before a value is added.
+    fn begin(&mut self, at: Range<usize>) -> Result<usize, ReadAborted> {
         let key = match self.open.last().map(|frame| &frame.holder) {
-            Some(Holder::Array(items)) if items.len() >= ITEMS_MAX => {
+            Some(ContainerValue::Array(items)) if items.len() >= ITEMS_MAX => {
                 let message = format!("the list has more than {ITEMS_MAX} items");
                 return self.stop("document.too_many_items", at, message);
             }
-            Some(Holder::Object { key: Some((_, key)), .. }) => (position(key.start), position(key.end)),
+            Some(ContainerValue::Object { key: Some((_, key)), .. }) => (position(key.start), position(key.end)),
             _ => (0, 0),
         };
-        self.nodes.push(Node { key, value: (position(at.start), position(at.end)), next: 0 });
+        self.nodes.push(ValueSpan { key, value: (position(at.start), position(at.end)), next: 0 });
         Ok(self.nodes.len() - 1)
     }
 
-    /// Puts a finished value where it belongs.
+    /// Adds a finished value to its container.
     fn put(&mut self, value: Value) {
         let mut duplicate = None;
         match self.open.last_mut().map(|frame| &mut frame.holder) {
             None => self.root = Some(value),
-            Some(Holder::Array(items)) => items.push(value),
-            Some(Holder::Object { fields, key }) => {
+            Some(ContainerValue::Array(items)) => items.push(value),
+            Some(ContainerValue::Object { fields, key }) => {
                 let Some((name, at)) = key.take() else { return };
                 match fields.entry(name) {
                     Entry::Vacant(free) => {
@@ -224,7 +219,7 @@ impl<'t> Builder<'t> {
         if let Some((name, at)) = duplicate {
             let (text, open) = (self.text, &self.open);
             self.findings.push_with(|| {
-                let message = format!("the key {} stands in this object twice", quoted(&name));
+                let message = format!("the key {} occurs twice in this object", quoted(&name));
                 let pointer = pointer::field(&pointer_of(open), &name);
                 Diagnostic::error("document.duplicate_key", pointer, message).place(place_of(text, at))
             });
@@ -243,25 +238,22 @@ impl<'t> Builder<'t> {
     }
 }
 
-/// Returns the pointer to where reading has come.
-fn pointer_of(open: &[Frame]) -> String {
+/// Returns the pointer to the current position.
+fn pointer_of(open: &[OpenContainer]) -> String {
     let mut pointer = String::new();
     for frame in open {
         match &frame.holder {
-            Holder::Object { key: Some((name, _)), .. } => pointer::push(&mut pointer, name),
-            Holder::Object { key: None, .. } => break,
-            Holder::Array(items) => pointer = pointer::item(&pointer, items.len()),
+            ContainerValue::Object { key: Some((name, _)), .. } => pointer::push(&mut pointer, name),
+            ContainerValue::Object { key: None, .. } => break,
+            ContainerValue::Array(items) => pointer = pointer::item(&pointer, items.len()),
         }
     }
     pointer
 }
 
-/// Numbers can be as long as the document.
+/// Shortens a number, which can be as long as the document.
 fn shortened(digits: &str) -> String {
-    match digits.char_indices().nth(40) {
-        Some((at, _)) => format!("{}…", &digits[..at]),
-        None => digits.to_owned(),
-    }
+    cut(digits, 40)
 }
 
 fn position(at: usize) -> u32 {

@@ -1,12 +1,12 @@
-//! Reads JSON (RFC 8259) without recursion and tells the builder what it meets, with its place.
+//! Parses JSON (RFC 8259) without recursion and reports its tokens to the builder.
 
-use super::builder::{Builder, Inside, Stop};
-use crate::plan::diagnostic::Diagnostic;
+use super::builder::{ContainerState, DocumentBuilder, ReadAborted};
+use crate::diagnostic::Diagnostic;
 use serde_json::Value;
 use std::ops::Range;
 
-pub(super) fn read(text: &str, start: usize, builder: &mut Builder<'_>) -> Result<(), Stop> {
-    let mut reader = Reader { text, bytes: text.as_bytes(), at: start, builder };
+pub(super) fn read(text: &str, start: usize, builder: &mut DocumentBuilder<'_>) -> Result<(), ReadAborted> {
+    let mut reader = JsonReader { text, bytes: text.as_bytes(), at: start, builder };
     reader.space();
     if reader.at == text.len() {
         return Ok(());
@@ -19,16 +19,16 @@ pub(super) fn read(text: &str, start: usize, builder: &mut Builder<'_>) -> Resul
     }
 }
 
-struct Reader<'t, 'b, 'x> {
+struct JsonReader<'t, 'b, 'x> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
-    builder: &'b mut Builder<'x>,
+    builder: &'b mut DocumentBuilder<'x>,
 }
 
-impl Reader<'_, '_, '_> {
-    /// Reads a value; of one that is not empty only its opening, then the next value is due.
-    fn value(&mut self) -> Result<bool, Stop> {
+impl JsonReader<'_, '_, '_> {
+    /// Parses a value. Of a list or object that is not empty, only its opening: its first value comes next.
+    fn value(&mut self) -> Result<bool, ReadAborted> {
         self.space();
         let start = self.at;
         match self.peek() {
@@ -50,7 +50,7 @@ impl Reader<'_, '_, '_> {
         Ok(false)
     }
 
-    fn opened(&mut self, end: u8) -> Result<bool, Stop> {
+    fn opened(&mut self, end: u8) -> Result<bool, ReadAborted> {
         self.at += 1;
         self.space();
         if self.peek() == Some(end) {
@@ -64,14 +64,14 @@ impl Reader<'_, '_, '_> {
         Ok(true)
     }
 
-    /// Closes what ends here. Returns whether the document does, too.
-    fn after_value(&mut self) -> Result<bool, Stop> {
+    /// Closes the containers that end here. Returns whether the document has ended.
+    fn after_value(&mut self) -> Result<bool, ReadAborted> {
         loop {
             self.space();
             let (end, expected) = match self.builder.inside() {
-                Inside::Nothing if self.at == self.bytes.len() => return Ok(true),
-                Inside::Nothing => return self.unexpected("the end of the document"),
-                Inside::Array => (b']', "a comma or ]"),
+                ContainerState::Nothing if self.at == self.bytes.len() => return Ok(true),
+                ContainerState::Nothing => return self.unexpected("the end of the document"),
+                ContainerState::Array => (b']', "a comma or ]"),
                 _ => (b'}', "a comma or }"),
             };
             match self.peek() {
@@ -80,8 +80,7 @@ impl Reader<'_, '_, '_> {
                     self.at += 1;
                     self.space();
                     if matches!(self.peek(), Some(b']' | b'}')) {
-                        let message =
-                            "expected something after the comma, found the end of the list or object";
+                        let message = "expected something after the comma, found the end of the list or object";
                         return self.refuse(comma..comma + 1, message.to_owned(), Some("remove the comma"));
                     }
                     if end == b'}' {
@@ -98,7 +97,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    fn key(&mut self) -> Result<(), Stop> {
+    fn key(&mut self) -> Result<(), ReadAborted> {
         let start = self.at;
         if self.peek() != Some(b'"') {
             return self.unexpected("a key in double quotes");
@@ -113,7 +112,7 @@ impl Reader<'_, '_, '_> {
         Ok(())
     }
 
-    fn string(&mut self) -> Result<String, Stop> {
+    fn string(&mut self) -> Result<String, ReadAborted> {
         let open = self.at;
         self.at += 1;
         let mut text = String::new();
@@ -123,7 +122,7 @@ impl Reader<'_, '_, '_> {
             let run = rest.iter().position(|byte| !plain(byte)).unwrap_or(rest.len());
             let run = &self.text[self.at..self.at + run];
             self.at += run.len();
-            // Most strings have no escapes and are taken in one piece.
+            // Most strings have no escapes and are copied at once.
             if text.is_empty() {
                 text = run.to_owned()
             } else {
@@ -148,7 +147,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, Stop> {
+    fn escape(&mut self) -> Result<char, ReadAborted> {
         let start = self.at;
         self.at += 2;
         let plain = match self.bytes.get(start + 1) {
@@ -169,7 +168,7 @@ impl Reader<'_, '_, '_> {
         Ok(plain)
     }
 
-    /// Reads the digits after `\u`, and the second half of a surrogate pair.
+    /// Parses the digits after `\u`, and the second half of a surrogate pair.
     fn unicode(&mut self) -> Option<char> {
         let first = self.hex()?;
         if !(0xd800..0xdc00).contains(&first) {
@@ -189,15 +188,14 @@ impl Reader<'_, '_, '_> {
         digits.iter().try_fold(0, |number, &digit| Some(number << 4 | char::from(digit).to_digit(16)?))
     }
 
-    fn bad_escape(&mut self, start: usize) -> Result<char, Stop> {
+    fn bad_escape(&mut self, start: usize) -> Result<char, ReadAborted> {
         // The range must not end within a character.
-        let end =
-            (start + 2..=self.at).find(|&end| self.text.is_char_boundary(end)).unwrap_or(self.text.len());
+        let end = (start + 2..=self.at).find(|&end| self.text.is_char_boundary(end)).unwrap_or(self.text.len());
         let message = "expected an escape such as \\n, \\\" or \\u00e9 (surrogates in pairs)".to_owned();
         self.refuse(start..end.min(self.text.len()), message, None)
     }
 
-    fn number(&mut self) -> Result<(), Stop> {
+    fn number(&mut self) -> Result<(), ReadAborted> {
         let start = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -229,11 +227,7 @@ impl Reader<'_, '_, '_> {
             return self.refuse(at, "expected a number such as 12, -0.5 or 1e3".to_owned(), hint);
         }
         // Minus zero is not an integer: as one it would lose its sign.
-        if float || written == "-0" {
-            self.builder.float(written, at)
-        } else {
-            self.builder.integer(written, 10, at)
-        }
+        if float || written == "-0" { self.builder.float(written, at) } else { self.builder.integer(written, 10, at) }
     }
 
     fn digits(&mut self) -> usize {
@@ -244,7 +238,7 @@ impl Reader<'_, '_, '_> {
         self.at - start
     }
 
-    fn word(&mut self) -> Result<(), Stop> {
+    fn word(&mut self) -> Result<(), ReadAborted> {
         let start = self.at;
         while self.peek().is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             self.at += 1;
@@ -262,21 +256,17 @@ impl Reader<'_, '_, '_> {
             "True" => "write true",
             "False" => "write false",
             "None" | "Null" | "undefined" => "write null, or leave the field out",
-            _ => "texts stand in double quotes",
+            _ => "texts must be in double quotes",
         };
         self.refuse(at, "expected a value, found a word".to_owned(), Some(hint))
     }
 
-    fn unexpected<T>(&mut self, expected: &str) -> Result<T, Stop> {
+    fn unexpected<T>(&mut self, expected: &str) -> Result<T, ReadAborted> {
         let Some(found) = self.text[self.at..].chars().next() else {
-            return self.refuse(
-                self.at..self.at,
-                format!("expected {expected}, found the end of the text"),
-                None,
-            );
+            return self.refuse(self.at..self.at, format!("expected {expected}, found the end of the text"), None);
         };
         let hint = match found {
-            '\'' => Some("strings stand in double quotes"),
+            '\'' => Some("strings must be in double quotes"),
             '/' | '#' => Some("JSON has no comments; YAML has"),
             _ => None,
         };
@@ -284,10 +274,10 @@ impl Reader<'_, '_, '_> {
         self.refuse(self.at..self.at + found.len_utf8(), message, hint)
     }
 
-    fn refuse<T>(&mut self, at: Range<usize>, message: String, hint: Option<&str>) -> Result<T, Stop> {
+    fn refuse<T>(&mut self, at: Range<usize>, message: String, hint: Option<&str>) -> Result<T, ReadAborted> {
         let diagnostic = Diagnostic::error("document.syntax", "", message);
         self.builder.find(Diagnostic { hint: hint.map(str::to_owned), ..diagnostic }, at);
-        Err(Stop)
+        Err(ReadAborted)
     }
 
     fn peek(&self) -> Option<u8> {

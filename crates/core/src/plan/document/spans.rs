@@ -1,31 +1,31 @@
-//! Where each part of a document stands in its text.
+//! The source ranges of the parts of a document.
 
-use crate::plan::pointer;
+use crate::pointer;
 use serde_json::Value;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The places of all values and keys of a document.
+/// The source ranges of all values and keys of a document.
 #[derive(Clone, Debug)]
-pub struct Spans {
+pub struct SourceSpans {
     value: Arc<Value>,
     /// One per value, in the order of the document; the names are those of the value.
-    nodes: Vec<Node>,
+    nodes: Vec<ValueSpan>,
 }
 
-/// The places of one value. Positions fit 32 bits because documents are bounded.
+/// The source ranges of one value. Positions fit 32 bits because documents are bounded.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Node {
+pub(super) struct ValueSpan {
     /// Empty where there is no key: the root, and items of lists.
     pub key: (u32, u32),
     pub value: (u32, u32),
-    /// The node after this one and all within it.
+    /// The node after this one and its descendants.
     pub next: u32,
 }
 
-impl Spans {
-    pub(super) fn new(value: Arc<Value>, nodes: Vec<Node>) -> Spans {
-        Spans { value, nodes }
+impl SourceSpans {
+    pub(super) fn new(value: Arc<Value>, nodes: Vec<ValueSpan>) -> SourceSpans {
+        SourceSpans { value, nodes }
     }
 
     /// Returns the bytes of the value at a pointer.
@@ -36,7 +36,7 @@ impl Spans {
         }
     }
 
-    /// Returns the bytes of the key under which the value at a pointer stands.
+    /// Returns the bytes of the key of the value at a pointer.
     pub fn key(&self, pointer: &str) -> Option<Range<usize>> {
         match self.walk(pointer) {
             (Some(node), true) if node.key.0 < node.key.1 => Some(range(node.key)),
@@ -49,8 +49,8 @@ impl Spans {
         self.walk(pointer).0.map_or(0..0, |node| range(node.value))
     }
 
-    /// Follows a pointer as far as it leads; also tells whether it led all the way.
-    fn walk(&self, pointer: &str) -> (Option<&Node>, bool) {
+    /// Follows a pointer as far as it resolves; the flag says whether it resolved completely.
+    fn walk(&self, pointer: &str) -> (Option<&ValueSpan>, bool) {
         let Some(names) = pointer::names(pointer) else { return (self.nodes.first(), false) };
         let (mut at, mut value) = (0, &*self.value);
         for name in names {

@@ -1,23 +1,21 @@
-//! Strict reading, by tables.
+//! Strict parsing, by tables.
 
 use super::*;
 use crate::limits::{DEPTH_MAX, ITEMS_MAX, KEYS_MAX, STRING_BYTES_MAX};
 use serde_json::json;
 
-fn value(text: &str, format: Format) -> Value {
-    match Document::read(text.as_bytes(), format) {
+fn value(text: &str, format: DocumentFormat) -> Value {
+    match PlanDocument::read(text.as_bytes(), format) {
         Ok(document) => Value::clone(&document.value),
         Err(findings) => panic!("{text:?}: {findings:?}"),
     }
 }
 
-fn codes(text: &str, format: Format) -> Vec<(&'static str, String, usize, usize)> {
-    let findings = Document::read(text.as_bytes(), format).map(|document| document.value).expect_err(text);
+fn codes(text: &str, format: DocumentFormat) -> Vec<(&'static str, String, usize, usize)> {
+    let findings = PlanDocument::read(text.as_bytes(), format).map(|document| document.value).expect_err(text);
     findings
         .into_iter()
-        .map(|found| {
-            (found.code, found.pointer, found.place.map_or(0, |p| p.start), found.place.map_or(0, |p| p.end))
-        })
+        .map(|found| (found.code, found.pointer, found.place.map_or(0, |p| p.start), found.place.map_or(0, |p| p.end)))
         .collect()
 }
 
@@ -32,7 +30,7 @@ fn json_is_read_as_everyone_reads_it() {
         "1.7976931348623157e308",
         "{\"\":{\"~/\":1}}\r\n",
     ] {
-        assert_eq!(value(text, Format::Json), serde_json::from_str::<Value>(text).unwrap(), "{text}");
+        assert_eq!(value(text, DocumentFormat::Json), serde_json::from_str::<Value>(text).unwrap(), "{text}");
     }
 }
 
@@ -50,10 +48,7 @@ fn yaml_is_read_by_the_core_schema() {
             "[1.5, .5, 1., 1e3, -1E-2, +.5, +, ., e3, 1e, 1.2.3]",
             json!([1.5, 0.5, 1.0, 1000.0, -0.01, 0.5, "+", ".", "e3", "1e", "1.2.3"]),
         ),
-        (
-            "[~, null, Null, NULL, true, True, FALSE, nUll]",
-            json!([null, null, null, null, true, true, false, "nUll"]),
-        ),
+        ("[~, null, Null, NULL, true, True, FALSE, nUll]", json!([null, null, null, null, true, true, false, "nUll"])),
         ("a:\nb: ''", json!({"a": null, "b": ""})),
         ("a: |\n  x\n  y\nb: >\n  x\n  y\n", json!({"a": "x\ny\n", "b": "x y\n"})),
         ("- a: 1\n  b:\n  - 2\n- {c: [3]}", json!([{"a": 1, "b": [2]}, {"c": [3]}])),
@@ -63,13 +58,13 @@ fn yaml_is_read_by_the_core_schema() {
         ("'1': a\n\"<<\": b", json!({"1": "a", "<<": "b"})),
         ("\u{feff}a: 1", json!({"a": 1})),
     ] {
-        assert_eq!(value(text, Format::Yaml), expected, "{text}");
+        assert_eq!(value(text, DocumentFormat::Yaml), expected, "{text}");
     }
 }
 
 #[test]
-fn what_readers_could_understand_differently_is_refused_by_name() {
-    use Format::{Json, Yaml};
+fn ambiguous_documents_are_refused_with_a_code() {
+    use DocumentFormat::{Json, Yaml};
     for (format, text, code, pointer, place) in [
         (Json, "", "document.empty", "", 0..0),
         (Yaml, "", "document.empty", "", 0..0),
@@ -119,7 +114,7 @@ fn json_that_is_none_is_refused_where_it_goes_wrong() {
     for (text, at, hint) in [
         ("{\"a\":1,}", 6, Some("remove the comma")),
         ("[1,]", 2, Some("remove the comma")),
-        ("{'a':1}", 1, Some("strings stand in double quotes")),
+        ("{'a':1}", 1, Some("strings must be in double quotes")),
         ("{a:1}", 1, None),
         ("{\"a\" 1}", 5, None),
         ("[1 2]", 3, None),
@@ -130,7 +125,7 @@ fn json_that_is_none_is_refused_where_it_goes_wrong() {
         ("[] // x", 3, Some("JSON has no comments; YAML has")),
         ("[True]", 1, Some("write true")),
         ("[None]", 1, Some("write null, or leave the field out")),
-        ("[abc]", 1, Some("texts stand in double quotes")),
+        ("[abc]", 1, Some("texts must be in double quotes")),
         ("[é]", 1, None),
         ("[01]", 1, Some("remove the leading zeros, or write it as text, in quotes")),
         ("[-]", 1, None),
@@ -149,7 +144,7 @@ fn json_that_is_none_is_refused_where_it_goes_wrong() {
         ("[\"\\ud800\\u0041\"]", 2, None),
         ("[\"\\udc00\"]", 2, None),
     ] {
-        let findings = Document::read(text.as_bytes(), Format::Json).expect_err(text);
+        let findings = PlanDocument::read(text.as_bytes(), DocumentFormat::Json).expect_err(text);
         assert_eq!(findings.len(), 1, "{text}");
         let found = &findings[0];
         assert_eq!(found.code, "document.syntax", "{text}");
@@ -160,19 +155,13 @@ fn json_that_is_none_is_refused_where_it_goes_wrong() {
 }
 
 #[test]
-fn findings_of_one_document_are_all_told() {
-    let found = codes("{\"a\":NaN,\"a\":9007199254740993,\"b\":\"\\u0000\"}", Format::Json);
+fn all_findings_of_one_document_are_reported() {
+    let found = codes("{\"a\":NaN,\"a\":9007199254740993,\"b\":\"\\u0000\"}", DocumentFormat::Json);
     let codes: Vec<_> = found.iter().map(|found| found.0).collect();
-    assert_eq!(
-        codes,
-        ["document.not_finite", "document.integer_range", "document.duplicate_key", "document.nul"]
-    );
-    let found = self::codes("a: &x 1\nb: *x\nc: !!int '3'\n4: 5\n", Format::Yaml);
+    assert_eq!(codes, ["document.not_finite", "document.integer_range", "document.duplicate_key", "document.nul"]);
+    let found = self::codes("a: &x 1\nb: *x\nc: !!int '3'\n4: 5\n", DocumentFormat::Yaml);
     let codes: Vec<_> = found.iter().map(|found| found.0).collect();
-    assert_eq!(
-        codes,
-        ["document.yaml_alias", "document.yaml_alias", "document.yaml_tag", "document.yaml_key"]
-    );
+    assert_eq!(codes, ["document.yaml_alias", "document.yaml_alias", "document.yaml_tag", "document.yaml_key"]);
 }
 
 #[test]
@@ -180,13 +169,12 @@ fn bounds_hold_at_their_edge() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let blocks = |depth: usize| (0..depth).map(|at| format!("{}a:\n", " ".repeat(at))).collect::<String>();
     let list = |items: usize| format!("[{}]", vec!["1"; items].join(","));
-    let object = |keys: usize| {
-        format!("{{{}}}", (0..keys).map(|at| format!("\"k{at}\": 1")).collect::<Vec<_>>().join(", "))
-    };
+    let object =
+        |keys: usize| format!("{{{}}}", (0..keys).map(|at| format!("\"k{at}\": 1")).collect::<Vec<_>>().join(", "));
     // Each \L is two bytes of text and three of the string.
     let long = |extra: &str| format!("\"{}{extra}\"", "\\L".repeat(STRING_BYTES_MAX / 3));
     let padded = |bytes: usize| format!("[{}]", " ".repeat(bytes - 2));
-    use Format::{Json, Yaml};
+    use DocumentFormat::{Json, Yaml};
     for (format, at, above, code) in [
         (Json, nested(DEPTH_MAX), nested(DEPTH_MAX + 1), "document.too_deep"),
         (Json, nested(DEPTH_MAX), "[".repeat(100_000), "document.too_deep"),
@@ -202,37 +190,37 @@ fn bounds_hold_at_their_edge() {
         (Json, padded(PLAN_BYTES_MAX), padded(PLAN_BYTES_MAX + 1), "document.too_large"),
         (Yaml, padded(PLAN_BYTES_MAX), padded(PLAN_BYTES_MAX + 1), "document.too_large"),
     ] {
-        assert!(Document::read(at.as_bytes(), format).is_ok(), "{code} {format:?}");
+        assert!(PlanDocument::read(at.as_bytes(), format).is_ok(), "{code} {format:?}");
         let found = codes(&above, format);
         assert_eq!(found.iter().map(|found| found.0).collect::<Vec<_>>(), [code], "{format:?}");
     }
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused_with_their_place() {
-    let findings = Document::read(b"{\n\"a\": \xff}", Format::Json).unwrap_err();
+fn invalid_utf8_is_refused_with_its_position() {
+    let findings = PlanDocument::read(b"{\n\"a\": \xff}", DocumentFormat::Json).unwrap_err();
     assert_eq!(findings[0].code, "document.encoding");
-    assert_eq!(findings[0].place, Some(Place { line: 2, column: 6, start: 7, end: 8 }));
+    assert_eq!(findings[0].place, Some(SourceLocation { line: 2, column: 6, start: 7, end: 8 }));
 }
 
 #[test]
 fn lines_and_columns_are_counted_for_people() {
-    let findings = Document::read("{\"é\": 1,\n \"ü\": tru}".as_bytes(), Format::Json).unwrap_err();
-    assert_eq!(findings[0].place, Some(Place { line: 2, column: 7, start: 17, end: 20 }));
+    let findings = PlanDocument::read("{\"é\": 1,\n \"ü\": tru}".as_bytes(), DocumentFormat::Json).unwrap_err();
+    assert_eq!(findings[0].place, Some(SourceLocation { line: 2, column: 7, start: 17, end: 20 }));
     assert_eq!(findings[0].pointer, "/ü");
 }
 
 #[test]
 fn the_format_is_guessed_by_the_first_sign() {
     for (text, format) in [
-        ("{}", Format::Json),
-        ("\n\t [", Format::Json),
-        ("\u{feff}{}", Format::Json),
-        ("name: x", Format::Yaml),
-        ("# {", Format::Yaml),
-        ("", Format::Yaml),
+        ("{}", DocumentFormat::Json),
+        ("\n\t [", DocumentFormat::Json),
+        ("\u{feff}{}", DocumentFormat::Json),
+        ("name: x", DocumentFormat::Yaml),
+        ("# {", DocumentFormat::Yaml),
+        ("", DocumentFormat::Yaml),
     ] {
-        assert_eq!(Format::guess(text.as_bytes()), format, "{text:?}");
+        assert_eq!(DocumentFormat::guess(text.as_bytes()), format, "{text:?}");
     }
 }
 
@@ -241,8 +229,8 @@ fn values_and_keys_are_found_in_the_text() {
     let json = r#"{"a": [1, {"b/c": "x"}], "d" : {} }"#;
     let flow = r#"{a: [1, {b/c: "x"}], d: {} }"#;
     let block = "# plan\na:\n  - 1\n  - b/c: \"x\"   # note\n\nd:\n  {}\n# end\n";
-    for (format, text) in [(Format::Json, json), (Format::Yaml, flow), (Format::Yaml, block)] {
-        let document = Document::read(text.as_bytes(), format).unwrap();
+    for (format, text) in [(DocumentFormat::Json, json), (DocumentFormat::Yaml, flow), (DocumentFormat::Yaml, block)] {
+        let document = PlanDocument::read(text.as_bytes(), format).unwrap();
         let spans = &document.spans;
         let cut = |range: Option<Range<usize>>| range.map(|range| text[range].trim_matches('"'));
         for (pointer, key, value) in [
@@ -265,7 +253,7 @@ fn values_and_keys_are_found_in_the_text() {
         assert_eq!(spans.nearest("/nowhere"), spans.value("").unwrap());
         assert_eq!(spans.nearest("~"), spans.value("").unwrap());
     }
-    let document = Document::read(block.as_bytes(), Format::Yaml).unwrap();
+    let document = PlanDocument::read(block.as_bytes(), DocumentFormat::Yaml).unwrap();
     let cut = |pointer: &str| &block[document.spans.value(pointer).unwrap()];
     assert_eq!(cut("/a"), "- 1\n  - b/c: \"x\"");
     assert_eq!(cut("/a/1"), "b/c: \"x\"");

@@ -1,23 +1,23 @@
-//! Reads YAML 1.2 (core schema) and tells the builder what it meets, with its place.
+//! Parses YAML 1.2 (core schema) and reports its tokens to the builder.
 //!
-//! Only what has the same meaning as JSON is taken: one document of lists, objects with text keys, texts,
-//! numbers, `true`, `false` and `null`. `yes`, `on`, `12:30` and dates are texts, as YAML 1.2 says.
+//! Only the part of YAML that corresponds to JSON is accepted: one document of lists, objects with text keys,
+//! texts, numbers, `true`, `false` and `null`. `yes`, `on`, `12:30` and dates are texts, as in YAML 1.2.
 
-use super::builder::{Builder, Inside, Stop};
+use super::builder::{ContainerState, DocumentBuilder, ReadAborted};
+use crate::diagnostic::Diagnostic;
 use crate::limits::DEPTH_MAX;
-use crate::plan::diagnostic::Diagnostic;
-use crate::plan::wording::quoted;
+use crate::wording::quoted;
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
 use serde_json::Value;
 use std::ops::Range;
 
-pub(super) fn read(text: &str, start: usize, builder: &mut Builder<'_>) -> Result<(), Stop> {
-    // One more than the builder allows, so that the builder refuses first and knows where.
+pub(super) fn read(text: &str, start: usize, builder: &mut DocumentBuilder<'_>) -> Result<(), ReadAborted> {
+    // One more than the builder allows, so that the builder refuses first, with a pointer.
     let options = granit_parser::options! {
         flow_nesting_limit: DEPTH_MAX + 1,
         block_nesting_limit: DEPTH_MAX + 1,
     };
-    let mut reader = Reader { text, start, builder, documents: 0, open: Vec::new() };
+    let mut reader = YamlReader { text, start, builder, documents: 0, open: Vec::new() };
     for next in Parser::new_from_str_with_options(&text[start..], options) {
         match next {
             Ok((event, span)) => reader.event(event, span)?,
@@ -27,18 +27,18 @@ pub(super) fn read(text: &str, start: usize, builder: &mut Builder<'_>) -> Resul
     Ok(())
 }
 
-struct Reader<'t, 'b, 'x> {
+struct YamlReader<'t, 'b, 'x> {
     text: &'t str,
-    /// Where the text begins that the parser sees.
+    /// The offset at which the parser's text begins.
     start: usize,
-    builder: &'b mut Builder<'x>,
+    builder: &'b mut DocumentBuilder<'x>,
     documents: usize,
-    /// Of each open list and object, whether it has a closing bracket.
+    /// For each open list and object: whether it has a closing bracket.
     open: Vec<bool>,
 }
 
-impl Reader<'_, '_, '_> {
-    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Stop> {
+impl YamlReader<'_, '_, '_> {
+    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), ReadAborted> {
         let at = self.range(span);
         match event {
             Event::DocumentStart(..) => {
@@ -50,7 +50,7 @@ impl Reader<'_, '_, '_> {
             }
             Event::Scalar(text, style, anchor, tag) => {
                 self.refuse_properties(anchor, tag.is_some(), at.clone());
-                if self.builder.inside() == Inside::ObjectBeforeKey {
+                if self.builder.inside() == ContainerState::ObjectBeforeKey {
                     return self.key(text.into_owned(), style, at);
                 }
                 if style != ScalarStyle::Plain {
@@ -72,8 +72,8 @@ impl Reader<'_, '_, '_> {
             }
             Event::Alias(_) | Event::UnresolvedAlias(_) => {
                 self.alias(at.clone());
-                if self.builder.inside() == Inside::ObjectBeforeKey {
-                    return Err(Stop);
+                if self.builder.inside() == ContainerState::ObjectBeforeKey {
+                    return Err(ReadAborted);
                 }
                 return self.builder.scalar(Value::Null, at);
             }
@@ -88,9 +88,9 @@ impl Reader<'_, '_, '_> {
         anchor: usize,
         tagged: bool,
         at: Range<usize>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ReadAborted> {
         self.refuse_properties(anchor, tagged, at.clone());
-        if self.builder.inside() == Inside::ObjectBeforeKey {
+        if self.builder.inside() == ContainerState::ObjectBeforeKey {
             let message = "expected a text as key, found a list or an object".to_owned();
             return self.builder.stop("document.yaml_key", at, message);
         }
@@ -98,14 +98,14 @@ impl Reader<'_, '_, '_> {
         Ok(())
     }
 
-    fn key(&mut self, name: String, style: ScalarStyle, at: Range<usize>) -> Result<(), Stop> {
+    fn key(&mut self, name: String, style: ScalarStyle, at: Range<usize>) -> Result<(), ReadAborted> {
         if style == ScalarStyle::Plain {
             if name == "<<" {
                 let hint = "write the fields out";
-                let message = "merge keys are not read";
+                let message = "merge keys are not supported";
                 let diagnostic = Diagnostic::error("document.yaml_merge_key", "", message).hint(hint);
                 self.builder.find(diagnostic, at.clone());
-            } else if resolve(&name) != Resolved::Text {
+            } else if resolve(&name) != ResolvedScalar::Text {
                 let message = format!("expected a text as key, found {name}");
                 let hint = format!("write {}", quoted(&name));
                 let diagnostic = Diagnostic::error("document.yaml_key", "", message).hint(hint);
@@ -115,16 +115,16 @@ impl Reader<'_, '_, '_> {
         self.builder.key(name, at)
     }
 
-    /// Takes a text without quotes: it may be a number or a word with a meaning.
-    fn plain(&mut self, text: &str, at: Range<usize>) -> Result<(), Stop> {
+    /// Adds an unquoted text, which may be a number or a constant.
+    fn plain(&mut self, text: &str, at: Range<usize>) -> Result<(), ReadAborted> {
         match resolve(text) {
-            Resolved::Text => self.builder.text(text.to_owned(), at),
-            Resolved::Null => self.builder.scalar(Value::Null, at),
-            Resolved::Bool(yes) => self.builder.scalar(Value::Bool(yes), at),
-            Resolved::Integer(digits, radix) => self.builder.integer(digits, radix, at),
-            Resolved::Float => self.builder.float(text, at),
-            Resolved::NotFinite => self.builder.not_finite(text, at),
-            Resolved::LeadingZeros => {
+            ResolvedScalar::Text => self.builder.text(text.to_owned(), at),
+            ResolvedScalar::Null => self.builder.scalar(Value::Null, at),
+            ResolvedScalar::Bool(yes) => self.builder.scalar(Value::Bool(yes), at),
+            ResolvedScalar::Integer(digits, radix) => self.builder.integer(digits, radix, at),
+            ResolvedScalar::Float => self.builder.float(text, at),
+            ResolvedScalar::NotFinite => self.builder.not_finite(text, at),
+            ResolvedScalar::LeadingZeros => {
                 let message = format!("{text} has leading zeros, which YAML readers understand differently");
                 let hint = format!("write {} if it is a text, or leave the zeros out", quoted(text));
                 let diagnostic = Diagnostic::error("document.yaml_number", "", message).hint(hint);
@@ -140,31 +140,29 @@ impl Reader<'_, '_, '_> {
         }
         if tagged {
             let hint = "leave the tag out; quotes make a text of anything";
-            let diagnostic = Diagnostic::error("document.yaml_tag", "", "tags are not read").hint(hint);
+            let diagnostic = Diagnostic::error("document.yaml_tag", "", "tags are not supported").hint(hint);
             self.builder.find(diagnostic, at);
         }
     }
 
     fn alias(&mut self, at: Range<usize>) {
-        let diagnostic = Diagnostic::error("document.yaml_alias", "", "anchors and aliases are not read");
+        let diagnostic = Diagnostic::error("document.yaml_alias", "", "anchors and aliases are not supported");
         self.builder.find(diagnostic.hint("write the value out"), at);
     }
 
-    fn refuse(&mut self, error: &ScanError) -> Result<(), Stop> {
+    fn refuse(&mut self, error: &ScanError) -> Result<(), ReadAborted> {
         let at = (error.marker().byte_offset().unwrap_or(0) + self.start).min(self.text.len());
         let (code, message) = match error.kind() {
             ErrorKind::RecursionLimitExceeded => {
                 ("document.too_deep", format!("lists and objects are nested more than {DEPTH_MAX} deep"))
             }
-            ErrorKind::UnknownAnchor => {
-                ("document.yaml_alias", "anchors and aliases are not read".to_owned())
-            }
+            ErrorKind::UnknownAnchor => ("document.yaml_alias", "anchors and aliases are not supported".to_owned()),
             _ => ("document.syntax", error.info()),
         };
         self.builder.stop(code, at..at, message)
     }
 
-    /// Returns the bytes of a span without the line breaks after it.
+    /// Returns the bytes of a span without trailing line breaks.
     fn range(&self, span: Span) -> Range<usize> {
         let range = span.byte_range().unwrap_or(0..0);
         let (start, end) = (range.start + self.start, range.end + self.start);
@@ -175,9 +173,9 @@ impl Reader<'_, '_, '_> {
     }
 }
 
-/// What an unquoted text means by the core schema.
+/// The meaning of an unquoted text in the core schema.
 #[derive(Debug, PartialEq)]
-enum Resolved<'t> {
+enum ResolvedScalar<'t> {
     Text,
     Null,
     Bool(bool),
@@ -188,33 +186,33 @@ enum Resolved<'t> {
     LeadingZeros,
 }
 
-fn resolve(text: &str) -> Resolved<'_> {
+fn resolve(text: &str) -> ResolvedScalar<'_> {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Resolved::Null,
-        "true" | "True" | "TRUE" => return Resolved::Bool(true),
-        "false" | "False" | "FALSE" => return Resolved::Bool(false),
-        ".nan" | ".NaN" | ".NAN" => return Resolved::NotFinite,
+        "" | "~" | "null" | "Null" | "NULL" => return ResolvedScalar::Null,
+        "true" | "True" | "TRUE" => return ResolvedScalar::Bool(true),
+        "false" | "False" | "FALSE" => return ResolvedScalar::Bool(false),
+        ".nan" | ".NaN" | ".NAN" => return ResolvedScalar::NotFinite,
         _ => {}
     }
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") {
-        return Resolved::NotFinite;
+        return ResolvedScalar::NotFinite;
     }
     if let Some(digits) = text.strip_prefix("0x").filter(|digits| are_digits(digits, 16)) {
-        return Resolved::Integer(digits, 16);
+        return ResolvedScalar::Integer(digits, 16);
     }
     if let Some(digits) = text.strip_prefix("0o").filter(|digits| are_digits(digits, 8)) {
-        return Resolved::Integer(digits, 8);
+        return ResolvedScalar::Integer(digits, 8);
     }
     let whole = unsigned.find(|c: char| !c.is_ascii_digit()).unwrap_or(unsigned.len());
     if whole > 0 && whole == unsigned.len() {
         return match unsigned.as_bytes() {
-            [b'0', _, ..] => Resolved::LeadingZeros,
-            _ if text == "-0" => Resolved::Float,
-            _ => Resolved::Integer(text, 10),
+            [b'0', _, ..] => ResolvedScalar::LeadingZeros,
+            _ if text == "-0" => ResolvedScalar::Float,
+            _ => ResolvedScalar::Integer(text, 10),
         };
     }
-    if is_float(unsigned, whole) { Resolved::Float } else { Resolved::Text }
+    if is_float(unsigned, whole) { ResolvedScalar::Float } else { ResolvedScalar::Text }
 }
 
 /// Whether a text without its sign is `12.5`, `12.`, `.5`, `1e3`: digits, a fraction, an exponent.

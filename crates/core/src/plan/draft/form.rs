@@ -1,7 +1,7 @@
-//! The document of a plan as a JSON Schema: editors complete by it, and the reference is made of it.
+//! The JSON Schema of a plan document, for editors and for the generated reference.
 //!
-//! It says what the reader says, field by field. What needs more than one field to judge (a cycle, a reference that
-//! leads nowhere, parameters that do not fit their tool) only the check of the plan can tell.
+//! It agrees with the reader, field by field. Errors that involve more than one field (a cycle, an unknown reference,
+//! parameters that do not match their tool) are found only by the check of the plan.
 
 mod field;
 #[cfg(test)]
@@ -9,15 +9,15 @@ mod tests;
 
 use super::native::{ACTIONS, BACKOFF, CANCELLABLE, COST_MAX, SAFETY};
 use crate::limits::*;
-use crate::plan::Retry;
-use crate::tool::Category;
+use crate::plan::RetryPolicy;
+use crate::tool::FailureCategory;
 use field::{
-    any_object, count, described, either, expression, filled, flag, list, name, object, reference, span,
-    step_id, steps, text, tool, unbounded, whole, words,
+    any_object, count, described, either, expression, filled, flag, list, name, object, reference, span, step_id,
+    steps, text, tool, unbounded, whole, words,
 };
 use serde_json::{Value, json};
 
-/// The schema of a plan, in JSON Schema 2020-12. Each object is under `$defs`; the root tells the shapes apart.
+/// The schema of a plan, in JSON Schema 2020-12. Each object is under `$defs`; the root distinguishes the shapes.
 pub fn schema() -> Value {
     let has_numbers = json!({ "anyOf": [
         { "required": ["selected_tools"] },
@@ -49,21 +49,21 @@ pub fn schema() -> Value {
             },
             "plan": object("The whole document.", &["name", "steps"], plan()),
             "step": object("A node of the plan.", &["id", "tool"], step()),
-            "retry": object("When and how often a failed attempt is tried again.", &[], retry()),
+            "retry": object("When and how often a failed attempt is retried.", &[], retry()),
             "for_each": object("One call per item of a list.", &["items"], for_each()),
             "compensation": object("The call that offsets a step's effect.", &["tool"], compensation()),
-            "probe": object("The read that finds out whether an effect happened.", &["tool", "happened"], probe()),
+            "probe": object("A read-only call that tests for the effect.", &["tool", "happened"], probe()),
             "fallback": object(
-                "Another call, tried when the first has failed for good and certainly had no effect.",
+                "Another call, for when the first has failed for good and certainly had no effect.",
                 &["tool"],
                 fallback(),
             ),
-            "approval": object("A person's yes to this exact call, before it is made.", &[], approval()),
+            "approval": object("A person's approval of this exact call, before it is made.", &[], approval()),
             "failure_policy": object("What happens when the step has failed for good.", &["action"], policy()),
-            "budget": object("What the execution may spend at the most.", &[], budget()),
-            "defaults": object("What holds for steps that say nothing else.", &[], defaults()),
+            "budget": object("The most the execution may spend.", &[], budget()),
+            "defaults": object("Defaults for the steps.", &[], defaults()),
             "flat_plan": object(
-                "A list of steps in which nothing speaks of order: each comes after the one before.",
+                "A list of steps without any ordering fields: each runs after the one before.",
                 &["name", "steps"],
                 flat_plan(),
             ),
@@ -82,20 +82,20 @@ pub fn schema() -> Value {
     })
 }
 
-type Fields = Vec<(&'static str, Value)>;
+type FormFields = Vec<(&'static str, Value)>;
 
-fn plan() -> Fields {
+fn plan() -> FormFields {
     vec![
-        ("$schema", text("For editors; says nothing about the plan.")),
-        ("name", name("What the plan is called.")),
-        ("goal", text("What is to be reached.")),
-        ("description", text("More about it, for people.")),
-        ("request", text("What the user asked for, in their words.")),
-        ("reasoning", text("Why the plan is as it is.")),
-        ("tags", list("To find it by.", name("A tag."), TAGS_MAX)),
-        ("metadata", any_object("Whatever the author wants to keep with it; nothing is decided by it.")),
-        ("inputs", any_object("JSON Schema of the inputs an execution is given; read as `{{ inputs.x }}`.")),
-        ("max_parallel", count("Steps under way at the same time.", 1, PARALLEL_MAX)),
+        ("$schema", text("For editors; ignored.")),
+        ("name", name("The name of the plan.")),
+        ("goal", text("The goal of the plan.")),
+        ("description", text("A longer description, for people.")),
+        ("request", text("The user's request, verbatim.")),
+        ("reasoning", text("Why the plan was made this way.")),
+        ("tags", list("Tags, for searching.", name("A tag."), TAGS_MAX)),
+        ("metadata", any_object("Any data of the author; ignored by Rutter.")),
+        ("inputs", any_object("JSON Schema of the execution's inputs; read as `{{ inputs.x }}`.")),
+        ("max_parallel", count("Steps that run at the same time.", 1, PARALLEL_MAX)),
         ("deadline", span("For the whole execution.", DEADLINE_MAX, Some(DEADLINE_DEFAULT))),
         ("budget", reference("Limits of calls, cost and time.", "budget")),
         ("on_failure", words("The failure policy of steps that have none.", ACTIONS, "manual_decision")),
@@ -104,7 +104,7 @@ fn plan() -> Fields {
     ]
 }
 
-fn step() -> Fields {
+fn step() -> FormFields {
     let mut fields = vec![
         ("id", step_id("Unique in the plan; expressions read `{{ steps.ID.result }}`.")),
         ("name", name("A short title, for people.")),
@@ -115,13 +115,13 @@ fn step() -> Fields {
     fields
 }
 
-/// What a step has beside its call.
-fn after_call() -> Fields {
+/// The fields of a step besides its call.
+fn after_call() -> FormFields {
     vec![
         (
             "depends_on",
             unbounded(
-                "Steps that come before. Steps whose result is read come before by themselves.",
+                "Steps that must end first. Steps whose result is read are added automatically.",
                 filled("A step id."),
             ),
         ),
@@ -129,7 +129,7 @@ fn after_call() -> Fields {
         (
             "for_each",
             either(
-                "Makes one call per item: the list, or an object with more.",
+                "Makes one call per item: the list, or an object with options.",
                 expression("The list."),
                 "for_each",
             ),
@@ -138,75 +138,56 @@ fn after_call() -> Fields {
         (
             "cancellable",
             words(
-                "What undoing can achieve. By default: reversible with a compensation, else irreversible unless it only reads.",
+                "How far it can be undone. By default: reversible with a compensation, else irreversible unless it only reads.",
                 CANCELLABLE,
                 "",
             ),
         ),
-        (
-            "compensation",
-            reference("How to undo it. Reads `{{ result }}` and `{{ parameters }}`.", "compensation"),
-        ),
+        ("compensation", reference("How to undo it. Reads `{{ result }}` and `{{ parameters }}`.", "compensation")),
         ("probe", reference("How to find out whether it happened, when an answer was lost.", "probe")),
-        (
-            "approval",
-            either("Whether a person must say yes first.", json!({ "type": "boolean" }), "approval"),
-        ),
+        ("approval", either("Whether a person must approve it first.", json!({ "type": "boolean" }), "approval")),
         (
             "failure_policy",
-            either(
-                "What happens when it fails for good.",
-                words("The action alone.", ACTIONS, ""),
-                "failure_policy",
-            ),
+            either("What happens when it fails for good.", words("The action alone.", ACTIONS, ""), "failure_policy"),
         ),
-        (
-            "total_timeout",
-            span("From the first attempt to the last, pauses included.", STEP_TIMEOUT_MAX, None),
-        ),
+        ("total_timeout", span("From the first attempt to the last, pauses included.", STEP_TIMEOUT_MAX, None)),
         (
             "priority",
             whole(
-                "Among steps that could begin, the highest goes first.",
+                "Among ready steps, the highest starts first.",
                 -i64::from(PRIORITY_MAX),
                 i64::from(PRIORITY_MAX),
                 Some(0),
             ),
         ),
-        ("output", any_object("JSON Schema the result must satisfy, beside the tool's own.")),
+        ("output", any_object("JSON Schema the result must satisfy, in addition to the tool's own.")),
     ]
 }
 
-/// What a step, a compensation, a probe and a fallback have in common.
-fn call(tool_key: &'static str) -> Fields {
+/// The fields that a step, a compensation, a probe and a fallback have in common.
+fn call(tool_key: &'static str) -> FormFields {
     vec![
         (tool_key, tool("The tool to call, `server.tool`.")),
         (
             "parameters",
-            any_object(
-                "What it is called with: values, expressions in `{{ }}`, and `{\"secret\": \"name\"}`.",
-            ),
+            any_object("The parameters of the call: values, expressions in `{{ }}`, and `{\"secret\": \"name\"}`."),
         ),
         (
             "safety",
-            words(
-                "What repeating the call does; may only be stricter than what the tool is known to be.",
-                SAFETY,
-                "",
-            ),
+            words("What repeating the call does; may only be stricter than what the tool is known to be.", SAFETY, ""),
         ),
         ("timeout", span("For one attempt.", TIMEOUT_MAX, Some(ATTEMPT_TIMEOUT_DEFAULT))),
-        ("retry", reference("When it is tried again.", "retry")),
+        ("retry", reference("When it is retried.", "retry")),
     ]
 }
 
-fn retry() -> Fields {
+fn retry() -> FormFields {
     let attempts = format!(
         "The first included; a compensation has {COMPENSATION_ATTEMPTS_DEFAULT} when not given. A call that must not be \
          repeated has one."
     );
-    let categories = Category::ALL.map(Category::as_str);
-    let standard = Retry::standard();
+    let categories = FailureCategory::ALL.map(FailureCategory::as_str);
+    let standard = RetryPolicy::standard();
     let on = json!({
         "type": "array", "items": { "type": "string", "enum": categories }, "default": standard.on,
     });
@@ -215,22 +196,22 @@ fn retry() -> Fields {
     });
     vec![
         ("max_attempts", count(&attempts, ATTEMPTS_DEFAULT, ATTEMPTS_MAX)),
-        ("backoff", words("How pauses grow.", BACKOFF, "exponential")),
+        ("backoff", words("How the pauses grow.", BACKOFF, "exponential")),
         ("initial", span("The first pause.", BACKOFF_MAX, Some(BACKOFF_INITIAL_DEFAULT))),
-        ("factor", described(factor, "How much longer each pause is than the one before, when exponential.")),
+        ("factor", described(factor, "The factor from one pause to the next, when exponential.")),
         ("max", span("The longest pause.", BACKOFF_MAX, Some(BACKOFF_CAP_DEFAULT))),
-        ("jitter", flag("Pauses vary by chance, so that not all come back at once.", standard.jitter)),
-        ("on", described(on, "Failures after which it is tried again.")),
+        ("jitter", flag("Varies the pauses randomly, so that not all retries come at once.", standard.jitter)),
+        ("on", described(on, "Failures after which it is retried.")),
     ]
 }
 
-fn for_each() -> Fields {
+fn for_each() -> FormFields {
     vec![
         ("items", expression("The list. Parameters read `{{ item }}` and `{{ index }}`.")),
         (
             "max_parallel",
             whole(
-                "Items under way at the same time; as many as the plan says when not given.",
+                "Items that run at the same time; by default the plan's `max_parallel`.",
                 1,
                 i64::from(PARALLEL_MAX),
                 None,
@@ -240,38 +221,32 @@ fn for_each() -> Fields {
     ]
 }
 
-fn compensation() -> Fields {
+fn compensation() -> FormFields {
     let mut fields = call("tool");
     fields.push(("probe", reference("How to find out whether the undoing happened.", "probe")));
     fields
 }
 
-fn probe() -> Fields {
+fn probe() -> FormFields {
     let mut fields = call("tool");
-    fields.push((
-        "happened",
-        expression("True: it happened. False: it did not. Reads the probe's own `result`."),
-    ));
-    fields.push((
-        "result",
-        expression("What the step's result is then; the probe's whole result when not given."),
-    ));
+    fields.push(("happened", expression("True: it happened. False: it did not. Reads the probe's own `result`.")));
+    fields.push(("result", expression("The step's result in that case; by default the probe's whole result.")));
     fields
 }
 
-fn fallback() -> Fields {
+fn fallback() -> FormFields {
     let mut fields = call("tool");
     fields.push(("compensation", reference("How to undo the fallback.", "compensation")));
     fields
 }
 
-fn approval() -> Fields {
+fn approval() -> FormFields {
     vec![
         ("required", flag("Whether it is needed.", true)),
         (
             "expires",
             span(
-                "How long the question stands; it is never answered by itself.",
+                "How long the approval can be given; it is never granted by default.",
                 APPROVAL_EXPIRES_MAX,
                 Some(APPROVAL_EXPIRES_DEFAULT),
             ),
@@ -279,66 +254,63 @@ fn approval() -> Fields {
     ]
 }
 
-fn policy() -> Fields {
+fn policy() -> FormFields {
     let mut reason = text("Why, for people.");
     reason["maxLength"] = json!(REASON_BYTES_MAX);
     vec![
         ("action", words("What to do.", ACTIONS, "")),
-        ("propagate_to", unbounded("Steps to cancel beside the dependents.", filled("A step id."))),
+        ("propagate_to", unbounded("Steps to cancel besides the dependents.", filled("A step id."))),
         ("reason", reason),
     ]
 }
 
-fn budget() -> Fields {
+fn budget() -> FormFields {
     let cost = json!({ "type": "number", "minimum": 0, "maximum": COST_MAX });
     vec![
-        ("calls", whole("Attempts, all together.", 1, INTEGER_MAX, None)),
-        ("cost", described(cost, "What the calls cost, as far as tools say.")),
+        ("calls", whole("Attempts in total.", 1, INTEGER_MAX, None)),
+        ("cost", described(cost, "The cost of the calls, as reported by the tools.")),
         ("time", span("From start to end.", DEADLINE_MAX, None)),
     ]
 }
 
-fn defaults() -> Fields {
+fn defaults() -> FormFields {
     vec![
-        ("retry", reference("When a call is tried again.", "retry")),
+        ("retry", reference("When a call is retried.", "retry")),
         ("timeout", span("For one attempt.", TIMEOUT_MAX, Some(ATTEMPT_TIMEOUT_DEFAULT))),
     ]
 }
 
-fn flat_plan() -> Fields {
-    let kept = ["$schema", "name", "description"];
-    let mut fields: Fields = plan().into_iter().filter(|(name, _)| kept.contains(name)).collect();
+fn flat_plan() -> FormFields {
+    let stored = ["$schema", "name", "description"];
+    let mut fields: FormFields = plan().into_iter().filter(|(name, _)| stored.contains(name)).collect();
     fields.push(("steps", steps("flat_step")));
     fields
 }
 
-fn flat_step() -> Fields {
-    let kept = ["id", "name", "tool", "parameters", "cancellable", "failure_policy"];
-    let mut fields: Fields = step().into_iter().filter(|(name, _)| kept.contains(name)).collect();
-    fields.push((
-        "cancellation",
-        reference("How to undo it; called `compensation` elsewhere.", "compensation"),
-    ));
+fn flat_step() -> FormFields {
+    let stored = ["id", "name", "tool", "parameters", "cancellable", "failure_policy"];
+    let mut fields: FormFields = step().into_iter().filter(|(name, _)| stored.contains(name)).collect();
+    fields.push(("cancellation", reference("How to undo it; called `compensation` elsewhere.", "compensation")));
     fields
 }
 
-fn numbered_plan() -> Fields {
+fn numbered_plan() -> FormFields {
     let time = |what: &str| described(json!({ "type": ["number", "null"] }), what);
-    let said = |what: &str| {
-        let mut said = text(what);
-        said["pattern"] = json!(r"\S");
-        said
+    let message = |what: &str| {
+        let mut json = text(what);
+        json["pattern"] = json!(r"\S");
+        json
     };
-    let mut fields: Fields = plan();
+    let mut fields: FormFields = plan();
     fields.retain(|(name, _)| !["name", "request", "reasoning", "steps"].contains(name));
     fields.extend([
-        ("name", name("What the plan is called; the beginning of the request when not given.")),
-        ("request", said("What the user asked for, in their words.")),
-        ("reasoning", said("Why the plan is as it is.")),
-        ("plan_id", name("Kept in the metadata; Rutter gives plans ids of its own.")),
+        ("name", name("The name of the plan; by default the beginning of the request.")),
+        ("request", message("The user's request, verbatim.")),
+        ("reasoning", message("Why the plan was made this way.")),
+        ("plan_id", name("Copied into the metadata; Rutter assigns its own plan ids.")),
         ("created_at", time("Seconds since 1970; not in the future.")),
         ("updated_at", time("Seconds since 1970; not in the future.")),
-        ("status", json!({ "description": "Not read: an execution begins at the beginning." })),
+        ("status", json!({ "description": "Ignored: an execution starts from the beginning." })),
         ("selected_tools", {
             let mut tools = unbounded("The tools the steps may use.", tool("A tool."));
             tools["minItems"] = json!(1);
@@ -349,8 +321,8 @@ fn numbered_plan() -> Fields {
     fields
 }
 
-fn numbered_step() -> Fields {
-    let ignored = || json!({ "description": "Not read: an execution begins at the beginning." });
+fn numbered_step() -> FormFields {
+    let ignored = || json!({ "description": "Ignored: an execution starts from the beginning." });
     let mut fields = vec![
         ("step_number", whole("From 1, without gaps.", 1, INTEGER_MAX, None)),
         ("name", name("A short title, for people.")),
@@ -362,6 +334,6 @@ fn numbered_step() -> Fields {
     fields.extend(call("tool_name"));
     fields.extend(after_call().into_iter().filter(|(name, _)| *name != "depends_on"));
     let number = json!({ "type": "integer", "minimum": 1 });
-    fields.push(("depends_on", unbounded("Numbers of the steps that come before.", number)));
+    fields.push(("depends_on", unbounded("Numbers of the steps that must end first.", number)));
     fields
 }

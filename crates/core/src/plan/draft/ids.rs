@@ -1,15 +1,15 @@
-//! The names a plan gives and uses: step ids and tool names, and what is wrong with their spelling.
+//! Checks the spelling of step ids and tool names.
 
 use super::StepDraft;
+use crate::diagnostic::{Diagnostic, PatchOperation};
 use crate::limits::NAME_CHARS_MAX;
-use crate::plan::diagnostic::{Diagnostic, PatchOp};
-use crate::plan::findings::Findings;
-use crate::plan::pointer;
-use crate::plan::wording::quoted;
+use crate::plan::findings::FindingCollector;
+use crate::pointer;
+use crate::wording::quoted;
 use std::collections::{HashMap, HashSet};
 
-/// Reports ids that expressions and people could not name, each with a fix that renames it everywhere.
-pub(super) fn check(steps: &[StepDraft], findings: &mut Findings) {
+/// Reports ids that expressions could not refer to, each with a fix that renames it everywhere.
+pub(super) fn check(steps: &[StepDraft], findings: &mut FindingCollector) {
     let bad: Vec<&StepDraft> = steps.iter().filter(|step| !is_id(&step.id)).collect();
     if bad.is_empty() {
         return;
@@ -29,37 +29,32 @@ pub(super) fn check(steps: &[StepDraft], findings: &mut Findings) {
         }
         let chars = step.id.chars().count();
         if chars > NAME_CHARS_MAX {
-            let message =
-                format!("\"id\" is {chars} characters long, the limit is {NAME_CHARS_MAX} characters");
+            let message = format!("\"id\" is {chars} characters long, the limit is {NAME_CHARS_MAX} characters");
             findings.push(Diagnostic::error("plan.limit", path, message));
             continue;
         }
         let id = free_id(&step.id, &mut taken);
-        let message = format!(
-            "{} is not a step id: expected a letter, then letters, digits, \"_\" or \"-\"",
-            quoted(&step.id)
-        );
-        // The second step of the same id finds its mentions gone: they belong to the first.
+        let message =
+            format!("{} is not a step id: expected a letter, then letters, digits, \"_\" or \"-\"", quoted(&step.id));
+        // Of two steps with the same id, the first gets the references.
         let renamed = mentions.remove(&*step.id).unwrap_or_default().into_iter().map(str::to_owned);
         let fix = std::iter::once(path.clone())
             .chain(renamed)
-            .map(|path| PatchOp::Replace { path, value: id.clone().into() })
+            .map(|path| PatchOperation::Replace { path, value: id.clone().into() })
             .collect();
-        findings.push(
-            Diagnostic::error("plan.bad_id", path, message).hint(format!("write {}", quoted(&id))).fix(fix),
-        );
+        findings.push(Diagnostic::error("plan.bad_id", path, message).hint(format!("write {}", quoted(&id))).fix(fix));
     }
 }
 
-/// Reports a tool name that is not `server.tool`; one that is too long has been reported as that.
-pub(super) fn check_tool_name(tool: &str, at: impl FnOnce() -> String, findings: &mut Findings) {
+/// Reports a tool name that is not `server.tool`; one that is too long was reported already.
+pub(super) fn check_tool_name(tool: &str, at: impl FnOnce() -> String, findings: &mut FindingCollector) {
     if is_tool_name(tool) || tool.chars().count() > NAME_CHARS_MAX {
         return;
     }
     findings.push_with(|| {
         let message = format!("{} is not a tool name: expected server.tool", quoted(tool));
         let hint = if tool.contains('.') {
-            "letters, digits, \"_\", \"-\" and \"/\" stand between the dots"
+            "letters, digits, \"_\", \"-\" and \"/\" may be used between the dots"
         } else {
             "the server that offers the tool comes first, then a dot"
         };
@@ -78,7 +73,7 @@ fn is_tool_name(tool: &str) -> bool {
     tool.contains('.') && tool.split('.').all(|part| !part.is_empty() && part.bytes().all(allowed))
 }
 
-/// Spells an id with the signs allowed, and so that no other step has it.
+/// Turns an id into a valid and unused one.
 fn free_id(id: &str, taken: &mut HashSet<String>) -> String {
     let mut plain = String::new();
     for c in id.chars() {

@@ -1,23 +1,23 @@
 //! Reads a plan field by field. The other shapes differ in a few keys only.
 
-use super::reader::Reader;
+use super::reader::FieldReader;
 use super::{
-    ApprovalDraft, BudgetDraft, CallDraft, CompensationDraft, DefaultsDraft, FallbackDraft, FanOutDraft,
-    PlanDraft, PolicyDraft, ProbeDraft, RetryDraft, Shape, StepDraft, ids, numbered,
+    ApprovalDraft, BudgetDraft, CallDraft, CompensationDraft, DefaultsDraft, DraftShape, FallbackDraft, FanOutDraft,
+    PlanDraft, PolicyDraft, ProbeDraft, RetryDraft, StepDraft, ids, numbered,
 };
+use crate::diagnostic::Diagnostic;
 use crate::limits::*;
-use crate::plan::diagnostic::Diagnostic;
-use crate::plan::document::Document;
-use crate::plan::pointer;
-use crate::plan::wording::named;
-use crate::plan::{Backoff, Cancellable, PolicyAction};
+use crate::plan::document::PlanDocument;
+use crate::plan::{BackoffStrategy, Cancellable, PolicyAction};
+use crate::pointer;
 use crate::time::{Millis, Timestamp};
-use crate::tool::{Category, Safety};
+use crate::tool::{FailureCategory, Safety};
+use crate::wording::named;
 use serde_json::Value;
 use std::sync::Arc;
 
 const MILLISECOND: Millis = Millis(1);
-/// Costs are kept in millionths, as integers that every JSON reader can hold.
+/// Costs are stored in millionths, as integers that every JSON parser can hold.
 pub(super) const COST_MAX: f64 = (INTEGER_MAX / 1_000_000) as f64;
 
 pub(super) const ACTIONS: &[(&str, PolicyAction)] = &[
@@ -34,12 +34,15 @@ pub(super) const CANCELLABLE: &[(&str, Cancellable)] = &[
 ];
 pub(super) const SAFETY: &[(&str, Safety)] =
     &[("read_only", Safety::ReadOnly), ("idempotent", Safety::Idempotent), ("once", Safety::Once)];
-pub(super) const BACKOFF: &[(&str, Backoff)] =
-    &[("fixed", Backoff::Fixed), ("linear", Backoff::Linear), ("exponential", Backoff::Exponential)];
+pub(super) const BACKOFF: &[(&str, BackoffStrategy)] = &[
+    ("fixed", BackoffStrategy::Fixed),
+    ("linear", BackoffStrategy::Linear),
+    ("exponential", BackoffStrategy::Exponential),
+];
 
-pub(super) fn read(mut reader: Reader<'_, '_>, document: &Document, now: Option<Timestamp>) -> PlanDraft {
-    let shape = Shape::of(reader.fields());
-    reader.require(if shape == Shape::Numbered { "request" } else { "name" });
+pub(super) fn read(mut reader: FieldReader<'_, '_>, document: &PlanDocument, now: Option<Timestamp>) -> PlanDraft {
+    let shape = DraftShape::of(reader.fields());
+    reader.require(if shape == DraftShape::Numbered { "request" } else { "name" });
     let mut draft = PlanDraft {
         source: Arc::clone(&document.source),
         format: document.format,
@@ -60,10 +63,10 @@ pub(super) fn read(mut reader: Reader<'_, '_>, document: &Document, now: Option<
         defaults: reader.child("defaults").map(defaults).unwrap_or_default(),
         steps: Vec::new(),
     };
-    // Editors write it there; it says nothing about the plan.
+    // For editors only.
     reader.prose("$schema", TEXT_BYTES_MAX);
     draft.steps = steps(&mut reader, shape);
-    if shape == Shape::Numbered {
+    if shape == DraftShape::Numbered {
         numbered::read_plan(&mut reader, &mut draft, now);
     } else {
         ids::check(&draft.steps, reader.findings());
@@ -72,7 +75,7 @@ pub(super) fn read(mut reader: Reader<'_, '_>, document: &Document, now: Option<
     draft
 }
 
-fn tags(reader: &mut Reader<'_, '_>) -> Vec<String> {
+fn tags(reader: &mut FieldReader<'_, '_>) -> Vec<String> {
     let tags = reader.texts("tags", "texts").unwrap_or_default();
     if tags.len() > TAGS_MAX {
         reader.limit("tags", format!("a list of {} items", tags.len()), format!("{TAGS_MAX} items"));
@@ -80,15 +83,14 @@ fn tags(reader: &mut Reader<'_, '_>) -> Vec<String> {
     for (tag, at) in &tags {
         let chars = tag.chars().count();
         if chars > NAME_CHARS_MAX {
-            let message =
-                format!("a tag is {chars} characters long, the limit is {NAME_CHARS_MAX} characters");
+            let message = format!("a tag is {chars} characters long, the limit is {NAME_CHARS_MAX} characters");
             reader.findings().push(Diagnostic::error("plan.limit", at, message));
         }
     }
     tags.into_iter().take(TAGS_MAX).map(|(tag, _)| tag).collect()
 }
 
-fn budget(mut reader: Reader<'_, '_>) -> BudgetDraft {
+fn budget(mut reader: FieldReader<'_, '_>) -> BudgetDraft {
     let budget = BudgetDraft {
         calls: reader.integer("calls", 1..=INTEGER_MAX).and_then(|calls| calls.try_into().ok()),
         cost: reader.number("cost", 0.0..=COST_MAX),
@@ -98,16 +100,14 @@ fn budget(mut reader: Reader<'_, '_>) -> BudgetDraft {
     budget
 }
 
-fn defaults(mut reader: Reader<'_, '_>) -> DefaultsDraft {
-    let defaults = DefaultsDraft {
-        retry: retry(&mut reader),
-        timeout: reader.duration("timeout", MILLISECOND..=TIMEOUT_MAX),
-    };
+fn defaults(mut reader: FieldReader<'_, '_>) -> DefaultsDraft {
+    let defaults =
+        DefaultsDraft { retry: retry(&mut reader), timeout: reader.duration("timeout", MILLISECOND..=TIMEOUT_MAX) };
     reader.finish();
     defaults
 }
 
-fn steps(reader: &mut Reader<'_, '_>, shape: Shape) -> Vec<StepDraft> {
+fn steps(reader: &mut FieldReader<'_, '_>, shape: DraftShape) -> Vec<StepDraft> {
     reader.require("steps");
     let Some(list) = reader.list("steps", "steps") else { return Vec::new() };
     if list.is_empty() {
@@ -121,19 +121,19 @@ fn steps(reader: &mut Reader<'_, '_>, shape: Shape) -> Vec<StepDraft> {
     }
     let mut steps = Vec::with_capacity(list.len().min(PLAN_STEPS_MAX));
     for (value, at) in list.into_iter().take(PLAN_STEPS_MAX) {
-        if let Some(reader) = Reader::new(value, at, "a step", reader.findings()) {
+        if let Some(reader) = FieldReader::new(value, at, "a step", reader.findings()) {
             steps.push(step(reader, shape));
         }
     }
     steps
 }
 
-fn step(mut reader: Reader<'_, '_>, shape: Shape) -> StepDraft {
+fn step(mut reader: FieldReader<'_, '_>, shape: DraftShape) -> StepDraft {
     reader.require(shape.id_key());
-    let number = (shape == Shape::Numbered).then(|| numbered::read_step(&mut reader)).flatten();
+    let number = (shape == DraftShape::Numbered).then(|| numbered::read_step(&mut reader)).flatten();
     let id = match shape {
-        Shape::Numbered => number.map(numbered::id).unwrap_or_default(),
-        // Its spelling is looked at when all ids are known.
+        DraftShape::Numbered => number.map(numbered::id).unwrap_or_default(),
+        // Its spelling is checked once all ids are known.
         _ => owned(reader.filled("id")),
     };
     let step = StepDraft {
@@ -146,7 +146,7 @@ fn step(mut reader: Reader<'_, '_>, shape: Shape) -> StepDraft {
         description: owned(reader.prose("description", TEXT_BYTES_MAX)),
         call: call(&mut reader, shape.tool_key()),
         depends_on: match shape {
-            Shape::Numbered => numbered::depends_on(&mut reader),
+            DraftShape::Numbered => numbered::depends_on(&mut reader),
             _ => reader.texts("depends_on", "step ids").unwrap_or_default(),
         },
         when: reader.expression("when").map(str::to_owned),
@@ -167,8 +167,8 @@ fn step(mut reader: Reader<'_, '_>, shape: Shape) -> StepDraft {
     step
 }
 
-/// Reads what a step, a compensation, a probe and a fallback have in common.
-fn call(reader: &mut Reader<'_, '_>, tool_key: &'static str) -> CallDraft {
+/// Reads the fields that a step, a compensation, a probe and a fallback have in common.
+fn call(reader: &mut FieldReader<'_, '_>, tool_key: &'static str) -> CallDraft {
     reader.require(tool_key);
     let tool = owned(reader.name(tool_key));
     let pointer = reader.pointer().to_owned();
@@ -185,7 +185,7 @@ fn call(reader: &mut Reader<'_, '_>, tool_key: &'static str) -> CallDraft {
     }
 }
 
-fn retry(reader: &mut Reader<'_, '_>) -> Option<RetryDraft> {
+fn retry(reader: &mut FieldReader<'_, '_>) -> Option<RetryDraft> {
     if let Some(value @ Value::Number(attempts)) = reader.fields().get("retry") {
         reader.raw("retry");
         let at = reader.at("retry");
@@ -205,7 +205,7 @@ fn retry(reader: &mut Reader<'_, '_>) -> Option<RetryDraft> {
         max: reader.duration("max", Millis(0)..=BACKOFF_MAX),
         jitter: reader.flag("jitter"),
         on: reader.list("on", "error categories").map(|items| {
-            let words = Category::ALL.map(|category| (category.as_str(), category));
+            let words = FailureCategory::ALL.map(|category| (category.as_str(), category));
             items.into_iter().filter_map(|(item, at)| reader.word(item, at, &words)).collect()
         }),
     };
@@ -213,7 +213,7 @@ fn retry(reader: &mut Reader<'_, '_>) -> Option<RetryDraft> {
     Some(retry)
 }
 
-fn for_each(reader: &mut Reader<'_, '_>) -> Option<FanOutDraft> {
+fn for_each(reader: &mut FieldReader<'_, '_>) -> Option<FanOutDraft> {
     match reader.fields().get("for_each") {
         Some(Value::String(_)) => {
             let items = reader.expression("for_each")?.to_owned();
@@ -243,7 +243,7 @@ fn for_each(reader: &mut Reader<'_, '_>) -> Option<FanOutDraft> {
     (!fan_out.items.is_empty()).then_some(fan_out)
 }
 
-fn fallback(mut reader: Reader<'_, '_>) -> Option<FallbackDraft> {
+fn fallback(mut reader: FieldReader<'_, '_>) -> Option<FallbackDraft> {
     let fallback = FallbackDraft {
         call: call(&mut reader, "tool"),
         compensation: reader.child("compensation").and_then(compensation),
@@ -252,14 +252,14 @@ fn fallback(mut reader: Reader<'_, '_>) -> Option<FallbackDraft> {
     Some(fallback).filter(|fallback| !fallback.call.tool.is_empty())
 }
 
-fn compensation(mut reader: Reader<'_, '_>) -> Option<CompensationDraft> {
+fn compensation(mut reader: FieldReader<'_, '_>) -> Option<CompensationDraft> {
     let compensation =
         CompensationDraft { call: call(&mut reader, "tool"), probe: reader.child("probe").and_then(probe) };
     reader.finish();
     Some(compensation).filter(|compensation| !compensation.call.tool.is_empty())
 }
 
-fn probe(mut reader: Reader<'_, '_>) -> Option<ProbeDraft> {
+fn probe(mut reader: FieldReader<'_, '_>) -> Option<ProbeDraft> {
     reader.require("happened");
     let probe = ProbeDraft {
         call: call(&mut reader, "tool"),
@@ -270,7 +270,7 @@ fn probe(mut reader: Reader<'_, '_>) -> Option<ProbeDraft> {
     Some(probe).filter(|probe| !probe.call.tool.is_empty() && !probe.happened.is_empty())
 }
 
-fn approval(reader: &mut Reader<'_, '_>) -> Option<ApprovalDraft> {
+fn approval(reader: &mut FieldReader<'_, '_>) -> Option<ApprovalDraft> {
     if let Some(Value::Bool(required)) = reader.fields().get("approval") {
         reader.raw("approval");
         return Some(ApprovalDraft { pointer: reader.at("approval"), required: *required, expires: None });
@@ -278,7 +278,7 @@ fn approval(reader: &mut Reader<'_, '_>) -> Option<ApprovalDraft> {
     let mut reader = reader.child_or("approval", "true, false or an object")?;
     let approval = ApprovalDraft {
         pointer: reader.pointer().to_owned(),
-        // Whoever goes into the details wants one; a mistyped answer must not drop it.
+        // An approval object without a valid `required` means yes: a typo must not drop the approval.
         required: reader.flag("required").unwrap_or(true),
         expires: reader.duration("expires", MILLISECOND..=APPROVAL_EXPIRES_MAX),
     };
@@ -286,7 +286,7 @@ fn approval(reader: &mut Reader<'_, '_>) -> Option<ApprovalDraft> {
     Some(approval)
 }
 
-fn failure_policy(reader: &mut Reader<'_, '_>) -> Option<PolicyDraft> {
+fn failure_policy(reader: &mut FieldReader<'_, '_>) -> Option<PolicyDraft> {
     if let Some(Value::String(_)) = reader.fields().get("failure_policy") {
         let action = reader.one_of("failure_policy", ACTIONS);
         let pointer = reader.at("failure_policy");
@@ -304,7 +304,7 @@ fn failure_policy(reader: &mut Reader<'_, '_>) -> Option<PolicyDraft> {
     Some(policy)
 }
 
-fn count(reader: &mut Reader<'_, '_>, name: &'static str, max: u32) -> Option<u32> {
+fn count(reader: &mut FieldReader<'_, '_>, name: &'static str, max: u32) -> Option<u32> {
     reader.integer(name, 1..=i64::from(max)).and_then(|count| count.try_into().ok())
 }
 

@@ -1,18 +1,18 @@
-//! What only the numbered shape has: numbers for ids, and the state of an execution written into the plan.
+//! The fields of the numbered shape only: step numbers, and execution state written into the plan.
 
-use super::reader::Reader;
+use super::reader::FieldReader;
 use super::{PlanDraft, StepDraft, ids};
+use crate::diagnostic::Diagnostic;
 use crate::limits::{INTEGER_MAX, NAME_CHARS_MAX};
-use crate::plan::diagnostic::Diagnostic;
-use crate::plan::wording::{named, quoted};
 use crate::time::{Millis, Timestamp};
+use crate::wording::{named, quoted};
 use serde_json::Value;
 use std::collections::HashSet;
 
-/// Clocks of two machines may differ by as much as this.
+/// The tolerated difference between the clocks of two machines.
 const CLOCK_GRACE: Millis = Millis::seconds(60);
 const NAME_FROM_REQUEST_CHARS: usize = 80;
-/// More than these say nothing new.
+/// How many missing numbers are listed.
 const NUMBERS_NAMED_MAX: usize = 5;
 
 pub(super) fn id(number: u64) -> String {
@@ -20,7 +20,7 @@ pub(super) fn id(number: u64) -> String {
 }
 
 /// Reads the fields of the plan that the other shapes do not have.
-pub(super) fn read_plan(reader: &mut Reader<'_, '_>, draft: &mut PlanDraft, now: Option<Timestamp>) {
+pub(super) fn read_plan(reader: &mut FieldReader<'_, '_>, draft: &mut PlanDraft, now: Option<Timestamp>) {
     if draft.name.is_empty() {
         draft.name = draft.request.trim().chars().take(NAME_FROM_REQUEST_CHARS).collect();
     }
@@ -35,7 +35,7 @@ pub(super) fn read_plan(reader: &mut Reader<'_, '_>, draft: &mut PlanDraft, now:
         }
     }
     if let Some(plan_id) = reader.name("plan_id") {
-        // We give plans ids of our own; theirs is kept where it can be found again.
+        // Rutter assigns its own plan ids; the author's is kept in the metadata.
         draft.metadata.entry("plan_id").or_insert_with(|| plan_id.into());
     }
     for name in ["created_at", "updated_at"] {
@@ -47,15 +47,15 @@ pub(super) fn read_plan(reader: &mut Reader<'_, '_>, draft: &mut PlanDraft, now:
 }
 
 /// Reads the fields of a step that the other shapes do not have; returns its number.
-pub(super) fn read_step(reader: &mut Reader<'_, '_>) -> Option<u64> {
+pub(super) fn read_step(reader: &mut FieldReader<'_, '_>) -> Option<u64> {
     for name in ["status", "result", "error"] {
         expect_initial(reader, name);
     }
     reader.integer("step_number", 1..=INTEGER_MAX).map(i64::unsigned_abs)
 }
 
-/// Reads the numbers of the steps that come before, as ids.
-pub(super) fn depends_on(reader: &mut Reader<'_, '_>) -> Vec<(String, String)> {
+/// Reads the numbers of the steps it depends on, as ids.
+pub(super) fn depends_on(reader: &mut FieldReader<'_, '_>) -> Vec<(String, String)> {
     let mut needs = Vec::new();
     for (item, at) in reader.list("depends_on", "step numbers").unwrap_or_default() {
         match item.as_u64().filter(|number| *number > 0) {
@@ -69,7 +69,7 @@ pub(super) fn depends_on(reader: &mut Reader<'_, '_>) -> Vec<(String, String)> {
     needs
 }
 
-fn read_time(reader: &mut Reader<'_, '_>, name: &'static str, now: Option<Timestamp>) {
+fn read_time(reader: &mut FieldReader<'_, '_>, name: &'static str, now: Option<Timestamp>) {
     let Some(value) = reader.raw(name).filter(|value| !value.is_null()) else { return };
     let Some(seconds) = value.as_f64() else {
         return reader.wrong_type(name, "a number of seconds since 1970", value, None);
@@ -83,19 +83,19 @@ fn read_time(reader: &mut Reader<'_, '_>, name: &'static str, now: Option<Timest
     }
 }
 
-/// Warns of a state: an execution begins at the beginning, whatever the plan says has happened.
-fn expect_initial(reader: &mut Reader<'_, '_>, name: &'static str) {
+/// Warns of execution state in the plan: an execution always starts from the beginning.
+fn expect_initial(reader: &mut FieldReader<'_, '_>, name: &'static str) {
     let Some(value) = reader.raw(name) else { return };
     let initial = if name == "status" { value == "pending" } else { value.is_null() };
     if !initial {
         let at = reader.at(name);
-        let message = format!("{} is not read: an execution begins at the beginning", quoted(name));
+        let message = format!("{} is ignored: an execution starts from the beginning", quoted(name));
         reader.findings().push(Diagnostic::warning("plan.ignored_field", at, message));
     }
 }
 
-/// Reports gaps. A number that two steps have makes two steps of one id, and is reported as that.
-fn check_numbers(reader: &mut Reader<'_, '_>, steps: &[StepDraft]) {
+/// Reports gaps. A duplicate number is reported elsewhere, as a duplicate id.
+fn check_numbers(reader: &mut FieldReader<'_, '_>, steps: &[StepDraft]) {
     let numbers: HashSet<u64> = steps.iter().filter_map(|step| step.number).collect();
     let complete = steps.iter().all(|step| step.number.is_some());
     if !complete || numbers.len() < steps.len() {
@@ -110,13 +110,12 @@ fn check_numbers(reader: &mut Reader<'_, '_>, steps: &[StepDraft]) {
     if gaps.len() > NUMBERS_NAMED_MAX {
         named.push("…".to_owned());
     }
-    let message =
-        format!("steps must be numbered from 1 to {last} without gaps, missing: {}", named.join(", "));
+    let message = format!("steps must be numbered from 1 to {last} without gaps, missing: {}", named.join(", "));
     let at = reader.at("steps");
     reader.findings().push(Diagnostic::error("plan.step_numbers", at, message));
 }
 
-fn check_selected(reader: &mut Reader<'_, '_>, steps: &[StepDraft]) {
+fn check_selected(reader: &mut FieldReader<'_, '_>, steps: &[StepDraft]) {
     let Some(selected) = reader.texts("selected_tools", "tool names") else { return };
     if selected.is_empty() {
         let at = reader.at("selected_tools");
@@ -127,8 +126,7 @@ fn check_selected(reader: &mut Reader<'_, '_>, steps: &[StepDraft]) {
     for (tool, at) in &selected {
         let chars = tool.chars().count();
         if chars > NAME_CHARS_MAX {
-            let message =
-                format!("a tool name is {chars} characters long, the limit is {NAME_CHARS_MAX} characters");
+            let message = format!("a tool name is {chars} characters long, the limit is {NAME_CHARS_MAX} characters");
             reader.findings().push(Diagnostic::error("plan.limit", at, message));
         }
         ids::check_tool_name(tool, || at.clone(), reader.findings());

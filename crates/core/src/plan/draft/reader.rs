@@ -1,31 +1,31 @@
-//! Reads the fields of one object by type, goes on after each mistake, and knows which fields nobody asked for.
+//! Reads the fields of one object by type, continues after mistakes, and reports unknown fields.
 
+use crate::diagnostic::{Diagnostic, PatchOperation};
 use crate::limits::NAME_CHARS_MAX;
-use crate::plan::diagnostic::{Diagnostic, PatchOp};
-use crate::plan::findings::Findings;
-use crate::plan::pointer;
-use crate::plan::wording::{Guess, choices, guess, named, quoted, spelled_plainly};
+use crate::plan::findings::FindingCollector;
+use crate::pointer;
 use crate::time::Millis;
+use crate::wording::{SpellingGuess, choices, guess, named, quoted, spelled_plainly};
 use serde_json::{Map, Value};
 use std::ops::RangeInclusive;
 
-/// One object of the document. Every read marks its field as known; [`Reader::finish`] reports the others.
-pub(super) struct Reader<'d, 'f> {
+/// One object of the document. Every read marks its field as known; [`FieldReader::finish`] reports the others.
+pub(super) struct FieldReader<'d, 'f> {
     fields: &'d Map<String, Value>,
     pointer: String,
     known: Vec<&'static str>,
     missing: Vec<&'static str>,
-    findings: &'f mut Findings,
+    findings: &'f mut FindingCollector,
 }
 
-impl<'d, 'f> Reader<'d, 'f> {
-    /// Returns nothing, and says so, when the value is not an object.
+impl<'d, 'f> FieldReader<'d, 'f> {
+    /// Returns `None`, and reports it, when the value is not an object.
     pub(super) fn new(
         value: &'d Value,
         pointer: String,
         what: &str,
-        findings: &'f mut Findings,
-    ) -> Option<Reader<'d, 'f>> {
+        findings: &'f mut FindingCollector,
+    ) -> Option<FieldReader<'d, 'f>> {
         let Some(fields) = value.as_object() else {
             findings.push_with(|| {
                 let message = format!("expected {what}, which is an object, found {}", named(value));
@@ -33,7 +33,7 @@ impl<'d, 'f> Reader<'d, 'f> {
             });
             return None;
         };
-        Some(Reader { fields, pointer, known: Vec::with_capacity(24), missing: Vec::new(), findings })
+        Some(FieldReader { fields, pointer, known: Vec::with_capacity(24), missing: Vec::new(), findings })
     }
 
     pub(super) fn fields(&self) -> &'d Map<String, Value> {
@@ -48,26 +48,26 @@ impl<'d, 'f> Reader<'d, 'f> {
         pointer::field(&self.pointer, name)
     }
 
-    pub(super) fn findings(&mut self) -> &mut Findings {
+    pub(super) fn findings(&mut self) -> &mut FindingCollector {
         self.findings
     }
 
-    /// Reports at [`Reader::finish`] if the field is not there.
+    /// Reports at [`FieldReader::finish`] if the field is missing.
     pub(super) fn require(&mut self, name: &'static str) {
         self.missing.push(name);
     }
 
-    /// Returns a field as it is, null included.
+    /// Returns a field unchanged, even if it is null.
     pub(super) fn raw(&mut self, name: &'static str) -> Option<&'d Value> {
         self.known.push(name);
-        // Most objects are small, and looking through a few names is quicker than hashing one.
+        // Most objects are small, and comparing a few names is faster than hashing one.
         if self.fields.len() <= FEW_FIELDS {
             return self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
         }
         self.fields.get(name)
     }
 
-    /// Returns a field; null is a mistake, because nobody can tell what was meant by it.
+    /// Returns a field; null is reported as a mistake, because its meaning is unclear.
     pub(super) fn take(&mut self, name: &'static str) -> Option<&'d Value> {
         let value = self.raw(name)?;
         if !value.is_null() {
@@ -79,7 +79,7 @@ impl<'d, 'f> Reader<'d, 'f> {
             if required {
                 return diagnostic;
             }
-            diagnostic.hint("leave the field out").fix(vec![PatchOp::Remove { path: at }])
+            diagnostic.hint("leave the field out").fix(vec![PatchOperation::Remove { path: at }])
         });
         None
     }
@@ -94,22 +94,18 @@ impl<'d, 'f> Reader<'d, 'f> {
         Some(text)
     }
 
-    /// Reads a text that must say something.
+    /// Reads a text that must not be blank.
     pub(super) fn filled(&mut self, name: &'static str) -> Option<&'d str> {
         let text = self.text(name)?;
         if text.trim().is_empty() {
             let at = self.at(name);
-            self.findings.push(Diagnostic::error(
-                "plan.empty_field",
-                at,
-                format!("{} is empty", quoted(name)),
-            ));
+            self.findings.push(Diagnostic::error("plan.empty_field", at, format!("{} is empty", quoted(name))));
             return None;
         }
         Some(text)
     }
 
-    /// Reads a short text that must say something.
+    /// Reads a short text that must not be blank.
     pub(super) fn name(&mut self, name: &'static str) -> Option<&'d str> {
         let text = self.filled(name)?;
         let chars = text.chars().count();
@@ -119,7 +115,7 @@ impl<'d, 'f> Reader<'d, 'f> {
         Some(text)
     }
 
-    /// Reads an expression; `{{ }}` around the whole of it says nothing more and is taken off.
+    /// Reads an expression; `{{ }}` around the whole expression is removed.
     pub(super) fn expression(&mut self, name: &'static str) -> Option<&'d str> {
         self.filled(name).map(without_braces)
     }
@@ -167,8 +163,7 @@ impl<'d, 'f> Reader<'d, 'f> {
     pub(super) fn duration(&mut self, name: &'static str, bounds: RangeInclusive<Millis>) -> Option<Millis> {
         let value = self.take(name)?;
         let Some(duration) = value.as_str().and_then(Millis::parse) else {
-            let message =
-                format!("{} must be a duration such as \"1h30m\", found {}", quoted(name), named(value));
+            let message = format!("{} must be a duration such as \"1h30m\", found {}", quoted(name), named(value));
             let hint = match value.as_u64() {
                 Some(number) => format!("write \"{number}s\" for seconds, \"{number}ms\" for milliseconds"),
                 None => "write \"250ms\", \"30s\", \"5m\", \"24h\", \"7d\" or a sum of them".to_owned(),
@@ -188,13 +183,8 @@ impl<'d, 'f> Reader<'d, 'f> {
         }
     }
 
-    /// Reads a value that stands for one of a few words.
-    pub(super) fn word<T: Copy>(
-        &mut self,
-        value: &Value,
-        at: String,
-        words: &[(&'static str, T)],
-    ) -> Option<T> {
+    /// Reads a value that must be one of these words.
+    pub(super) fn word<T: Copy>(&mut self, value: &Value, at: String, words: &[(&'static str, T)]) -> Option<T> {
         let known = || words.iter().map(|(word, _)| *word);
         let found = value.as_str();
         if let Some((_, meaning)) = words.iter().find(|(word, _)| Some(*word) == found) {
@@ -207,10 +197,10 @@ impl<'d, 'f> Reader<'d, 'f> {
             let guess = found.and_then(|found| guess(found, known.iter().copied()));
             let diagnostic = Diagnostic::error(code, &*at, message);
             match guess {
-                Some(Guess::Clear(word)) => diagnostic
+                Some(SpellingGuess::Clear(word)) => diagnostic
                     .hint(format!("did you mean {}?", quoted(word)))
-                    .fix(vec![PatchOp::Replace { path: at, value: word.into() }]),
-                Some(Guess::Vague(word)) => diagnostic.hint(format!("did you mean {}?", quoted(word))),
+                    .fix(vec![PatchOperation::Replace { path: at, value: word.into() }]),
+                Some(SpellingGuess::Vague(word)) => diagnostic.hint(format!("did you mean {}?", quoted(word))),
                 None => diagnostic,
             }
         });
@@ -229,7 +219,7 @@ impl<'d, 'f> Reader<'d, 'f> {
         Some(items.iter().enumerate().map(|(at, item)| (item, pointer::item(&list, at))).collect())
     }
 
-    /// Reads a list of texts that must say something, each with its pointer.
+    /// Reads a list of texts that must not be blank, each with its pointer.
     pub(super) fn texts(&mut self, name: &'static str, what: &str) -> Option<Vec<(String, String)>> {
         let mut texts = Vec::new();
         for (item, at) in self.list(name, what)? {
@@ -257,18 +247,18 @@ impl<'d, 'f> Reader<'d, 'f> {
     }
 
     /// Returns a reader of the object in a field.
-    pub(super) fn child(&mut self, name: &'static str) -> Option<Reader<'d, '_>> {
+    pub(super) fn child(&mut self, name: &'static str) -> Option<FieldReader<'d, '_>> {
         self.child_or(name, "an object")
     }
 
-    /// The same where the field may also be something else, which the caller has looked for before.
-    pub(super) fn child_or(&mut self, name: &'static str, expected: &str) -> Option<Reader<'d, '_>> {
+    /// Like [`FieldReader::child`], for a field that may have another type, which the caller has checked for.
+    pub(super) fn child_or(&mut self, name: &'static str, expected: &str) -> Option<FieldReader<'d, '_>> {
         let value = self.take(name)?;
         if !value.is_object() {
             self.wrong_type(name, expected, value, None);
             return None;
         }
-        Reader::new(value, self.at(name), "an object", self.findings)
+        FieldReader::new(value, self.at(name), "an object", self.findings)
     }
 
     pub(super) fn wrong_type(&mut self, name: &str, expected: &str, found: &Value, meant: Option<Value>) {
@@ -278,7 +268,7 @@ impl<'d, 'f> Reader<'d, 'f> {
             let diagnostic = Diagnostic::error("plan.wrong_type", &*path, message);
             match meant {
                 Some(value) => {
-                    diagnostic.hint(format!("write {value}")).fix(vec![PatchOp::Replace { path, value }])
+                    diagnostic.hint(format!("write {value}")).fix(vec![PatchOperation::Replace { path, value }])
                 }
                 None => diagnostic,
             }
@@ -291,7 +281,7 @@ impl<'d, 'f> Reader<'d, 'f> {
         self.findings.push(Diagnostic::error("plan.limit", at, message));
     }
 
-    /// Reports the fields nobody asked for, and those that had to be there and are not.
+    /// Reports the unknown fields and the missing ones.
     pub(super) fn finish(mut self) {
         #[cfg(test)]
         ASKED.with_borrow_mut(|asked| asked.push((self.pointer.clone(), self.known.clone())));
@@ -300,8 +290,8 @@ impl<'d, 'f> Reader<'d, 'f> {
                 continue;
             }
             let (meant, clear) = match self.meant_by(name) {
-                Some(Guess::Clear(meant)) => (Some(meant), true),
-                Some(Guess::Vague(meant)) => (Some(meant), false),
+                Some(SpellingGuess::Clear(meant)) => (Some(meant), true),
+                Some(SpellingGuess::Vague(meant)) => (Some(meant), false),
                 None => (None, false),
             };
             // One mistake, one finding: the field is there, only its name is wrong.
@@ -312,11 +302,7 @@ impl<'d, 'f> Reader<'d, 'f> {
             if !self.fields.contains_key(name) {
                 let pointer = &self.pointer;
                 self.findings.push_with(|| {
-                    Diagnostic::error(
-                        "plan.missing_field",
-                        &**pointer,
-                        format!("{} is missing", quoted(name)),
-                    )
+                    Diagnostic::error("plan.missing_field", &**pointer, format!("{} is missing", quoted(name)))
                 });
             }
         }
@@ -325,7 +311,7 @@ impl<'d, 'f> Reader<'d, 'f> {
     fn unknown_field(&mut self, name: &str, value: &Value, meant: Option<&'static str>, clear: bool) {
         let (path, target) = (self.at(name), meant.map(|meant| self.at(meant)));
         let free = meant.is_some_and(|meant| !self.fields.contains_key(meant));
-        // How many attempts `retries: 3` makes only its author knows.
+        // The number of attempts that `retries: 3` means is ambiguous.
         let fits = !spelled_plainly(name).ends_with("retries") || value.is_object();
         let known = &self.known;
         self.findings.push_with(|| {
@@ -336,20 +322,20 @@ impl<'d, 'f> Reader<'d, 'f> {
                 None => (known.len() <= KNOWN_NAMED_MAX).then(|| format!("expected {}", choices(known))),
             };
             diagnostic.fix = target.filter(|_| clear && free && fits).map(|target| {
-                vec![PatchOp::Remove { path }, PatchOp::Add { path: target, value: value.clone() }]
+                vec![PatchOperation::Remove { path }, PatchOperation::Add { path: target, value: value.clone() }]
             });
             diagnostic
         });
     }
 
-    fn meant_by(&self, name: &str) -> Option<Guess<'static>> {
+    fn meant_by(&self, name: &str) -> Option<SpellingGuess<'static>> {
         if self.findings.is_full() {
             return None;
         }
         let plain = spelled_plainly(name);
         let mut others = OTHER_NAMES.iter().filter(|(meant, _)| self.known.contains(meant));
         match others.find(|(_, others)| others.contains(&plain.as_str())) {
-            Some((meant, _)) => Some(Guess::Clear(meant)),
+            Some((meant, _)) => Some(SpellingGuess::Clear(meant)),
             None => guess(name, self.known.iter().copied()),
         }
     }
@@ -384,10 +370,10 @@ impl<'d, 'f> Reader<'d, 'f> {
 }
 
 const FEW_FIELDS: usize = 16;
-/// Up to so many fields a hint lists all there are.
+/// With up to this many known fields, a hint lists all of them.
 const KNOWN_NAMED_MAX: usize = 10;
 
-/// What other systems call our fields, spelled plainly.
+/// Names that other systems use for our fields, in plain spelling.
 const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("approval", &["approve", "requiresapproval"]),
     ("compensation", &["undo", "rollback", "cancellation", "cancel", "revert"]),
@@ -417,6 +403,6 @@ fn without_braces(text: &str) -> &str {
 
 #[cfg(test)]
 thread_local! {
-    /// The fields that were asked for, by pointer, for the test that compares them with the schema of plans.
+    /// The fields that were read, by pointer, for the test that compares them with the schema of plans.
     pub(super) static ASKED: std::cell::RefCell<Vec<(String, Vec<&'static str>)>> = const { std::cell::RefCell::new(Vec::new()) };
 }

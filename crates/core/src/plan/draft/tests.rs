@@ -1,14 +1,14 @@
 //! Reading drafts, by tables.
 
 use super::*;
+use crate::diagnostic::DiagnosticSeverity;
 use crate::limits::*;
-use crate::plan::diagnostic::Severity;
-use crate::plan::document::Format;
+use crate::plan::document::DocumentFormat;
 use crate::plan::patch::apply_patch;
 use serde_json::json;
 
 fn read(plan: &Value) -> (PlanDraft, Vec<Diagnostic>) {
-    let document = Document::read(plan.to_string().as_bytes(), Format::Json).unwrap();
+    let document = PlanDocument::read(plan.to_string().as_bytes(), DocumentFormat::Json).unwrap();
     let (draft, findings) = PlanDraft::read(&document, Some(Timestamp(1_000_000_000_000)));
     (draft.unwrap(), findings)
 }
@@ -84,7 +84,7 @@ steps:
     priority: -5
     output: { type: object }
 "#;
-    let document = Document::read(text.as_bytes(), Format::Yaml).unwrap();
+    let document = PlanDocument::read(text.as_bytes(), DocumentFormat::Yaml).unwrap();
     let (draft, findings) = PlanDraft::read(&document, None);
     assert_eq!(findings, []);
     insta::assert_debug_snapshot!(
@@ -98,7 +98,7 @@ steps:
 }
 
 #[test]
-fn shapes_are_told_apart() {
+fn shapes_are_distinguished() {
     let step = json!({"id": "a", "tool": "s.t"});
     let steps = |extra: Value| {
         let mut step = step.clone();
@@ -108,16 +108,16 @@ fn shapes_are_told_apart() {
     let full = json!({"name": "A", "cancellable": "reversible", "cancellation": {"tool": "s.u"},
         "failure_policy": {"action": "cancel_all", "propagate_to": ["z"], "reason": "r"}});
     for (plan, shape, pointer) in [
-        (steps(json!({})), Shape::Flat, "/steps/1"),
-        (steps(full), Shape::Flat, "/steps/1"),
-        (json!({"plan": steps(json!({}))}), Shape::Flat, "/plan/steps/1"),
-        (steps(json!({"parameters": {"a": "{{ inputs.steps_wanted }} steps"}})), Shape::Native, "/steps/1"),
-        (steps(json!({"parameters": {"a": ["{{ steps.z.result }}"]}})), Shape::Native, "/steps/1"),
-        (steps(json!({"parameters": {"a": "{{ variable }}"}})), Shape::Flat, "/steps/1"),
-        (steps(json!({"depends_on": ["z"]})), Shape::Native, "/steps/1"),
-        (steps(json!({"timeout": "3s"})), Shape::Native, "/steps/1"),
-        (json!({"plan": steps(json!({"when": "true"}))}), Shape::Native, "/plan/steps/1"),
-        (json!({"name": "p", "goal": "g", "steps": [step, step]}), Shape::Native, "/steps/1"),
+        (steps(json!({})), DraftShape::Flat, "/steps/1"),
+        (steps(full), DraftShape::Flat, "/steps/1"),
+        (json!({"plan": steps(json!({}))}), DraftShape::Flat, "/plan/steps/1"),
+        (steps(json!({"parameters": {"a": "{{ inputs.steps_wanted }} steps"}})), DraftShape::Native, "/steps/1"),
+        (steps(json!({"parameters": {"a": ["{{ steps.z.result }}"]}})), DraftShape::Native, "/steps/1"),
+        (steps(json!({"parameters": {"a": "{{ variable }}"}})), DraftShape::Flat, "/steps/1"),
+        (steps(json!({"depends_on": ["z"]})), DraftShape::Native, "/steps/1"),
+        (steps(json!({"timeout": "3s"})), DraftShape::Native, "/steps/1"),
+        (json!({"plan": steps(json!({"when": "true"}))}), DraftShape::Native, "/plan/steps/1"),
+        (json!({"name": "p", "goal": "g", "steps": [step, step]}), DraftShape::Native, "/steps/1"),
     ] {
         let (draft, findings) = read(&plan);
         assert_eq!(findings, [], "{plan}");
@@ -145,7 +145,7 @@ fn numbered() -> Value {
 fn numbered_steps_get_ids() {
     let (draft, findings) = read(&numbered());
     assert_eq!(findings, []);
-    assert_eq!(draft.shape, Shape::Numbered);
+    assert_eq!(draft.shape, DraftShape::Numbered);
     assert_eq!((draft.name.chars().count(), draft.goal.len()), (80, draft.request.len()));
     assert_eq!(draft.metadata["plan_id"], "plan_abc");
     let step = &draft.steps[0];
@@ -196,7 +196,7 @@ fn numbered_plans_are_held_to_their_own_rules() {
     }
     assert_eq!(codes(&with("/created_at", json!(future - 1))), []);
     let document =
-        Document::read(with("/created_at", json!(9e15)).to_string().as_bytes(), Format::Json).unwrap();
+        PlanDocument::read(with("/created_at", json!(9e15)).to_string().as_bytes(), DocumentFormat::Json).unwrap();
     assert_eq!(PlanDraft::read(&document, None).1, []);
 }
 
@@ -330,14 +330,9 @@ fn fixes_are_offered_only_where_they_are_clear() {
 }
 
 #[test]
-fn what_is_clearly_meant_can_be_fixed() {
+fn clear_mistakes_have_a_fix() {
     for (path, wrong, code, meant) in [
-        (
-            "/steps/0/cancellable",
-            json!("partially_reversible"),
-            "plan.unknown_value",
-            json!("partially-reversible"),
-        ),
+        ("/steps/0/cancellable", json!("partially_reversible"), "plan.unknown_value", json!("partially-reversible")),
         ("/steps/0/cancellable", json!("Reversable"), "plan.unknown_value", json!("reversible")),
         ("/steps/0/safety", json!("readonly"), "plan.unknown_value", json!("read_only")),
         ("/steps/0/retry/backoff", json!("exponentail"), "plan.unknown_value", json!("exponential")),
@@ -373,10 +368,7 @@ fn durations_are_written_with_their_unit() {
         (json!(1.5), "write \"250ms\", \"30s\", \"5m\", \"24h\", \"7d\" or a sum of them"),
     ] {
         let (_, findings) = read(&with("/steps/0/timeout", value));
-        assert_eq!(
-            (findings.len(), findings[0].code, findings[0].hint.as_deref()),
-            (1, "plan.duration", Some(hint))
-        );
+        assert_eq!((findings.len(), findings[0].code, findings[0].hint.as_deref()), (1, "plan.duration", Some(hint)));
         assert_eq!(findings[0].fix, None);
     }
 }
@@ -397,8 +389,7 @@ fn ids_are_renamed_wherever_they_are_used() {
         assert_eq!(found.code, "plan.bad_id");
         fixed = apply_patch(&fixed, found.fix.as_ref().unwrap()).unwrap();
     }
-    let ids: Vec<_> =
-        fixed["steps"].as_array().unwrap().iter().map(|step| step["id"].as_str().unwrap()).collect();
+    let ids: Vec<_> = fixed["steps"].as_array().unwrap().iter().map(|step| step["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["send_mail_2", "send_mail", "step_1st", "ml_ut", "ok-id_2", "step"]);
     assert_eq!(fixed["steps"][1]["depends_on"][0], "send_mail_2");
     assert_eq!(fixed["steps"][2]["failure_policy"]["propagate_to"][0], "send_mail_2");
@@ -483,7 +474,7 @@ fn a_mistake_does_not_hide_the_next() {
             ("plan.missing_field", "/steps/3/probe"),
         ]
     );
-    assert!(findings.iter().all(|found| found.severity == Severity::Error));
+    assert!(findings.iter().all(|found| found.severity == DiagnosticSeverity::Error));
     let pointers: Vec<_> = draft.steps.iter().map(|step| &*step.pointer).collect();
     assert_eq!(pointers, ["/steps/1", "/steps/2", "/steps/3"]);
 }
@@ -491,18 +482,12 @@ fn a_mistake_does_not_hide_the_next() {
 #[test]
 fn only_an_object_makes_a_draft() {
     for (text, pointer) in [("[]", ""), ("\"plan\"", ""), ("null", ""), ("3", "")] {
-        let document = Document::read(text.as_bytes(), Format::Json).unwrap();
+        let document = PlanDocument::read(text.as_bytes(), DocumentFormat::Json).unwrap();
         let (draft, findings) = PlanDraft::read(&document, None);
         assert!(draft.is_none());
-        assert_eq!(
-            (findings.len(), findings[0].code, &*findings[0].pointer),
-            (1, "plan.wrong_type", pointer)
-        );
+        assert_eq!((findings.len(), findings[0].code, &*findings[0].pointer), (1, "plan.wrong_type", pointer));
     }
-    assert_eq!(
-        codes(&json!({})),
-        [("plan.missing_field", String::new()), ("plan.missing_field", String::new())]
-    );
+    assert_eq!(codes(&json!({})), [("plan.missing_field", String::new()), ("plan.missing_field", String::new())]);
     let wrapped = json!({"plan": {"name": "p", "steps": []}, "dry_run": true});
     assert_eq!(
         codes(&wrapped),

@@ -1,50 +1,50 @@
 //! Numbers: integers stay integers and exact, floats stay floats, nothing wraps around.
 
-use super::node::Operator;
+use super::node::BinaryOperator;
 use serde_json::{Number, Value};
 use std::cmp::Ordering;
 
-/// A JSON number with room for what 64-bit operands can become on the way.
+/// A JSON number, wide enough for intermediate results of 64-bit operands.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Numeric {
+pub(super) enum NumericValue {
     Integer(i128),
     Float(f64),
 }
 
-impl Numeric {
-    pub(super) fn of(number: &Number) -> Numeric {
+impl NumericValue {
+    pub(super) fn of(number: &Number) -> NumericValue {
         if let Some(integer) = number.as_i64() {
-            Numeric::Integer(integer.into())
+            NumericValue::Integer(integer.into())
         } else if let Some(integer) = number.as_u64() {
-            Numeric::Integer(integer.into())
+            NumericValue::Integer(integer.into())
         } else {
-            Numeric::Float(number.as_f64().unwrap_or(f64::NAN))
+            NumericValue::Float(number.as_f64().unwrap_or(f64::NAN))
         }
     }
 
     pub(super) fn as_float(self) -> f64 {
         match self {
-            Numeric::Integer(integer) => integer as f64,
-            Numeric::Float(float) => float,
+            NumericValue::Integer(integer) => integer as f64,
+            NumericValue::Float(float) => float,
         }
     }
 
     /// Back to JSON, which has 64-bit integers and finite floats.
     pub(super) fn to_number(self) -> Result<Number, &'static str> {
         match self {
-            Numeric::Integer(integer) => i64::try_from(integer)
+            NumericValue::Integer(integer) => i64::try_from(integer)
                 .map(Number::from)
                 .or_else(|_| u64::try_from(integer).map(Number::from))
                 .map_err(|_| "the result does not fit into 64 bits"),
-            Numeric::Float(float) => Number::from_f64(float).ok_or("the result is not a finite number"),
+            NumericValue::Float(float) => Number::from_f64(float).ok_or("the result is not a finite number"),
         }
     }
 }
 
-pub(super) fn calculate(operator: Operator, left: &Number, right: &Number) -> Result<Number, &'static str> {
-    let (left, right) = (Numeric::of(left), Numeric::of(right));
+pub(super) fn calculate(operator: BinaryOperator, left: &Number, right: &Number) -> Result<Number, &'static str> {
+    let (left, right) = (NumericValue::of(left), NumericValue::of(right));
     let result = match (left, right) {
-        (Numeric::Integer(a), Numeric::Integer(b)) if operator != Operator::Divide => {
+        (NumericValue::Integer(a), NumericValue::Integer(b)) if operator != BinaryOperator::Divide => {
             integers(operator, a, b)?
         }
         _ => floats(operator, left.as_float(), right.as_float())?,
@@ -52,26 +52,26 @@ pub(super) fn calculate(operator: Operator, left: &Number, right: &Number) -> Re
     result.to_number()
 }
 
-/// Compares by value, exactly: 2⁶³ and the nearest float are told apart.
+/// Compares by value, exactly: 2⁶³ and the nearest float are distinguished.
 pub(super) fn compare(left: &Number, right: &Number) -> Ordering {
-    match (Numeric::of(left), Numeric::of(right)) {
-        (Numeric::Integer(a), Numeric::Integer(b)) => a.cmp(&b),
-        (Numeric::Float(a), Numeric::Float(b)) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
-        (Numeric::Integer(a), Numeric::Float(b)) => compare_mixed(a, b),
-        (Numeric::Float(a), Numeric::Integer(b)) => compare_mixed(b, a).reverse(),
+    match (NumericValue::of(left), NumericValue::of(right)) {
+        (NumericValue::Integer(a), NumericValue::Integer(b)) => a.cmp(&b),
+        (NumericValue::Float(a), NumericValue::Float(b)) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
+        (NumericValue::Integer(a), NumericValue::Float(b)) => compare_mixed(a, b),
+        (NumericValue::Float(a), NumericValue::Integer(b)) => compare_mixed(b, a).reverse(),
     }
 }
 
 /// 0 for an even integer, 1 for an odd one.
 pub(super) fn parity(value: &Value) -> Option<u64> {
-    match Numeric::of(value.as_number()?) {
-        Numeric::Integer(integer) => Some(u64::from(integer % 2 != 0)),
-        Numeric::Float(_) => None,
+    match NumericValue::of(value.as_number()?) {
+        NumericValue::Integer(integer) => Some(u64::from(integer % 2 != 0)),
+        NumericValue::Float(_) => None,
     }
 }
 
 fn compare_mixed(integer: i128, float: f64) -> Ordering {
-    // The cast saturates beyond the range of all integers met here, which keeps the order right.
+    // The cast saturates beyond the range of all integers here, which preserves the order.
     match integer.cmp(&(float.trunc() as i128)) {
         Ordering::Equal => 0.0_f64.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal),
         unequal => unequal,
@@ -81,37 +81,39 @@ fn compare_mixed(integer: i128, float: f64) -> Ordering {
 const NO_ROOM: &str = "the result does not fit into 64 bits";
 const BY_ZERO: &str = "division by zero";
 
-fn integers(operator: Operator, a: i128, b: i128) -> Result<Numeric, &'static str> {
+fn integers(operator: BinaryOperator, a: i128, b: i128) -> Result<NumericValue, &'static str> {
     let result = match operator {
-        Operator::Add => a.checked_add(b),
-        Operator::Subtract => a.checked_sub(b),
-        Operator::Multiply => a.checked_mul(b),
-        Operator::FloorDivide | Operator::Remainder if b == 0 => return Err(BY_ZERO),
-        Operator::FloorDivide => Some(a.div_euclid(b) - i128::from(b < 0 && a.rem_euclid(b) != 0)),
-        Operator::Remainder => Some(((a % b) + b) % b),
-        Operator::Power if b < 0 => return floats(operator, a as f64, b as f64),
-        Operator::Power => u32::try_from(b).ok().and_then(|exponent| a.checked_pow(exponent)),
-        Operator::Divide | Operator::Concatenate => None,
+        BinaryOperator::Add => a.checked_add(b),
+        BinaryOperator::Subtract => a.checked_sub(b),
+        BinaryOperator::Multiply => a.checked_mul(b),
+        BinaryOperator::FloorDivide | BinaryOperator::Remainder if b == 0 => return Err(BY_ZERO),
+        BinaryOperator::FloorDivide => Some(a.div_euclid(b) - i128::from(b < 0 && a.rem_euclid(b) != 0)),
+        BinaryOperator::Remainder => Some(((a % b) + b) % b),
+        BinaryOperator::Power if b < 0 => return floats(operator, a as f64, b as f64),
+        BinaryOperator::Power => u32::try_from(b).ok().and_then(|exponent| a.checked_pow(exponent)),
+        BinaryOperator::Divide | BinaryOperator::Concatenate => None,
     };
-    result.map(Numeric::Integer).ok_or(NO_ROOM)
+    result.map(NumericValue::Integer).ok_or(NO_ROOM)
 }
 
-fn floats(operator: Operator, a: f64, b: f64) -> Result<Numeric, &'static str> {
+fn floats(operator: BinaryOperator, a: f64, b: f64) -> Result<NumericValue, &'static str> {
     let result = match operator {
-        Operator::Add => a + b,
-        Operator::Subtract => a - b,
-        Operator::Multiply => a * b,
-        Operator::Divide | Operator::FloorDivide | Operator::Remainder if b == 0.0 => return Err(BY_ZERO),
-        Operator::Divide => a / b,
-        Operator::FloorDivide => (a / b).floor(),
-        Operator::Remainder => {
+        BinaryOperator::Add => a + b,
+        BinaryOperator::Subtract => a - b,
+        BinaryOperator::Multiply => a * b,
+        BinaryOperator::Divide | BinaryOperator::FloorDivide | BinaryOperator::Remainder if b == 0.0 => {
+            return Err(BY_ZERO);
+        }
+        BinaryOperator::Divide => a / b,
+        BinaryOperator::FloorDivide => (a / b).floor(),
+        BinaryOperator::Remainder => {
             let remainder = a % b;
             if remainder != 0.0 && (remainder < 0.0) != (b < 0.0) { remainder + b } else { remainder }
         }
-        Operator::Power => a.powf(b),
-        Operator::Concatenate => f64::NAN,
+        BinaryOperator::Power => a.powf(b),
+        BinaryOperator::Concatenate => f64::NAN,
     };
-    Ok(Numeric::Float(result))
+    Ok(NumericValue::Float(result))
 }
 
 #[cfg(test)]
@@ -121,7 +123,7 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_kind_and_do_not_wrap() {
-        use Operator::*;
+        use BinaryOperator::*;
         let cases = [
             (json!(7), FloorDivide, json!(2), Ok(json!(3))),
             (json!(-7), FloorDivide, json!(2), Ok(json!(-4))),

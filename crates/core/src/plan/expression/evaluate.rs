@@ -1,18 +1,21 @@
-//! Walks an expression over borrowed JSON. Steps and bytes are counted before they are spent.
+//! Evaluates an expression over borrowed JSON. Steps and bytes are counted before they are used.
 
-use super::arithmetic::{Numeric, calculate};
-use super::node::{Access, Comparison, Key, Kind, Node, Operator, Path, Root, Stage};
-use super::{EvaluationError, Scope, filter, test};
+use super::arithmetic::{NumericValue, calculate};
+use super::node::{
+    BinaryOperator, Comparison, ExpressionKind, ExpressionNode, MemberAccess, PathRoot, PathSegment, PipeStage,
+    ReferencePath,
+};
+use super::{EvaluationError, ExpressionScope, filter, test};
 use crate::limits;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A value on its way: borrowed from the scope for as long as nothing changes it.
-pub(super) type Datum<'a> = Cow<'a, Value>;
-pub(super) type Evaluated<T> = Result<T, EvaluationError>;
+/// An intermediate value: borrowed from the scope as long as it is unchanged.
+pub(super) type EvaluatedValue<'a> = Cow<'a, Value>;
+pub(super) type EvaluationResult<T> = Result<T, EvaluationError>;
 
-pub(super) fn evaluate(root: &Node, source: &str, scope: &dyn Scope) -> Evaluated<Value> {
+pub(super) fn evaluate(root: &ExpressionNode, source: &str, scope: &dyn ExpressionScope) -> EvaluationResult<Value> {
     let datum = Evaluator::new(source, scope).value(root)?;
     match json_bytes(&datum, limits::VALUE_BYTES_MAX) {
         Some(_) => Ok(datum.into_owned()),
@@ -20,24 +23,28 @@ pub(super) fn evaluate(root: &Node, source: &str, scope: &dyn Scope) -> Evaluate
     }
 }
 
-pub(super) fn evaluate_bool(root: &Node, source: &str, scope: &dyn Scope) -> Evaluated<bool> {
+pub(super) fn evaluate_bool(
+    root: &ExpressionNode,
+    source: &str,
+    scope: &dyn ExpressionScope,
+) -> EvaluationResult<bool> {
     match *Evaluator::new(source, scope).value(root)? {
         Value::Bool(answer) => Ok(answer),
         ref other => Err(unfit(format!("expected true or false, found {}", kind(other)), &root.at)),
     }
 }
 
-/// The bytes the value has as compact JSON, or nothing once there are more than `max`.
+/// The size of the value as compact JSON; `None` if it is more than `max` bytes.
 pub(crate) fn json_bytes(value: &Value, max: usize) -> Option<usize> {
-    struct Count {
+    struct ByteCounter {
         bytes: usize,
         max: usize,
     }
-    impl std::io::Write for Count {
+    impl std::io::Write for ByteCounter {
         fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
             self.bytes = self.bytes.saturating_add(piece.len());
             match self.bytes > self.max {
-                true => Err(std::io::Error::other("more than may be")),
+                true => Err(std::io::Error::other("too large")),
                 false => Ok(piece.len()),
             }
         }
@@ -45,7 +52,7 @@ pub(crate) fn json_bytes(value: &Value, max: usize) -> Option<usize> {
             Ok(())
         }
     }
-    let mut count = Count { bytes: 0, max };
+    let mut count = ByteCounter { bytes: 0, max };
     serde_json::to_writer(&mut count, value).ok()?;
     Some(count.bytes)
 }
@@ -53,7 +60,7 @@ pub(crate) fn json_bytes(value: &Value, max: usize) -> Option<usize> {
 /// Writes a value as text: text as it is, everything else as compact JSON. Null has no text.
 pub(crate) fn write_text(value: &Value, text: &mut String) -> Result<(), &'static str> {
     match value {
-        Value::Null => return Err("null cannot become text; say `| default(…, true)` for what to write"),
+        Value::Null => return Err("null cannot become text; give a replacement with `| default(…, true)`"),
         Value::String(string) => text.push_str(string),
         other => text.push_str(&other.to_string()),
     }
@@ -65,38 +72,35 @@ const WORK_BYTES_MAX: usize = 16 * limits::VALUE_BYTES_MAX;
 
 pub(super) struct Evaluator<'a> {
     source: &'a str,
-    scope: &'a dyn Scope,
+    scope: &'a dyn ExpressionScope,
     fuel: u64,
     bytes: usize,
 }
 
 impl<'a> Evaluator<'a> {
-    fn new(source: &'a str, scope: &'a dyn Scope) -> Evaluator<'a> {
+    fn new(source: &'a str, scope: &'a dyn ExpressionScope) -> Evaluator<'a> {
         Evaluator { source, scope, fuel: limits::EXPRESSION_FUEL, bytes: WORK_BYTES_MAX }
     }
 
-    /// Counts steps: one for each node, one for each item that a filter looks at.
-    pub(super) fn burn(&mut self, steps: usize) -> Evaluated<()> {
+    /// Counts steps: one for each node, and one for each item that a filter visits.
+    pub(super) fn burn(&mut self, steps: usize) -> EvaluationResult<()> {
         match self.fuel.checked_sub(steps as u64) {
             Some(left) => self.fuel = left,
             None => {
-                return Err(EvaluationError::Limit {
-                    limit: "EXPRESSION_FUEL",
-                    max: limits::EXPRESSION_FUEL,
-                });
+                return Err(EvaluationError::Limit { limit: "EXPRESSION_FUEL", max: limits::EXPRESSION_FUEL });
             }
         }
         Ok(())
     }
 
     /// Counts bytes about to be built.
-    pub(super) fn build(&mut self, bytes: usize) -> Evaluated<()> {
+    pub(super) fn build(&mut self, bytes: usize) -> EvaluationResult<()> {
         self.bytes = self.bytes.checked_sub(bytes).ok_or_else(too_large)?;
         Ok(())
     }
 
-    /// Makes the value our own, counting the copy.
-    pub(super) fn own(&mut self, datum: Datum<'_>) -> Evaluated<Value> {
+    /// Makes the value owned, counting the copy.
+    pub(super) fn own(&mut self, datum: EvaluatedValue<'_>) -> EvaluationResult<Value> {
         if let Cow::Borrowed(value) = &datum {
             let bytes = memory_bytes(value, self.bytes);
             self.build(bytes)?;
@@ -105,51 +109,51 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Counts the bytes the value has as JSON.
-    pub(super) fn build_json(&mut self, value: &Value) -> Evaluated<()> {
+    pub(super) fn build_json(&mut self, value: &Value) -> EvaluationResult<()> {
         let bytes = json_bytes(value, self.bytes).ok_or_else(too_large)?;
         self.build(bytes)
     }
 
-    pub(super) fn text(&mut self, value: &Value, at: &Range<usize>) -> Evaluated<String> {
+    pub(super) fn text(&mut self, value: &Value, at: &Range<usize>) -> EvaluationResult<String> {
         self.build_json(value)?;
         let mut text = String::new();
         write_text(value, &mut text).map_err(|message| unfit(message, at))?;
         Ok(text)
     }
 
-    pub(super) fn value(&mut self, node: &'a Node) -> Evaluated<Datum<'a>> {
+    pub(super) fn value(&mut self, node: &'a ExpressionNode) -> EvaluationResult<EvaluatedValue<'a>> {
         self.burn(1)?;
         match &node.kind {
-            Kind::Literal(value) => Ok(Cow::Borrowed(value)),
-            Kind::Path(path) => self.path(path, &node.at),
-            Kind::List(items) => self.list(items),
-            Kind::Map(pairs) => self.map(pairs),
-            Kind::Member(base, accesses) => self.member(base, accesses, &node.at),
-            Kind::Piped(base, stages) => self.piped(base, stages),
-            Kind::Negative(operand) => self.negative(operand),
-            Kind::Not(operand) => Ok(boolean(!is_true(&*self.value(operand)?))),
-            Kind::All(nodes) => self.first_where(nodes, false),
-            Kind::Any(nodes) => self.first_where(nodes, true),
-            Kind::Chain(first, rest) => self.chain(first, rest, &node.at),
-            Kind::Compare(first, rest) => self.compare(first, rest),
-            Kind::Choose(choice) => match is_true(&*self.value(&choice.condition)?) {
+            ExpressionKind::Literal(value) => Ok(Cow::Borrowed(value)),
+            ExpressionKind::Path(path) => self.path(path, &node.at),
+            ExpressionKind::List(items) => self.list(items),
+            ExpressionKind::Map(pairs) => self.map(pairs),
+            ExpressionKind::Member(base, accesses) => self.member(base, accesses, &node.at),
+            ExpressionKind::Piped(base, stages) => self.piped(base, stages),
+            ExpressionKind::Negative(operand) => self.negative(operand),
+            ExpressionKind::Not(operand) => Ok(boolean(!is_true(&*self.value(operand)?))),
+            ExpressionKind::All(nodes) => self.first_where(nodes, false),
+            ExpressionKind::Any(nodes) => self.first_where(nodes, true),
+            ExpressionKind::Chain(first, rest) => self.chain(first, rest, &node.at),
+            ExpressionKind::Compare(first, rest) => self.compare(first, rest),
+            ExpressionKind::Choose(choice) => match is_true(&*self.value(&choice.condition)?) {
                 true => self.value(&choice.yes),
                 false => self.value(&choice.no),
             },
         }
     }
 
-    fn path(&mut self, path: &'a Path, at: &Range<usize>) -> Evaluated<Datum<'a>> {
+    fn path(&mut self, path: &'a ReferencePath, at: &Range<usize>) -> EvaluationResult<EvaluatedValue<'a>> {
         let scope = self.scope;
         let base = match &path.root {
-            Root::Inputs => scope.inputs().map(Cow::Borrowed),
-            Root::StepResult(step) => scope.step_result(step).map(Cow::Borrowed),
-            Root::StepStatus(step) => scope.step_status(step).map(|status| Cow::Owned(Value::from(status))),
-            Root::Key => scope.key().map(|key| Cow::Owned(Value::from(key))),
-            Root::Result => scope.result().map(Cow::Borrowed),
-            Root::Parameters => scope.parameters().map(Cow::Borrowed),
-            Root::Item => scope.item().map(|(item, _)| Cow::Borrowed(item)),
-            Root::Index => scope.item().map(|(_, index)| Cow::Owned(Value::from(index))),
+            PathRoot::Inputs => scope.inputs().map(Cow::Borrowed),
+            PathRoot::StepResult(step) => scope.step_result(step).map(Cow::Borrowed),
+            PathRoot::StepStatus(step) => scope.step_status(step).map(|status| Cow::Owned(Value::from(status))),
+            PathRoot::Key => scope.key().map(|key| Cow::Owned(Value::from(key))),
+            PathRoot::Result => scope.result().map(Cow::Borrowed),
+            PathRoot::Parameters => scope.parameters().map(Cow::Borrowed),
+            PathRoot::Item => scope.item().map(|(item, _)| Cow::Borrowed(item)),
+            PathRoot::Index => scope.item().map(|(_, index)| Cow::Owned(Value::from(index))),
         };
         let missing = |known: usize| EvaluationError::Missing { path: path.text(known), range: at.clone() };
         let mut datum = base.ok_or_else(|| missing(0))?;
@@ -159,7 +163,7 @@ impl<'a> Evaluator<'a> {
         Ok(datum)
     }
 
-    fn list(&mut self, items: &'a [Node]) -> Evaluated<Datum<'a>> {
+    fn list(&mut self, items: &'a [ExpressionNode]) -> EvaluationResult<EvaluatedValue<'a>> {
         let mut list = Vec::with_capacity(items.len());
         for item in items {
             let datum = self.value(item)?;
@@ -169,7 +173,7 @@ impl<'a> Evaluator<'a> {
         Ok(Cow::Owned(Value::Array(list)))
     }
 
-    fn map(&mut self, pairs: &'a [(Node, Node)]) -> Evaluated<Datum<'a>> {
+    fn map(&mut self, pairs: &'a [(ExpressionNode, ExpressionNode)]) -> EvaluationResult<EvaluatedValue<'a>> {
         let mut map = Map::new();
         for (key_node, value_node) in pairs {
             let key = self.value(key_node)?;
@@ -183,22 +187,27 @@ impl<'a> Evaluator<'a> {
         Ok(Cow::Owned(Value::Object(map)))
     }
 
-    fn member(&mut self, base: &'a Node, accesses: &'a [Access], at: &Range<usize>) -> Evaluated<Datum<'a>> {
+    fn member(
+        &mut self,
+        base: &'a ExpressionNode,
+        accesses: &'a [MemberAccess],
+        at: &Range<usize>,
+    ) -> EvaluationResult<EvaluatedValue<'a>> {
         let mut datum = self.value(base)?;
         for access in accesses {
             datum = match access {
-                Access::Key(key) => inside(datum, key),
-                Access::Index(node) => match &*self.value(node)? {
-                    Value::String(name) => inside(datum, &Key::Name(name.clone())),
+                MemberAccess::Key(key) => inside(datum, key),
+                MemberAccess::Index(node) => match &*self.value(node)? {
+                    Value::String(name) => inside(datum, &PathSegment::Name(name.clone())),
                     Value::Number(number) => {
-                        position(number.as_i64(), &datum).and_then(|at| inside(datum, &Key::Position(at)))
+                        position(number.as_i64(), &datum).and_then(|at| inside(datum, &PathSegment::Position(at)))
                     }
                     other => {
                         let message = format!("expected a name or a position, found {}", kind(other));
                         return Err(unfit(message, &node.at));
                     }
                 },
-                Access::Slice(start, stop) => Some(self.slice(datum, start.as_ref(), stop.as_ref(), at)?),
+                MemberAccess::Slice(start, stop) => Some(self.slice(datum, start.as_ref(), stop.as_ref(), at)?),
             }
             .ok_or_else(|| self.missing(at))?;
         }
@@ -208,11 +217,11 @@ impl<'a> Evaluator<'a> {
     /// From start up to, not including, stop; a negative bound counts from the end.
     fn slice(
         &mut self,
-        datum: Datum<'a>,
-        start: Option<&'a Node>,
-        stop: Option<&'a Node>,
+        datum: EvaluatedValue<'a>,
+        start: Option<&'a ExpressionNode>,
+        stop: Option<&'a ExpressionNode>,
         at: &Range<usize>,
-    ) -> Evaluated<Datum<'a>> {
+    ) -> EvaluationResult<EvaluatedValue<'a>> {
         let length = match &*datum {
             Value::String(text) => text.chars().count(),
             Value::Array(list) => list.len(),
@@ -240,7 +249,7 @@ impl<'a> Evaluator<'a> {
         Ok(Cow::Owned(sliced))
     }
 
-    fn bound(&mut self, node: Option<&'a Node>, length: usize, otherwise: usize) -> Evaluated<usize> {
+    fn bound(&mut self, node: Option<&'a ExpressionNode>, length: usize, otherwise: usize) -> EvaluationResult<usize> {
         let Some(node) = node else { return Ok(otherwise) };
         let datum = self.value(node)?;
         let Some(bound) = datum.as_i64() else {
@@ -251,9 +260,9 @@ impl<'a> Evaluator<'a> {
         Ok(from_start.clamp(0, length) as usize)
     }
 
-    fn piped(&mut self, base: &'a Node, stages: &'a [Stage]) -> Evaluated<Datum<'a>> {
-        // Only a path, or a filter such as `first`, can lack a value that a later stage then stands in for.
-        let mut may_lack = matches!(base.kind, Kind::Path(_) | Kind::Member(..));
+    fn piped(&mut self, base: &'a ExpressionNode, stages: &'a [PipeStage]) -> EvaluationResult<EvaluatedValue<'a>> {
+        // Only a path, or a filter such as `first`, can be missing a value that a later stage then replaces.
+        let mut may_lack = matches!(base.kind, ExpressionKind::Path(_) | ExpressionKind::Member(..));
         let mut current = self.value(base);
         for stage in stages {
             let input = match current {
@@ -262,14 +271,14 @@ impl<'a> Evaluator<'a> {
                 Err(error) => return Err(error),
             };
             current = match stage {
-                Stage::Filter { filter, arguments, at } => {
+                PipeStage::Filter { filter, arguments, at } => {
                     match filter::arguments(self, filter, input.is_some(), arguments) {
                         Err(error) if !filter.accepts_missing => return Err(error),
                         Err(error) => Err(error),
                         Ok(arguments) => filter::apply(self, filter, input, arguments, at),
                     }
                 }
-                Stage::Test { test, argument, negated, at } => {
+                PipeStage::Test { test, argument, negated, at } => {
                     let argument = argument.as_ref().map(|node| self.value(node)).transpose()?;
                     let holds = test::holds(self, test, input.as_deref(), argument.as_deref(), at)?;
                     Ok(boolean(holds != *negated))
@@ -280,21 +289,21 @@ impl<'a> Evaluator<'a> {
         current
     }
 
-    fn negative(&mut self, operand: &'a Node) -> Evaluated<Datum<'a>> {
+    fn negative(&mut self, operand: &'a ExpressionNode) -> EvaluationResult<EvaluatedValue<'a>> {
         let datum = self.value(operand)?;
         let Value::Number(number) = &*datum else {
             return Err(unfit(format!("expected a number after `-`, found {}", kind(&datum)), &operand.at));
         };
-        let negative = match Numeric::of(number) {
-            Numeric::Integer(integer) => Numeric::Integer(-integer),
-            Numeric::Float(float) => Numeric::Float(-float),
+        let negative = match NumericValue::of(number) {
+            NumericValue::Integer(integer) => NumericValue::Integer(-integer),
+            NumericValue::Float(float) => NumericValue::Float(-float),
         };
         let number = negative.to_number().map_err(|message| unfit(message, &operand.at))?;
         Ok(Cow::Owned(Value::Number(number)))
     }
 
-    /// The first operand that settles `and` or `or`; the last when none does.
-    fn first_where(&mut self, nodes: &'a [Node], truth: bool) -> Evaluated<Datum<'a>> {
+    /// The first operand that decides `and` or `or`; the last if none does.
+    fn first_where(&mut self, nodes: &'a [ExpressionNode], truth: bool) -> EvaluationResult<EvaluatedValue<'a>> {
         let mut datum = boolean(!truth);
         for node in nodes {
             datum = self.value(node)?;
@@ -307,10 +316,10 @@ impl<'a> Evaluator<'a> {
 
     fn chain(
         &mut self,
-        first: &'a Node,
-        rest: &'a [(Operator, Node)],
+        first: &'a ExpressionNode,
+        rest: &'a [(BinaryOperator, ExpressionNode)],
         at: &Range<usize>,
-    ) -> Evaluated<Datum<'a>> {
+    ) -> EvaluationResult<EvaluatedValue<'a>> {
         let mut left = self.value(first)?;
         for (operator, node) in rest {
             let right = self.value(node)?;
@@ -321,13 +330,13 @@ impl<'a> Evaluator<'a> {
 
     fn operate(
         &mut self,
-        operator: Operator,
-        left: Datum<'a>,
+        operator: BinaryOperator,
+        left: EvaluatedValue<'a>,
         right: &Value,
         at: &Range<usize>,
-    ) -> Evaluated<Value> {
+    ) -> EvaluationResult<Value> {
         match (operator, &*left, right) {
-            (Operator::Concatenate, _, _) => {
+            (BinaryOperator::Concatenate, _, _) => {
                 let mut text = self.text(&left, at)?;
                 text.push_str(&self.text(right, at)?);
                 Ok(Value::String(text))
@@ -335,11 +344,11 @@ impl<'a> Evaluator<'a> {
             (_, Value::Number(a), Value::Number(b)) => {
                 calculate(operator, a, b).map(Value::Number).map_err(|message| unfit(message, at))
             }
-            (Operator::Add, Value::String(a), Value::String(b)) => {
+            (BinaryOperator::Add, Value::String(a), Value::String(b)) => {
                 self.build(a.len() + b.len())?;
                 Ok(Value::String([a.as_str(), b.as_str()].concat()))
             }
-            (Operator::Add, Value::Array(_), Value::Array(more)) => {
+            (BinaryOperator::Add, Value::Array(_), Value::Array(more)) => {
                 let mut list = self.own(left)?;
                 let bytes = memory_bytes(right, self.bytes);
                 self.build(bytes)?;
@@ -355,7 +364,11 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn compare(&mut self, first: &'a Node, rest: &'a [(Comparison, Node)]) -> Evaluated<Datum<'a>> {
+    fn compare(
+        &mut self,
+        first: &'a ExpressionNode,
+        rest: &'a [(Comparison, ExpressionNode)],
+    ) -> EvaluationResult<EvaluatedValue<'a>> {
         let mut left = self.value(first)?;
         for (comparison, node) in rest {
             let right = self.value(node)?;
@@ -373,21 +386,21 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-fn accepts_missing(stage: &Stage) -> bool {
+fn accepts_missing(stage: &PipeStage) -> bool {
     match stage {
-        Stage::Filter { filter, .. } => filter.accepts_missing,
-        Stage::Test { test, .. } => test.accepts_missing,
+        PipeStage::Filter { filter, .. } => filter.accepts_missing,
+        PipeStage::Test { test, .. } => test.accepts_missing,
     }
 }
 
-pub(super) fn inside<'a>(datum: Datum<'a>, key: &Key) -> Option<Datum<'a>> {
+pub(super) fn inside<'a>(datum: EvaluatedValue<'a>, key: &PathSegment) -> Option<EvaluatedValue<'a>> {
     match (datum, key) {
-        (Cow::Borrowed(Value::Object(map)), Key::Name(name)) => map.get(name).map(Cow::Borrowed),
-        (Cow::Borrowed(Value::Array(list)), Key::Position(at)) => {
+        (Cow::Borrowed(Value::Object(map)), PathSegment::Name(name)) => map.get(name).map(Cow::Borrowed),
+        (Cow::Borrowed(Value::Array(list)), PathSegment::Position(at)) => {
             list.get(usize::try_from(*at).ok()?).map(Cow::Borrowed)
         }
-        (Cow::Owned(Value::Object(mut map)), Key::Name(name)) => map.swap_remove(name).map(Cow::Owned),
-        (Cow::Owned(Value::Array(mut list)), Key::Position(at)) => {
+        (Cow::Owned(Value::Object(mut map)), PathSegment::Name(name)) => map.swap_remove(name).map(Cow::Owned),
+        (Cow::Owned(Value::Array(mut list)), PathSegment::Position(at)) => {
             let at = usize::try_from(*at).ok()?;
             (at < list.len()).then(|| Cow::Owned(list.swap_remove(at)))
         }
@@ -402,7 +415,7 @@ fn position(index: Option<i64>, datum: &Value) -> Option<u64> {
     u64::try_from(if index < 0 { length.checked_add(index)? } else { index }).ok()
 }
 
-pub(super) fn boolean(answer: bool) -> Datum<'static> {
+pub(super) fn boolean(answer: bool) -> EvaluatedValue<'static> {
     Cow::Owned(Value::Bool(answer))
 }
 
@@ -436,10 +449,10 @@ fn too_large() -> EvaluationError {
     EvaluationError::Limit { limit: "VALUE_BYTES_MAX", max: limits::VALUE_BYTES_MAX as u64 }
 }
 
-/// What a value takes beside its text and its children.
+/// The memory of a value without its text and its children.
 pub(super) const VALUE_BYTES: usize = size_of::<Value>();
 
-/// About what the value takes in memory; stops counting above `max`.
+/// The approximate memory of a value; stops counting above `max`.
 fn memory_bytes(value: &Value, max: usize) -> usize {
     let mut bytes = 0_usize;
     let mut open = vec![value];

@@ -1,49 +1,49 @@
-//! The filters behind `|`. Each counts what it looks at and what it builds before it does so.
+//! The filters after `|`. Each counts its steps and bytes before it uses them.
 
 mod list;
 mod text;
 
-use super::arithmetic::Numeric;
-use super::evaluate::{Datum, Evaluated, Evaluator, is_true, kind, unfit};
-use super::node::Node;
-use crate::plan::schema::Types;
+use super::arithmetic::NumericValue;
+use super::evaluate::{EvaluatedValue, EvaluationResult, Evaluator, is_true, kind, unfit};
+use super::node::ExpressionNode;
+use crate::plan::schema::JsonTypeSet;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::ops::Range;
 
 #[derive(Debug)]
-pub(super) struct Filter {
+pub(super) struct FilterDefinition {
     pub(super) name: &'static str,
     /// Names of the arguments, in order.
     pub(super) parameters: &'static [&'static str],
-    /// So many of them must be given.
+    /// How many of them are required.
     pub(super) required: usize,
-    /// Which argument is the name of a test.
+    /// The argument that is the name of a test.
     pub(super) test_at: Option<usize>,
     pub(super) accepts_missing: bool,
-    /// What its result always is.
-    pub(super) gives: Option<Types>,
-    /// Why it is here, for the documentation.
+    /// The type of its result, if always the same.
+    pub(super) gives: Option<JsonTypeSet>,
+    /// What it does, for the documentation.
     #[cfg_attr(not(test), expect(dead_code, reason = "the documentation is checked against it"))]
     pub(super) about: &'static str,
-    rule: for<'a> fn(&mut Work<'_, 'a>, Datum<'a>) -> Evaluated<Datum<'a>>,
+    rule: for<'a> fn(&mut FilterCall<'_, 'a>, EvaluatedValue<'a>) -> EvaluationResult<EvaluatedValue<'a>>,
 }
 
 /// One use of a filter.
-struct Work<'e, 'a> {
+struct FilterCall<'e, 'a> {
     evaluator: &'e mut Evaluator<'a>,
-    arguments: Vec<Option<Datum<'a>>>,
+    arguments: Vec<Option<EvaluatedValue<'a>>>,
     at: &'e Range<usize>,
 }
 
-type Rule = for<'a> fn(&mut Work<'_, 'a>, Datum<'a>) -> Evaluated<Datum<'a>>;
+type FilterRule = for<'a> fn(&mut FilterCall<'_, 'a>, EvaluatedValue<'a>) -> EvaluationResult<EvaluatedValue<'a>>;
 
-const fn plain(name: &'static str, about: &'static str, rule: Rule) -> Filter {
+const fn plain(name: &'static str, about: &'static str, rule: FilterRule) -> FilterDefinition {
     with(name, &[], 0, about, rule)
 }
 
-const fn giving(types: Types, filter: Filter) -> Filter {
-    Filter { gives: Some(types), ..filter }
+const fn giving(types: JsonTypeSet, filter: FilterDefinition) -> FilterDefinition {
+    FilterDefinition { gives: Some(types), ..filter }
 }
 
 const fn with(
@@ -51,80 +51,65 @@ const fn with(
     parameters: &'static [&'static str],
     required: usize,
     about: &'static str,
-    rule: Rule,
-) -> Filter {
-    Filter { name, parameters, required, test_at: None, accepts_missing: false, gives: None, about, rule }
+    rule: FilterRule,
+) -> FilterDefinition {
+    FilterDefinition { name, parameters, required, test_at: None, accepts_missing: false, gives: None, about, rule }
 }
 
-const fn testing(filter: Filter, test_at: usize) -> Filter {
-    Filter { test_at: Some(test_at), ..filter }
+const fn testing(filter: FilterDefinition, test_at: usize) -> FilterDefinition {
+    FilterDefinition { test_at: Some(test_at), ..filter }
 }
 
-/// Every filter there is.
-static FILTERS: [Filter; 33] = [
-    Filter {
+/// Every filter.
+static FILTERS: [FilterDefinition; 33] = [
+    FilterDefinition {
         accepts_missing: true,
-        ..with("default", &["value", "boolean"], 1, "stands in for what is missing", default)
+        ..with("default", &["value", "boolean"], 1, "replaces a missing value", default)
     },
-    Filter { accepts_missing: true, ..with("d", &["value", "boolean"], 1, "short for default", default) },
-    giving(Types::INTEGER, plain("length", "characters, items or keys", length)),
-    giving(Types::INTEGER, plain("count", "the same as length", length)),
-    giving(Types::INTEGER, plain("int", "a whole number from a number or text", int)),
-    giving(Types::NUMBER, plain("float", "a float from a number or text", float)),
-    giving(Types::NUMBER, plain("abs", "without the sign", abs)),
-    giving(Types::NUMBER, with("round", &["precision"], 0, "to so many decimals, 0 by itself", round)),
-    giving(Types::BOOLEAN, plain("bool", "true for what counts as true", bool)),
-    giving(Types::STRING, plain("string", "as text", text::string)),
-    giving(Types::STRING, plain("tojson", "as compact JSON text", text::tojson)),
-    giving(Types::STRING, plain("upper", "in capitals", text::upper)),
-    giving(Types::STRING, plain("lower", "in small letters", text::lower)),
+    FilterDefinition { accepts_missing: true, ..with("d", &["value", "boolean"], 1, "short for default", default) },
+    giving(JsonTypeSet::INTEGER, plain("length", "characters, items or keys", length)),
+    giving(JsonTypeSet::INTEGER, plain("count", "the same as length", length)),
+    giving(JsonTypeSet::INTEGER, plain("int", "a whole number from a number or text", int)),
+    giving(JsonTypeSet::NUMBER, plain("float", "a float from a number or text", float)),
+    giving(JsonTypeSet::NUMBER, plain("abs", "without the sign", abs)),
+    giving(JsonTypeSet::NUMBER, with("round", &["precision"], 0, "to so many decimals, 0 by itself", round)),
+    giving(JsonTypeSet::BOOLEAN, plain("bool", "true for what counts as true", bool)),
+    giving(JsonTypeSet::STRING, plain("string", "as text", text::string)),
+    giving(JsonTypeSet::STRING, plain("tojson", "as compact JSON text", text::tojson)),
+    giving(JsonTypeSet::STRING, plain("upper", "in capitals", text::upper)),
+    giving(JsonTypeSet::STRING, plain("lower", "in small letters", text::lower)),
     giving(
-        Types::STRING,
+        JsonTypeSet::STRING,
         with("trim", &["chars"], 0, "without blanks (or these characters) at both ends", text::trim),
     ),
     giving(
-        Types::ARRAY,
+        JsonTypeSet::ARRAY,
         with("split", &["separator"], 0, "a list of the parts between separators or blanks", text::split),
     ),
-    giving(Types::STRING, with("replace", &["old", "new"], 2, "with every old replaced", text::replace)),
-    giving(Types::STRING, with("join", &["separator", "attribute"], 0, "one text of all items", text::join)),
+    giving(JsonTypeSet::STRING, with("replace", &["old", "new"], 2, "with every old replaced", text::replace)),
+    giving(JsonTypeSet::STRING, with("join", &["separator", "attribute"], 0, "one text of all items", text::join)),
     plain("first", "the first item; missing if there is none", list::first),
     plain("last", "the last item; missing if there is none", list::last),
     with("min", &["attribute"], 0, "the smallest item; missing if there is none", list::min),
     with("max", &["attribute"], 0, "the largest item; missing if there is none", list::max),
-    giving(Types::NUMBER, with("sum", &["attribute"], 0, "all items added up", list::sum)),
-    giving(Types::ARRAY, with("sort", &["reverse", "attribute"], 0, "numbers or texts in order", list::sort)),
-    giving(Types::ARRAY, with("unique", &["attribute"], 0, "without repetitions", list::unique)),
+    giving(JsonTypeSet::NUMBER, with("sum", &["attribute"], 0, "all items added up", list::sum)),
+    giving(JsonTypeSet::ARRAY, with("sort", &["reverse", "attribute"], 0, "numbers or texts in order", list::sort)),
+    giving(JsonTypeSet::ARRAY, with("unique", &["attribute"], 0, "without repetitions", list::unique)),
     plain("reverse", "back to front", list::reverse),
-    giving(Types::ARRAY, with("map", &["attribute", "default"], 1, "one attribute of every item", list::map)),
+    giving(JsonTypeSet::ARRAY, with("map", &["attribute", "default"], 1, "one attribute of every item", list::map)),
     testing(with("select", &["test", "value"], 0, "items that pass a test", list::select), 0),
     testing(with("reject", &["test", "value"], 0, "items that fail a test", list::reject), 0),
     testing(
-        with(
-            "selectattr",
-            &["attribute", "test", "value"],
-            1,
-            "items whose attribute passes",
-            list::selectattr,
-        ),
+        with("selectattr", &["attribute", "test", "value"], 1, "items whose attribute passes", list::selectattr),
         1,
     ),
-    testing(
-        with(
-            "rejectattr",
-            &["attribute", "test", "value"],
-            1,
-            "items whose attribute fails",
-            list::rejectattr,
-        ),
-        1,
-    ),
-    giving(Types::ARRAY, plain("items", "an object as a list of [key, value]", list::items)),
-    giving(Types::ARRAY, plain("keys", "the keys of an object", list::keys)),
-    giving(Types::ARRAY, plain("values", "the values of an object", list::values)),
+    testing(with("rejectattr", &["attribute", "test", "value"], 1, "items whose attribute fails", list::rejectattr), 1),
+    giving(JsonTypeSet::ARRAY, plain("items", "an object as a list of [key, value]", list::items)),
+    giving(JsonTypeSet::ARRAY, plain("keys", "the keys of an object", list::keys)),
+    giving(JsonTypeSet::ARRAY, plain("values", "the values of an object", list::values)),
 ];
 
-pub(super) fn find(name: &str) -> Option<&'static Filter> {
+pub(super) fn find(name: &str) -> Option<&'static FilterDefinition> {
     FILTERS.iter().find(|filter| filter.name == name)
 }
 
@@ -137,42 +122,42 @@ pub(super) fn abouts() -> impl Iterator<Item = (&'static str, &'static str)> {
     FILTERS.iter().map(|filter| (filter.name, filter.about))
 }
 
-/// The values of the arguments. What `default` would say is not asked for when it is not needed, so that
-/// it may itself be missing.
+/// Evaluates the arguments. The argument of `default` is not evaluated when it is not needed, so that it
+/// may itself be missing.
 pub(super) fn arguments<'a>(
     evaluator: &mut Evaluator<'a>,
-    filter: &Filter,
+    filter: &FilterDefinition,
     has_input: bool,
-    nodes: &'a [Option<Node>],
-) -> Evaluated<Vec<Option<Datum<'a>>>> {
+    nodes: &'a [Option<ExpressionNode>],
+) -> EvaluationResult<Vec<Option<EvaluatedValue<'a>>>> {
     if filter.accepts_missing && has_input && nodes.get(1).is_none_or(Option::is_none) {
         return Ok(Vec::new());
     }
     nodes.iter().map(|node| node.as_ref().map(|node| evaluator.value(node)).transpose()).collect()
 }
 
-/// What the filter makes of its input. No input at all reaches only filters that accept that.
+/// Applies the filter. A missing input reaches only filters that accept that.
 pub(super) fn apply<'a>(
     evaluator: &mut Evaluator<'a>,
-    filter: &Filter,
-    input: Option<Datum<'a>>,
-    arguments: Vec<Option<Datum<'a>>>,
+    filter: &FilterDefinition,
+    input: Option<EvaluatedValue<'a>>,
+    arguments: Vec<Option<EvaluatedValue<'a>>>,
     at: &Range<usize>,
-) -> Evaluated<Datum<'a>> {
+) -> EvaluationResult<EvaluatedValue<'a>> {
     evaluator.burn(1)?;
-    let mut work = Work { evaluator, arguments, at };
+    let mut work = FilterCall { evaluator, arguments, at };
     match input {
         Some(input) => (filter.rule)(&mut work, input),
         None => work.take(0).ok_or_else(|| work.evaluator.missing(at)),
     }
 }
 
-impl<'a> Work<'_, 'a> {
-    fn take(&mut self, position: usize) -> Option<Datum<'a>> {
+impl<'a> FilterCall<'_, 'a> {
+    fn take(&mut self, position: usize) -> Option<EvaluatedValue<'a>> {
         self.arguments.get_mut(position).and_then(Option::take)
     }
 
-    fn text_argument(&mut self, position: usize) -> Evaluated<Option<String>> {
+    fn text_argument(&mut self, position: usize) -> EvaluationResult<Option<String>> {
         match self.take(position).map(Cow::into_owned) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -185,7 +170,7 @@ impl<'a> Work<'_, 'a> {
     }
 }
 
-fn default<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
+fn default<'a>(work: &mut FilterCall<'_, 'a>, input: EvaluatedValue<'a>) -> EvaluationResult<EvaluatedValue<'a>> {
     let also_false = work.take(1).is_some_and(|flag| is_true(&flag));
     match work.take(0) {
         Some(other) if also_false && !is_true(&input) => Ok(other),
@@ -193,7 +178,7 @@ fn default<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>
     }
 }
 
-fn length<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
+fn length<'a>(work: &mut FilterCall<'_, 'a>, input: EvaluatedValue<'a>) -> EvaluationResult<EvaluatedValue<'a>> {
     let length = match &*input {
         Value::String(text) => text.chars().count(),
         Value::Array(list) => list.len(),
@@ -203,13 +188,13 @@ fn length<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>>
     Ok(Cow::Owned(Value::from(length)))
 }
 
-fn int<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
+fn int<'a>(work: &mut FilterCall<'_, 'a>, input: EvaluatedValue<'a>) -> EvaluationResult<EvaluatedValue<'a>> {
     let number = match &*input {
-        Value::Bool(answer) => Numeric::Integer(i128::from(*answer)),
-        Value::Number(number) => truncated(Numeric::of(number)),
+        Value::Bool(answer) => NumericValue::Integer(i128::from(*answer)),
+        Value::Number(number) => truncated(NumericValue::of(number)),
         Value::String(text) => match (text.trim().parse::<i128>(), text.trim().parse::<f64>()) {
-            (Ok(integer), _) => Numeric::Integer(integer),
-            (_, Ok(float)) if float.is_finite() => truncated(Numeric::Float(float)),
+            (Ok(integer), _) => NumericValue::Integer(integer),
+            (_, Ok(float)) if float.is_finite() => truncated(NumericValue::Float(float)),
             _ => return Err(unfit("the text is not a number", work.at)),
         },
         other => return Err(work.wants("a number or text", other)),
@@ -217,36 +202,36 @@ fn int<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
     work.number(number)
 }
 
-fn truncated(number: Numeric) -> Numeric {
+fn truncated(number: NumericValue) -> NumericValue {
     match number {
-        Numeric::Float(float) => Numeric::Integer(float.trunc() as i128),
+        NumericValue::Float(float) => NumericValue::Integer(float.trunc() as i128),
         integer => integer,
     }
 }
 
-fn float<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
+fn float<'a>(work: &mut FilterCall<'_, 'a>, input: EvaluatedValue<'a>) -> EvaluationResult<EvaluatedValue<'a>> {
     let number = match &*input {
         Value::Bool(answer) => f64::from(u8::from(*answer)),
-        Value::Number(number) => Numeric::of(number).as_float(),
+        Value::Number(number) => NumericValue::of(number).as_float(),
         Value::String(text) => match text.trim().parse() {
             Ok(float) => float,
             Err(_) => return Err(unfit("the text is not a number", work.at)),
         },
         other => return Err(work.wants("a number or text", other)),
     };
-    work.number(Numeric::Float(number))
+    work.number(NumericValue::Float(number))
 }
 
-fn abs<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
+fn abs<'a>(work: &mut FilterCall<'_, 'a>, input: EvaluatedValue<'a>) -> EvaluationResult<EvaluatedValue<'a>> {
     let Value::Number(number) = &*input else { return Err(work.wants("a number", &input)) };
-    let number = match Numeric::of(number) {
-        Numeric::Integer(integer) => Numeric::Integer(integer.abs()),
-        Numeric::Float(float) => Numeric::Float(float.abs()),
+    let number = match NumericValue::of(number) {
+        NumericValue::Integer(integer) => NumericValue::Integer(integer.abs()),
+        NumericValue::Float(float) => NumericValue::Float(float.abs()),
     };
     work.number(number)
 }
 
-fn round<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
+fn round<'a>(work: &mut FilterCall<'_, 'a>, input: EvaluatedValue<'a>) -> EvaluationResult<EvaluatedValue<'a>> {
     let precision = match work.take(0) {
         None => 0,
         Some(value) => match value.as_i64() {
@@ -255,23 +240,23 @@ fn round<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> 
         },
     };
     let Value::Number(number) = &*input else { return Err(work.wants("a number", &input)) };
-    match Numeric::of(number) {
-        Numeric::Integer(_) => Ok(input),
-        Numeric::Float(float) => {
+    match NumericValue::of(number) {
+        NumericValue::Integer(_) => Ok(input),
+        NumericValue::Float(float) => {
             let factor = 10_f64.powi(precision);
             let rounded = (float * factor).round_ties_even() / factor;
-            // Beyond the range where decimals exist, the number is already round.
-            work.number(Numeric::Float(if rounded.is_finite() { rounded } else { float }))
+            // Beyond the range of decimals, the number is already round.
+            work.number(NumericValue::Float(if rounded.is_finite() { rounded } else { float }))
         }
     }
 }
 
-fn bool<'a>(_: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
+fn bool<'a>(_: &mut FilterCall<'_, 'a>, input: EvaluatedValue<'a>) -> EvaluationResult<EvaluatedValue<'a>> {
     Ok(Cow::Owned(Value::Bool(is_true(&input))))
 }
 
-impl Work<'_, '_> {
-    fn number<'a>(&self, number: Numeric) -> Evaluated<Datum<'a>> {
+impl FilterCall<'_, '_> {
+    fn number<'a>(&self, number: NumericValue) -> EvaluationResult<EvaluatedValue<'a>> {
         let number = number.to_number().map_err(|message| unfit(message, self.at))?;
         Ok(Cow::Owned(Value::Number(number)))
     }

@@ -1,82 +1,84 @@
-//! The tree of an expression.
+//! The syntax tree of an expression.
 
-use super::filter::Filter;
-use super::test::Test;
-use crate::plan::schema::Types;
+use super::filter::FilterDefinition;
+use super::test::TestDefinition;
+use crate::plan::schema::JsonTypeSet;
 use serde_json::Value;
 use std::ops::Range;
 
-/// A node and the bytes of the source it stands for.
+/// A node and its source range.
 #[derive(Debug)]
-pub(super) struct Node {
-    pub(super) kind: Kind,
+pub(super) struct ExpressionNode {
+    pub(super) kind: ExpressionKind,
     pub(super) at: Range<usize>,
 }
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum ExpressionKind {
     Literal(Value),
-    List(Vec<Node>),
-    Map(Vec<(Node, Node)>),
-    Path(Path),
-    /// What is inside a value: `[…][0].name`, `inputs.list[inputs.n]`.
-    Member(Box<Node>, Vec<Access>),
+    List(Vec<ExpressionNode>),
+    Map(Vec<(ExpressionNode, ExpressionNode)>),
+    Path(ReferencePath),
+    /// Access to a member of a value: `[…][0].name`, `inputs.list[inputs.n]`.
+    Member(Box<ExpressionNode>, Vec<MemberAccess>),
     /// `… | upper | trim is string`
-    Piped(Box<Node>, Vec<Stage>),
-    Negative(Box<Node>),
-    Not(Box<Node>),
-    All(Vec<Node>),
-    Any(Vec<Node>),
-    /// Left to right, all of one binding strength.
-    Chain(Box<Node>, Vec<(Operator, Node)>),
+    Piped(Box<ExpressionNode>, Vec<PipeStage>),
+    Negative(Box<ExpressionNode>),
+    Not(Box<ExpressionNode>),
+    All(Vec<ExpressionNode>),
+    Any(Vec<ExpressionNode>),
+    /// Left to right, all of one precedence.
+    Chain(Box<ExpressionNode>, Vec<(BinaryOperator, ExpressionNode)>),
     /// Every neighbouring pair must hold: `1 < x < 9`.
-    Compare(Box<Node>, Vec<(Comparison, Node)>),
-    Choose(Box<Choice>),
+    Compare(Box<ExpressionNode>, Vec<(Comparison, ExpressionNode)>),
+    Choose(Box<ConditionalNode>),
 }
 
-impl Node {
-    /// The types its value can have, where that is plain from how it is written.
-    pub(super) fn types(&self) -> Option<Types> {
+impl ExpressionNode {
+    /// The types its value can have, if they are clear from the source.
+    pub(super) fn types(&self) -> Option<JsonTypeSet> {
         match &self.kind {
-            Kind::Literal(value) => Some(Types::of(value)),
-            Kind::List(_) => Some(Types::ARRAY),
-            Kind::Map(_) => Some(Types::OBJECT),
-            Kind::Not(_) | Kind::Compare(..) => Some(Types::BOOLEAN),
-            Kind::Negative(_) => Some(Types::NUMBER),
-            Kind::Chain(_, rest) => match rest.last()?.0 {
-                Operator::Concatenate => Some(Types::STRING),
-                Operator::Add => None,
-                _ => Some(Types::NUMBER),
+            ExpressionKind::Literal(value) => Some(JsonTypeSet::of(value)),
+            ExpressionKind::List(_) => Some(JsonTypeSet::ARRAY),
+            ExpressionKind::Map(_) => Some(JsonTypeSet::OBJECT),
+            ExpressionKind::Not(_) | ExpressionKind::Compare(..) => Some(JsonTypeSet::BOOLEAN),
+            ExpressionKind::Negative(_) => Some(JsonTypeSet::NUMBER),
+            ExpressionKind::Chain(_, rest) => match rest.last()?.0 {
+                BinaryOperator::Concatenate => Some(JsonTypeSet::STRING),
+                BinaryOperator::Add => None,
+                _ => Some(JsonTypeSet::NUMBER),
             },
-            Kind::Piped(_, stages) => match stages.last()? {
-                Stage::Test { .. } => Some(Types::BOOLEAN),
-                Stage::Filter { filter, .. } => filter.gives,
+            ExpressionKind::Piped(_, stages) => match stages.last()? {
+                PipeStage::Test { .. } => Some(JsonTypeSet::BOOLEAN),
+                PipeStage::Filter { filter, .. } => filter.gives,
             },
-            Kind::Choose(choice) => Some(choice.yes.types()?.or(choice.no.types()?)),
-            Kind::Path(_) | Kind::Member(..) | Kind::All(_) | Kind::Any(_) => None,
+            ExpressionKind::Choose(choice) => Some(choice.yes.types()?.or(choice.no.types()?)),
+            ExpressionKind::Path(_) | ExpressionKind::Member(..) | ExpressionKind::All(_) | ExpressionKind::Any(_) => {
+                None
+            }
         }
     }
 }
 
-/// A path that begins with a root and is known before anything is evaluated.
+/// A path from a root that is known before evaluation.
 #[derive(Debug)]
-pub(super) struct Path {
-    pub(super) root: Root,
-    pub(super) keys: Vec<Key>,
+pub(super) struct ReferencePath {
+    pub(super) root: PathRoot,
+    pub(super) keys: Vec<PathSegment>,
 }
 
-impl Path {
-    /// The path up to and including `keys` of its keys, as it is written.
+impl ReferencePath {
+    /// The source form of the path with its first `keys` keys.
     pub(super) fn text(&self, keys: usize) -> String {
         let mut text = match &self.root {
-            Root::Inputs => "inputs".to_owned(),
-            Root::StepResult(step) => format!("steps.{step}.result"),
-            Root::StepStatus(step) => format!("steps.{step}.status"),
-            Root::Key => "key".to_owned(),
-            Root::Result => "result".to_owned(),
-            Root::Parameters => "parameters".to_owned(),
-            Root::Item => "item".to_owned(),
-            Root::Index => "index".to_owned(),
+            PathRoot::Inputs => "inputs".to_owned(),
+            PathRoot::StepResult(step) => format!("steps.{step}.result"),
+            PathRoot::StepStatus(step) => format!("steps.{step}.status"),
+            PathRoot::Key => "key".to_owned(),
+            PathRoot::Result => "result".to_owned(),
+            PathRoot::Parameters => "parameters".to_owned(),
+            PathRoot::Item => "item".to_owned(),
+            PathRoot::Index => "index".to_owned(),
         };
         for key in self.keys.iter().take(keys) {
             text.push('.');
@@ -87,7 +89,7 @@ impl Path {
 }
 
 #[derive(Debug)]
-pub(super) enum Root {
+pub(super) enum PathRoot {
     Inputs,
     StepResult(String),
     StepStatus(String),
@@ -99,43 +101,43 @@ pub(super) enum Root {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Key {
+pub(super) enum PathSegment {
     Name(String),
     Position(u64),
 }
 
 #[derive(Debug)]
-pub(super) enum Access {
-    Key(Key),
-    Index(Node),
-    Slice(Option<Node>, Option<Node>),
+pub(super) enum MemberAccess {
+    Key(PathSegment),
+    Index(ExpressionNode),
+    Slice(Option<ExpressionNode>, Option<ExpressionNode>),
 }
 
 #[derive(Debug)]
-pub(super) enum Stage {
+pub(super) enum PipeStage {
     /// One argument for each of the filter's parameters.
     Filter {
-        filter: &'static Filter,
-        arguments: Vec<Option<Node>>,
+        filter: &'static FilterDefinition,
+        arguments: Vec<Option<ExpressionNode>>,
         at: Range<usize>,
     },
     Test {
-        test: &'static Test,
-        argument: Option<Node>,
+        test: &'static TestDefinition,
+        argument: Option<ExpressionNode>,
         negated: bool,
         at: Range<usize>,
     },
 }
 
 #[derive(Debug)]
-pub(super) struct Choice {
-    pub(super) condition: Node,
-    pub(super) yes: Node,
-    pub(super) no: Node,
+pub(super) struct ConditionalNode {
+    pub(super) condition: ExpressionNode,
+    pub(super) yes: ExpressionNode,
+    pub(super) no: ExpressionNode,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Operator {
+pub(super) enum BinaryOperator {
     Add,
     Subtract,
     Concatenate,
@@ -146,29 +148,32 @@ pub(super) enum Operator {
     Power,
 }
 
-impl Operator {
+impl BinaryOperator {
     pub(super) const STRENGTH_MAX: u8 = 3;
 
-    /// How tightly it binds.
+    /// Its precedence.
     pub(super) fn strength(self) -> u8 {
         match self {
-            Operator::Add | Operator::Subtract => 0,
-            Operator::Concatenate => 1,
-            Operator::Multiply | Operator::Divide | Operator::FloorDivide | Operator::Remainder => 2,
-            Operator::Power => 3,
+            BinaryOperator::Add | BinaryOperator::Subtract => 0,
+            BinaryOperator::Concatenate => 1,
+            BinaryOperator::Multiply
+            | BinaryOperator::Divide
+            | BinaryOperator::FloorDivide
+            | BinaryOperator::Remainder => 2,
+            BinaryOperator::Power => 3,
         }
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Operator::Add => "`+`",
-            Operator::Subtract => "`-`",
-            Operator::Concatenate => "`~`",
-            Operator::Multiply => "`*`",
-            Operator::Divide => "`/`",
-            Operator::FloorDivide => "`//`",
-            Operator::Remainder => "`%`",
-            Operator::Power => "`**`",
+            BinaryOperator::Add => "`+`",
+            BinaryOperator::Subtract => "`-`",
+            BinaryOperator::Concatenate => "`~`",
+            BinaryOperator::Multiply => "`*`",
+            BinaryOperator::Divide => "`/`",
+            BinaryOperator::FloorDivide => "`//`",
+            BinaryOperator::Remainder => "`%`",
+            BinaryOperator::Power => "`**`",
         }
     }
 }
@@ -185,11 +190,11 @@ pub(super) enum Comparison {
     NotIn,
 }
 
-impl std::fmt::Display for Key {
+impl std::fmt::Display for PathSegment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Key::Name(name) => f.write_str(name),
-            Key::Position(position) => write!(f, "{position}"),
+            PathSegment::Name(name) => f.write_str(name),
+            PathSegment::Position(position) => write!(f, "{position}"),
         }
     }
 }

@@ -1,36 +1,36 @@
-//! From words to a tree. Chains are lists and only brackets nest, so that the depth of the tree is bounded.
+//! The parser. Chains are lists and only brackets nest, so that the depth of the tree is bounded.
 
 mod path;
 mod stage;
 
 use super::ExpressionError;
-use super::node::{Choice, Comparison, Kind, Node, Operator};
-use super::token::{Token, Word, tokenize, wrong};
+use super::node::{BinaryOperator, Comparison, ConditionalNode, ExpressionKind, ExpressionNode};
+use super::token::{ExpressionToken, TokenKind, tokenize, wrong};
 use crate::limits;
-use crate::plan::wording::guess;
+use crate::wording::guess;
 use serde_json::Value;
 use std::ops::Range;
 
-/// Reads the source and lists the paths that it reads.
-pub(super) fn parse(source: &str) -> Result<(Node, Vec<Vec<String>>), ExpressionError> {
-    let mut parser = Parser { source, tokens: tokenize(source)?, next: 0, depth: 0, reads: Vec::new() };
+/// Parses the source, and returns the paths that it reads too.
+pub(super) fn parse(source: &str) -> Result<(ExpressionNode, Vec<Vec<String>>), ExpressionError> {
+    let mut parser = ExpressionParser { source, tokens: tokenize(source)?, next: 0, depth: 0, reads: Vec::new() };
     let node = parser.expression()?;
     match parser.peek() {
-        Word::End => Ok((node, parser.reads)),
-        Word::Symbol("=") => Err(parser.unexpected("an operator").hint("compare with `==`")),
+        TokenKind::End => Ok((node, parser.reads)),
+        TokenKind::Symbol("=") => Err(parser.unexpected("an operator").hint("compare with `==`")),
         _ => Err(parser.unexpected("the end of the expression")),
     }
 }
 
-const OPERATORS: [(&str, Operator); 8] = [
-    ("+", Operator::Add),
-    ("-", Operator::Subtract),
-    ("~", Operator::Concatenate),
-    ("*", Operator::Multiply),
-    ("/", Operator::Divide),
-    ("//", Operator::FloorDivide),
-    ("%", Operator::Remainder),
-    ("**", Operator::Power),
+const OPERATORS: [(&str, BinaryOperator); 8] = [
+    ("+", BinaryOperator::Add),
+    ("-", BinaryOperator::Subtract),
+    ("~", BinaryOperator::Concatenate),
+    ("*", BinaryOperator::Multiply),
+    ("/", BinaryOperator::Divide),
+    ("//", BinaryOperator::FloorDivide),
+    ("%", BinaryOperator::Remainder),
+    ("**", BinaryOperator::Power),
 ];
 
 const COMPARISONS: [(&str, Comparison); 6] = [
@@ -44,19 +44,19 @@ const COMPARISONS: [(&str, Comparison); 6] = [
 
 const KEYWORDS: [&str; 7] = ["and", "or", "not", "in", "is", "if", "else"];
 
-struct Parser<'s> {
+struct ExpressionParser<'s> {
     source: &'s str,
-    tokens: Vec<Token>,
+    tokens: Vec<ExpressionToken>,
     next: usize,
     depth: usize,
     reads: Vec<Vec<String>>,
 }
 
-type Parsed<T> = Result<T, ExpressionError>;
+type ParseResult<T> = Result<T, ExpressionError>;
 
-impl Parser<'_> {
-    /// `a if condition else b`, or anything that binds stronger.
-    fn expression(&mut self) -> Parsed<Node> {
+impl ExpressionParser<'_> {
+    /// `a if condition else b`, or anything of higher precedence.
+    fn expression(&mut self) -> ParseResult<ExpressionNode> {
         self.enter()?;
         let mut node = self.either()?;
         if self.take_name("if") {
@@ -67,31 +67,32 @@ impl Parser<'_> {
             let yes = node;
             let no = self.expression()?;
             let at = yes.at.start..no.at.end;
-            node = Node { kind: Kind::Choose(Box::new(Choice { condition, yes, no })), at };
+            node =
+                ExpressionNode { kind: ExpressionKind::Choose(Box::new(ConditionalNode { condition, yes, no })), at };
         }
         self.depth -= 1;
         Ok(node)
     }
 
-    fn either(&mut self) -> Parsed<Node> {
+    fn either(&mut self) -> ParseResult<ExpressionNode> {
         let first = self.both()?;
         let mut rest = Vec::new();
         while self.take_name("or") {
             rest.push(self.both()?);
         }
-        Ok(joined(first, rest, Kind::Any))
+        Ok(joined(first, rest, ExpressionKind::Any))
     }
 
-    fn both(&mut self) -> Parsed<Node> {
+    fn both(&mut self) -> ParseResult<ExpressionNode> {
         let first = self.negation()?;
         let mut rest = Vec::new();
         while self.take_name("and") {
             rest.push(self.negation()?);
         }
-        Ok(joined(first, rest, Kind::All))
+        Ok(joined(first, rest, ExpressionKind::All))
     }
 
-    fn negation(&mut self) -> Parsed<Node> {
+    fn negation(&mut self) -> ParseResult<ExpressionNode> {
         let start = self.at().start;
         if !self.take_name("not") {
             return self.comparison();
@@ -100,10 +101,10 @@ impl Parser<'_> {
         let node = self.negation()?;
         self.depth -= 1;
         let at = start..node.at.end;
-        Ok(Node { kind: Kind::Not(Box::new(node)), at })
+        Ok(ExpressionNode { kind: ExpressionKind::Not(Box::new(node)), at })
     }
 
-    fn comparison(&mut self) -> Parsed<Node> {
+    fn comparison(&mut self) -> ParseResult<ExpressionNode> {
         let first = self.chain()?;
         let mut rest = Vec::new();
         while let Some(comparison) = self.take_comparison()? {
@@ -111,13 +112,12 @@ impl Parser<'_> {
         }
         let Some((_, last)) = rest.last() else { return Ok(first) };
         let at = first.at.start..last.at.end;
-        Ok(Node { kind: Kind::Compare(Box::new(first), rest), at })
+        Ok(ExpressionNode { kind: ExpressionKind::Compare(Box::new(first), rest), at })
     }
 
-    fn take_comparison(&mut self) -> Parsed<Option<Comparison>> {
-        if let Word::Symbol(symbol) = self.peek() {
-            let found =
-                COMPARISONS.iter().find(|(text, _)| text == symbol).map(|(_, comparison)| *comparison);
+    fn take_comparison(&mut self) -> ParseResult<Option<Comparison>> {
+        if let TokenKind::Symbol(symbol) = self.peek() {
+            let found = COMPARISONS.iter().find(|(text, _)| text == symbol).map(|(_, comparison)| *comparison);
             self.next += usize::from(found.is_some());
             return Ok(found);
         }
@@ -133,11 +133,11 @@ impl Parser<'_> {
         }
     }
 
-    /// Operands and the operators between them. Read flat and grouped after, to spare the stack.
-    fn chain(&mut self) -> Parsed<Node> {
+    /// Operands and the operators between them. Parsed flat and grouped afterwards, to save stack.
+    fn chain(&mut self) -> ParseResult<ExpressionNode> {
         let first = self.piped()?;
         let mut rest = Vec::new();
-        while let Word::Symbol(symbol) = self.peek() {
+        while let TokenKind::Symbol(symbol) = self.peek() {
             let Some((_, operator)) = OPERATORS.iter().find(|(text, _)| text == symbol) else { break };
             self.next += 1;
             rest.push((*operator, self.piped()?));
@@ -145,8 +145,8 @@ impl Parser<'_> {
         Ok(grouped(first, rest))
     }
 
-    /// A value, what is inside it, and the filters and tests behind it.
-    fn piped(&mut self) -> Parsed<Node> {
+    /// A value with its member accesses, filters and tests.
+    fn piped(&mut self) -> ParseResult<ExpressionNode> {
         let node = self.signed()?;
         let mut stages = Vec::new();
         loop {
@@ -162,10 +162,10 @@ impl Parser<'_> {
             return Ok(node);
         }
         let at = node.at.start..self.last_end();
-        Ok(Node { kind: Kind::Piped(Box::new(node), stages), at })
+        Ok(ExpressionNode { kind: ExpressionKind::Piped(Box::new(node), stages), at })
     }
 
-    fn signed(&mut self) -> Parsed<Node> {
+    fn signed(&mut self) -> ParseResult<ExpressionNode> {
         let start = self.at().start;
         if !self.take("-") {
             return self.member();
@@ -174,66 +174,64 @@ impl Parser<'_> {
         let node = self.signed()?;
         self.depth -= 1;
         let at = start..node.at.end;
-        Ok(Node { kind: Kind::Negative(Box::new(node)), at })
+        Ok(ExpressionNode { kind: ExpressionKind::Negative(Box::new(node)), at })
     }
 
-    fn primary(&mut self) -> Parsed<Node> {
+    fn primary(&mut self) -> ParseResult<ExpressionNode> {
         let token = self.advance();
         let kind = match token.word {
-            Word::Text(text) => Kind::Literal(Value::String(text)),
-            Word::Number(number) => Kind::Literal(Value::Number(number)),
-            Word::Name(name) if constant(&name).is_some() => {
-                Kind::Literal(constant(&name).unwrap_or_default())
+            TokenKind::Text(text) => ExpressionKind::Literal(Value::String(text)),
+            TokenKind::Number(number) => ExpressionKind::Literal(Value::Number(number)),
+            TokenKind::Name(name) if constant(&name).is_some() => {
+                ExpressionKind::Literal(constant(&name).unwrap_or_default())
             }
-            Word::Symbol("[") => Kind::List(self.items("]", Parser::expression)?),
-            Word::Symbol("{") => Kind::Map(self.items("}", Parser::pair)?),
-            Word::Symbol("(") => {
+            TokenKind::Symbol("[") => ExpressionKind::List(self.items("]", ExpressionParser::expression)?),
+            TokenKind::Symbol("{") => ExpressionKind::Map(self.items("}", ExpressionParser::pair)?),
+            TokenKind::Symbol("(") => {
                 let node = self.expression()?;
-                if *self.peek() == Word::Symbol(",") {
+                if *self.peek() == TokenKind::Symbol(",") {
                     return Err(self.unexpected("`)`").hint("a list is written in brackets: `[1, 2]`"));
                 }
                 self.expect(")")?;
-                // The brackets belong to it, so that an error underlines them too.
-                return Ok(Node { kind: node.kind, at: token.at.start..self.last_end() });
+                // Includes the brackets, so that an error underlines them too.
+                return Ok(ExpressionNode { kind: node.kind, at: token.at.start..self.last_end() });
             }
             _ => {
                 self.next -= 1;
                 return Err(self.unexpected("a value"));
             }
         };
-        Ok(Node { kind, at: token.at.start..self.last_end() })
+        Ok(ExpressionNode { kind, at: token.at.start..self.last_end() })
     }
 
-    fn pair(&mut self) -> Parsed<(Node, Node)> {
+    fn pair(&mut self) -> ParseResult<(ExpressionNode, ExpressionNode)> {
         let key = self.expression()?;
         self.expect(":")?;
         Ok((key, self.expression()?))
     }
 
     /// Items up to the closing bracket; a comma after the last is fine.
-    fn items<T>(&mut self, close: &'static str, item: fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+    fn items<T>(&mut self, close: &'static str, item: fn(&mut Self) -> ParseResult<T>) -> ParseResult<Vec<T>> {
         let mut items = Vec::new();
         while !self.take(close) {
             items.push(item(self)?);
-            if !self.take(",") && *self.peek() != Word::Symbol(close) {
+            if !self.take(",") && *self.peek() != TokenKind::Symbol(close) {
                 return Err(self.unexpected(&format!("`,` or `{close}`")));
             }
         }
         Ok(items)
     }
 
-    fn enter(&mut self) -> Parsed<()> {
+    fn enter(&mut self) -> ParseResult<()> {
         self.depth += 1;
         match self.depth > limits::EXPRESSION_DEPTH_MAX {
-            true => {
-                Err(wrong(format!("more than {} levels of nesting", limits::EXPRESSION_DEPTH_MAX), self.at()))
-            }
+            true => Err(wrong(format!("more than {} levels of nesting", limits::EXPRESSION_DEPTH_MAX), self.at())),
             false => Ok(()),
         }
     }
 
-    fn peek(&self) -> &Word {
-        self.tokens.get(self.next).map_or(&Word::End, |token| &token.word)
+    fn peek(&self) -> &TokenKind {
+        self.tokens.get(self.next).map_or(&TokenKind::End, |token| &token.word)
     }
 
     fn at(&self) -> Range<usize> {
@@ -244,41 +242,41 @@ impl Parser<'_> {
         self.next.checked_sub(1).and_then(|last| self.tokens.get(last)).map_or(0, |token| token.at.end)
     }
 
-    fn advance(&mut self) -> Token {
-        let token = Token { word: self.peek().clone(), at: self.at() };
+    fn advance(&mut self) -> ExpressionToken {
+        let token = ExpressionToken { word: self.peek().clone(), at: self.at() };
         self.next += 1;
         token
     }
 
     fn take(&mut self, symbol: &'static str) -> bool {
-        let found = *self.peek() == Word::Symbol(symbol);
+        let found = *self.peek() == TokenKind::Symbol(symbol);
         self.next += usize::from(found);
         found
     }
 
     fn take_name(&mut self, expected: &str) -> bool {
-        let found = matches!(self.peek(), Word::Name(name) if name == expected);
+        let found = matches!(self.peek(), TokenKind::Name(name) if name == expected);
         self.next += usize::from(found);
         found
     }
 
-    fn expect(&mut self, symbol: &'static str) -> Parsed<()> {
+    fn expect(&mut self, symbol: &'static str) -> ParseResult<()> {
         match self.take(symbol) {
             true => Ok(()),
             false => Err(self.unexpected(&format!("`{symbol}`"))),
         }
     }
 
-    fn name(&mut self, what: &str) -> Parsed<(String, Range<usize>)> {
+    fn name(&mut self, what: &str) -> ParseResult<(String, Range<usize>)> {
         match self.peek() {
-            Word::Name(name) if !KEYWORDS.contains(&name.as_str()) => Ok((name.clone(), self.advance().at)),
+            TokenKind::Name(name) if !KEYWORDS.contains(&name.as_str()) => Ok((name.clone(), self.advance().at)),
             _ => Err(self.unexpected(what)),
         }
     }
 
     fn unexpected(&self, expected: &str) -> ExpressionError {
         let found = match self.peek() {
-            Word::End => "the end".to_owned(),
+            TokenKind::End => "the end".to_owned(),
             _ => format!("`{}`", self.source.get(self.at()).unwrap_or_default()),
         };
         wrong(format!("expected {expected}, found {found}"), self.at())
@@ -294,11 +292,11 @@ fn constant(name: &str) -> Option<Value> {
     }
 }
 
-/// Joins what the strongest operators hold together, then the next, down to the weakest.
-fn grouped(mut first: Node, mut rest: Vec<(Operator, Node)>) -> Node {
-    for strength in (0..=Operator::STRENGTH_MAX).rev() {
-        let mut weaker: Vec<(Operator, Node)> = Vec::new();
-        let mut run: Vec<(Operator, Node)> = Vec::new();
+/// Groups the operators of the highest precedence first, down to the lowest.
+fn grouped(mut first: ExpressionNode, mut rest: Vec<(BinaryOperator, ExpressionNode)>) -> ExpressionNode {
+    for strength in (0..=BinaryOperator::STRENGTH_MAX).rev() {
+        let mut weaker: Vec<(BinaryOperator, ExpressionNode)> = Vec::new();
+        let mut run: Vec<(BinaryOperator, ExpressionNode)> = Vec::new();
         for (operator, node) in rest {
             if operator.strength() == strength {
                 run.push((operator, node));
@@ -313,28 +311,27 @@ fn grouped(mut first: Node, mut rest: Vec<(Operator, Node)>) -> Node {
     first
 }
 
-/// Makes a chain of the node and the run behind it.
-fn close(node: &mut Node, run: &mut Vec<(Operator, Node)>) {
+/// Makes a chain of the node and the run after it.
+fn close(node: &mut ExpressionNode, run: &mut Vec<(BinaryOperator, ExpressionNode)>) {
     let Some((_, last)) = run.last() else { return };
     let at = node.at.start..last.at.end;
-    let first = std::mem::replace(node, Node { kind: Kind::Literal(Value::Null), at: at.clone() });
-    node.kind = Kind::Chain(Box::new(first), std::mem::take(run));
+    let first = std::mem::replace(node, ExpressionNode { kind: ExpressionKind::Literal(Value::Null), at: at.clone() });
+    node.kind = ExpressionKind::Chain(Box::new(first), std::mem::take(run));
 }
 
-/// One node stands for itself, several are joined.
-fn joined(first: Node, mut rest: Vec<Node>, many: fn(Vec<Node>) -> Kind) -> Node {
+/// Returns a single node unchanged, and joins several.
+fn joined(
+    first: ExpressionNode,
+    mut rest: Vec<ExpressionNode>,
+    many: fn(Vec<ExpressionNode>) -> ExpressionKind,
+) -> ExpressionNode {
     let Some(last) = rest.last() else { return first };
     let at = first.at.start..last.at.end;
     rest.insert(0, first);
-    Node { kind: many(rest), at }
+    ExpressionNode { kind: many(rest), at }
 }
 
-fn unknown(
-    what: &str,
-    name: &str,
-    at: Range<usize>,
-    known: impl IntoIterator<Item = &'static str>,
-) -> ExpressionError {
+fn unknown(what: &str, name: &str, at: Range<usize>, known: impl IntoIterator<Item = &'static str>) -> ExpressionError {
     let known: Vec<&str> = known.into_iter().collect();
     let hint = match guess(name, known.iter().copied()) {
         Some(meant) => format!("did you mean `{}`?", meant.word()),

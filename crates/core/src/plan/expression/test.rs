@@ -1,25 +1,25 @@
-//! The tests behind `is`, and comparison.
+//! The tests after `is`, and comparison.
 
 use super::EvaluationError;
 use super::arithmetic;
-use super::evaluate::{Evaluated, Evaluator, kind, unfit};
+use super::evaluate::{EvaluationResult, Evaluator, kind, unfit};
 use super::node::Comparison;
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::ops::Range;
 
 #[derive(Debug)]
-pub(super) struct Test {
+pub(super) struct TestDefinition {
     pub(super) name: &'static str,
     pub(super) takes_argument: bool,
     pub(super) accepts_missing: bool,
-    rule: Rule,
+    rule: TestRule,
 }
 
 #[derive(Debug)]
-enum Rule {
+enum TestRule {
     Defined(bool),
-    /// Looks at the value alone.
+    /// Depends on the value alone.
     Shape(fn(&Value) -> bool),
     /// `even` is 0, `odd` is 1.
     Parity(u64),
@@ -27,20 +27,20 @@ enum Rule {
     Affix(fn(&str, &str) -> bool),
 }
 
-const fn shape(name: &'static str, rule: fn(&Value) -> bool) -> Test {
-    Test { name, takes_argument: false, accepts_missing: false, rule: Rule::Shape(rule) }
+const fn shape(name: &'static str, rule: fn(&Value) -> bool) -> TestDefinition {
+    TestDefinition { name, takes_argument: false, accepts_missing: false, rule: TestRule::Shape(rule) }
 }
 
-const fn comparing(name: &'static str, comparison: Comparison) -> Test {
-    Test { name, takes_argument: true, accepts_missing: false, rule: Rule::Compare(comparison) }
+const fn comparing(name: &'static str, comparison: Comparison) -> TestDefinition {
+    TestDefinition { name, takes_argument: true, accepts_missing: false, rule: TestRule::Compare(comparison) }
 }
 
-const fn defined(name: &'static str, expected: bool) -> Test {
-    Test { name, takes_argument: false, accepts_missing: true, rule: Rule::Defined(expected) }
+const fn defined(name: &'static str, expected: bool) -> TestDefinition {
+    TestDefinition { name, takes_argument: false, accepts_missing: true, rule: TestRule::Defined(expected) }
 }
 
-/// Every test there is. None of them builds anything, so none can grow.
-static TESTS: [Test; 28] = [
+/// Every test. None of them allocates, so none counts bytes.
+static TESTS: [TestDefinition; 28] = [
     defined("defined", true),
     defined("undefined", false),
     shape("none", Value::is_null),
@@ -54,8 +54,8 @@ static TESTS: [Test; 28] = [
     shape("mapping", Value::is_object),
     shape("true", |value| *value == Value::Bool(true)),
     shape("false", |value| *value == Value::Bool(false)),
-    Test { name: "even", takes_argument: false, accepts_missing: false, rule: Rule::Parity(0) },
-    Test { name: "odd", takes_argument: false, accepts_missing: false, rule: Rule::Parity(1) },
+    TestDefinition { name: "even", takes_argument: false, accepts_missing: false, rule: TestRule::Parity(0) },
+    TestDefinition { name: "odd", takes_argument: false, accepts_missing: false, rule: TestRule::Parity(1) },
     comparing("in", Comparison::In),
     comparing("eq", Comparison::Equal),
     comparing("equalto", Comparison::Equal),
@@ -66,17 +66,17 @@ static TESTS: [Test; 28] = [
     comparing("gt", Comparison::Greater),
     comparing("greaterthan", Comparison::Greater),
     comparing("ge", Comparison::GreaterOrEqual),
-    Test {
+    TestDefinition {
         name: "startingwith",
         takes_argument: true,
         accepts_missing: false,
-        rule: Rule::Affix(|text, affix| text.starts_with(affix)),
+        rule: TestRule::Affix(|text, affix| text.starts_with(affix)),
     },
-    Test {
+    TestDefinition {
         name: "endingwith",
         takes_argument: true,
         accepts_missing: false,
-        rule: Rule::Affix(|text, affix| text.ends_with(affix)),
+        rule: TestRule::Affix(|text, affix| text.ends_with(affix)),
     },
     shape("empty", |value| match value {
         Value::String(text) => text.is_empty(),
@@ -86,7 +86,7 @@ static TESTS: [Test; 28] = [
     }),
 ];
 
-pub(super) fn find(name: &str) -> Option<&'static Test> {
+pub(super) fn find(name: &str) -> Option<&'static TestDefinition> {
     TESTS.iter().find(|test| test.name == name)
 }
 
@@ -94,30 +94,30 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     TESTS.iter().map(|test| test.name)
 }
 
-/// Whether the value passes. No value at all reaches only the tests that accept that.
+/// Whether the value passes. A missing value reaches only tests that accept that.
 pub(super) fn holds(
     evaluator: &mut Evaluator<'_>,
-    test: &Test,
+    test: &TestDefinition,
     value: Option<&Value>,
     argument: Option<&Value>,
     at: &Range<usize>,
-) -> Evaluated<bool> {
-    if let Rule::Defined(expected) = test.rule {
+) -> EvaluationResult<bool> {
+    if let TestRule::Defined(expected) = test.rule {
         return Ok(value.is_some() == expected);
     }
     let value = value.ok_or_else(|| evaluator.missing(at))?;
     match (&test.rule, argument) {
-        (Rule::Shape(rule), _) => Ok(rule(value)),
-        (Rule::Parity(odd), _) => match arithmetic::parity(value) {
+        (TestRule::Shape(rule), _) => Ok(rule(value)),
+        (TestRule::Parity(odd), _) => match arithmetic::parity(value) {
             Some(parity) => Ok(parity == *odd),
             None => Err(unfit(format!("expected an integer, found {}", kind(value)), at)),
         },
-        (Rule::Compare(comparison), Some(other)) => compare(evaluator, *comparison, value, other, at),
-        (Rule::Affix(rule), Some(Value::String(affix))) => match value {
+        (TestRule::Compare(comparison), Some(other)) => compare(evaluator, *comparison, value, other, at),
+        (TestRule::Affix(rule), Some(Value::String(affix))) => match value {
             Value::String(text) => Ok(rule(text, affix)),
             other => Err(unfit(format!("expected text, found {}", kind(other)), at)),
         },
-        (Rule::Affix(_), Some(other)) => Err(unfit(format!("expected text, found {}", kind(other)), at)),
+        (TestRule::Affix(_), Some(other)) => Err(unfit(format!("expected text, found {}", kind(other)), at)),
         _ => Err(unfit(format!("test \"{}\" needs an argument", test.name), at)),
     }
 }
@@ -128,7 +128,7 @@ pub(super) fn compare(
     left: &Value,
     right: &Value,
     at: &Range<usize>,
-) -> Evaluated<bool> {
+) -> EvaluationResult<bool> {
     Ok(match comparison {
         Comparison::Equal => equal(evaluator, left, right)?,
         Comparison::NotEqual => !equal(evaluator, left, right)?,
@@ -150,8 +150,8 @@ pub(super) fn order(left: &Value, right: &Value, at: &Range<usize>) -> Result<Or
     }
 }
 
-/// Equal by value: 1 and 1.0 are, 1 and true are not. Every pair looked at is a step.
-pub(super) fn equal(evaluator: &mut Evaluator<'_>, left: &Value, right: &Value) -> Evaluated<bool> {
+/// Equal by value: 1 and 1.0 are, 1 and true are not. Every compared pair is a step.
+pub(super) fn equal(evaluator: &mut Evaluator<'_>, left: &Value, right: &Value) -> EvaluationResult<bool> {
     let mut open = vec![(left, right)];
     while let Some(pair) = open.pop() {
         evaluator.burn(1)?;
@@ -176,12 +176,7 @@ pub(super) fn equal(evaluator: &mut Evaluator<'_>, left: &Value, right: &Value) 
     Ok(true)
 }
 
-fn contains(
-    evaluator: &mut Evaluator<'_>,
-    whole: &Value,
-    part: &Value,
-    at: &Range<usize>,
-) -> Evaluated<bool> {
+fn contains(evaluator: &mut Evaluator<'_>, whole: &Value, part: &Value, at: &Range<usize>) -> EvaluationResult<bool> {
     match (whole, part) {
         (Value::String(whole), Value::String(part)) => Ok(whole.contains(part.as_str())),
         (Value::Object(map), Value::String(key)) => Ok(map.contains_key(key)),

@@ -1,17 +1,17 @@
-//! What expressions give, refuse and survive.
+//! Values, errors and limits of expressions.
 
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;
 
 /// A scope of plain values.
-struct Here {
+struct PlainScope {
     inputs: Value,
     result: Value,
     item: Value,
 }
 
-impl Scope for Here {
+impl ExpressionScope for PlainScope {
     fn inputs(&self) -> Option<&Value> {
         Some(&self.inputs)
     }
@@ -35,8 +35,8 @@ impl Scope for Here {
     }
 }
 
-fn here() -> Here {
-    Here {
+fn here() -> PlainScope {
+    PlainScope {
         inputs: json!({
             "n": 3, "price": 2.5, "big": u64::MAX, "name": "Ada", "empty": "", "nil": null, "yes": true, "no": false,
             "list": [3, 1, 2], "words": ["b", "a", "b"], "k": "name", "z": {"b": 1, "a": {"c": [10, 20]}},
@@ -67,7 +67,7 @@ fn failure(source: &str) -> EvaluationError {
 }
 
 #[test]
-fn expressions_give_what_they_say() {
+fn expressions_have_the_expected_values() {
     let cases = [
         // Paths.
         ("inputs.n", json!(3)),
@@ -203,14 +203,11 @@ fn expressions_give_what_they_say() {
 #[test]
 fn keys_keep_their_order() {
     assert_eq!(value("inputs.z").to_string(), r#"{"b":1,"a":{"c":[10,20]}}"#);
-    assert_eq!(
-        value("{'z': 1, 'y': inputs.z, 'a': 2}").to_string(),
-        r#"{"z":1,"y":{"b":1,"a":{"c":[10,20]}},"a":2}"#
-    );
+    assert_eq!(value("{'z': 1, 'y': inputs.z, 'a': 2}").to_string(), r#"{"z":1,"y":{"b":1,"a":{"c":[10,20]}},"a":2}"#);
 }
 
 #[test]
-fn what_is_missing_is_named_and_never_null() {
+fn a_missing_value_is_an_error_and_never_null() {
     for (source, path) in [
         ("inputs.gone", "inputs.gone"),
         ("inputs.gone.deeper", "inputs.gone"),
@@ -241,14 +238,14 @@ fn what_is_missing_is_named_and_never_null() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_by_type_and_not_by_content() {
+fn a_misfit_is_reported_by_type_and_not_by_content() {
     for (source, message) in [
         ("inputs.name * 3", "`*` does not work on text and a number"),
         ("3 * [1]", "`*` does not work on a number and a list"),
         ("inputs.name + 1", "`+` does not work on text and a number"),
         ("true + 1", "`+` does not work on a boolean and a number"),
         ("1 < 'a'", "a number and text have no order"),
-        ("inputs.nil ~ 'x'", "null cannot become text; say `| default(…, true)` for what to write"),
+        ("inputs.nil ~ 'x'", "null cannot become text; give a replacement with `| default(…, true)`"),
         ("1 // 0", "division by zero"),
         ("18446744073709551615 + 1", "the result does not fit into 64 bits"),
         ("1e308 * 10", "the result is not a finite number"),
@@ -285,15 +282,13 @@ fn only_true_and_false_answer_a_condition() {
     let answer = |source: &str| Expression::compile(source).unwrap().evaluate_bool(&here());
     assert_eq!(answer("inputs.n == 3"), Ok(true));
     assert_eq!(answer("inputs.no"), Ok(false));
-    for source in
-        ["inputs.n", "inputs.nil", "inputs.name", "inputs.gone", "1", "'true'", "[]", "inputs.n and 1"]
-    {
+    for source in ["inputs.n", "inputs.nil", "inputs.name", "inputs.gone", "1", "'true'", "[]", "inputs.n and 1"] {
         assert!(answer(source).is_err(), "{source}");
     }
 }
 
 #[test]
-fn what_is_read_is_known_before_anything_is_evaluated() {
+fn reads_are_known_before_evaluation() {
     for (source, reads) in [
         ("inputs.sku", vec!["inputs.sku"]),
         ("steps['my-id'].result.x + steps.a.result.x", vec!["steps.my-id.result.x", "steps.a.result.x"]),
@@ -304,10 +299,7 @@ fn what_is_read_is_known_before_anything_is_evaluated() {
         ("inputs.a if steps.c.status == 'x' else inputs.a", vec!["inputs.a", "steps.c.status"]),
         ("[key, {'inputs.no': item}, index]", vec!["key", "item", "index"]),
         ("inputs.x is in steps.d.result", vec!["inputs.x", "steps.d.result"]),
-        (
-            "inputs.x | join(separator=result.s) is eq(parameters.p)",
-            vec!["inputs.x", "result.s", "parameters.p"],
-        ),
+        ("inputs.x | join(separator=result.s) is eq(parameters.p)", vec!["inputs.x", "result.s", "parameters.p"]),
         ("'steps.e.result {{ inputs.x }}'", vec![]),
         ("inputs", vec!["inputs"]),
     ] {
@@ -318,7 +310,7 @@ fn what_is_read_is_known_before_anything_is_evaluated() {
 }
 
 #[test]
-fn a_plain_path_is_told_apart() {
+fn a_plain_path_is_recognised() {
     for (source, path) in [
         ("inputs.a.b", Some(vec!["inputs", "a", "b"])),
         ("(steps['x-y'].result)", Some(vec!["steps", "x-y", "result"])),
@@ -335,16 +327,16 @@ fn a_plain_path_is_told_apart() {
 #[test]
 fn types_are_known_where_they_are_plain_from_the_writing() {
     for (source, types) in [
-        ("[inputs.a]", Some(Types::ARRAY)),
-        ("{'a': inputs.a}", Some(Types::OBJECT)),
-        ("-inputs.a", Some(Types::NUMBER)),
-        ("inputs.a * 2", Some(Types::NUMBER)),
-        ("inputs.a ~ 2", Some(Types::STRING)),
+        ("[inputs.a]", Some(JsonTypeSet::ARRAY)),
+        ("{'a': inputs.a}", Some(JsonTypeSet::OBJECT)),
+        ("-inputs.a", Some(JsonTypeSet::NUMBER)),
+        ("inputs.a * 2", Some(JsonTypeSet::NUMBER)),
+        ("inputs.a ~ 2", Some(JsonTypeSet::STRING)),
         ("inputs.a + 2", None),
-        ("not inputs.a", Some(Types::BOOLEAN)),
-        ("inputs.a is defined", Some(Types::BOOLEAN)),
-        ("inputs.a | upper", Some(Types::STRING)),
-        ("'a' if inputs.a else [1]", Some(Types::STRING.or(Types::ARRAY))),
+        ("not inputs.a", Some(JsonTypeSet::BOOLEAN)),
+        ("inputs.a is defined", Some(JsonTypeSet::BOOLEAN)),
+        ("inputs.a | upper", Some(JsonTypeSet::STRING)),
+        ("'a' if inputs.a else [1]", Some(JsonTypeSet::STRING.or(JsonTypeSet::ARRAY))),
         ("'a' if inputs.a else inputs.b", None),
         ("inputs.a", None),
     ] {
@@ -353,7 +345,7 @@ fn types_are_known_where_they_are_plain_from_the_writing() {
 }
 
 #[test]
-fn expressions_are_compared_and_shown_by_their_source() {
+fn expressions_are_compared_and_printed_by_their_source() {
     let expression = |source: &str| Expression::compile(source).unwrap();
     assert_eq!(expression("inputs.a"), expression("inputs.a"));
     assert_ne!(expression("inputs.a"), expression("inputs.b"));
@@ -379,12 +371,7 @@ fn mistakes_are_underlined_and_say_what_to_write() {
             "the step must be named in the expression itself, so that its dependencies are known",
             "write `steps.<id>.result` or `steps[\"<id>\"].result`",
         ),
-        (
-            "steps.a",
-            "steps.a",
-            "`steps.a` lacks `result` or `status`",
-            "write `steps.a.result` or `steps.a.status`",
-        ),
+        ("steps.a", "steps.a", "`steps.a` lacks `result` or `status`", "write `steps.a.result` or `steps.a.status`"),
         (
             "steps.my-id.result",
             "steps.my",
@@ -398,12 +385,7 @@ fn mistakes_are_underlined_and_say_what_to_write() {
             "write `steps.a.result.output`",
         ),
         ("steps.a.status.x", "steps.a.status.x", "a status is plain text: nothing is inside it", ""),
-        (
-            "steps[0].result",
-            "steps[0].result",
-            "steps are found by id, not by position",
-            "write `steps.<id>.result`",
-        ),
+        ("steps[0].result", "steps[0].result", "steps are found by id, not by position", "write `steps.<id>.result`"),
         ("inputs.x = 1", "=", "expected an operator, found `=`", "compare with `==`"),
         ("inputs.x && 1", "&&", "\"&&\" is not an operator", "write `and`"),
         ("!inputs.x", "!", "\"!\" is not an operator", "write `not`"),
@@ -518,7 +500,7 @@ fn the_worst_expressions_fit_a_small_stack() {
 #[test]
 fn nothing_grows_beyond_the_limit() {
     let quarter = "x".repeat(limits::VALUE_BYTES_MAX / 4);
-    let scope = Here {
+    let scope = PlainScope {
         inputs: json!({"s": quarter, "list": vec![json!("y"); 20_000], "words": "a ".repeat(40_000)}),
         result: Value::Null,
         item: Value::Null,
@@ -546,16 +528,15 @@ fn nothing_grows_beyond_the_limit() {
     for source in ["'a' * 100000000", "[0] * 100000000", "100000000 * 'a'"] {
         assert!(matches!(failure(source), EvaluationError::Unfit { .. }), "{source}");
     }
-    // What is only looked at is not copied and does not count.
-    let large = Here { inputs: json!({"s": "x".repeat(16 << 20)}), result: Value::Null, item: Value::Null };
+    // A value that is only read is not copied and does not count.
+    let large = PlainScope { inputs: json!({"s": "x".repeat(16 << 20)}), result: Value::Null, item: Value::Null };
     assert_eq!(Expression::compile("inputs.s | length").unwrap().evaluate(&large), Ok(json!(16 << 20)));
     assert!(Expression::compile("inputs.s").unwrap().evaluate(&large).is_err());
 }
 
 #[test]
 fn data_is_never_evaluated() {
-    let openings =
-        ["{{", "{%", "{#", "${", "#{", "<%=", "[[", "{{=", "@(", "{{-", "*{", "~[", "%{", "{{{", "$("];
+    let openings = ["{{", "{%", "{#", "${", "#{", "<%=", "[[", "{{=", "@(", "{{-", "*{", "~[", "%{", "{{{", "$("];
     let bodies = [
         "7*7",
         "inputs.secret",
@@ -577,15 +558,10 @@ fn data_is_never_evaluated() {
     for opening in openings {
         for body in bodies {
             let text = format!("{opening} {body} {}", closings[count % closings.len()]);
-            let scope = Here { inputs: json!({"x": text}), result: json!({ "x": text }), item: json!(text) };
-            for source in [
-                "inputs.x",
-                "inputs.x ~ ''",
-                "result.x | string",
-                "item",
-                "[inputs.x] | join",
-                "inputs.x + ''",
-            ] {
+            let scope = PlainScope { inputs: json!({"x": text}), result: json!({ "x": text }), item: json!(text) };
+            for source in
+                ["inputs.x", "inputs.x ~ ''", "result.x | string", "item", "[inputs.x] | join", "inputs.x + ''"]
+            {
                 let value = Expression::compile(source).unwrap().evaluate(&scope).unwrap();
                 assert_eq!(value, json!(text), "{source}");
             }
@@ -610,12 +586,11 @@ fn every_filter_and_test_is_documented() {
 fn the_examples_of_the_documentation_are_true() {
     let document = include_str!("../../../../../docs/expressions.md");
     let scope: Value = block(document, "```json\n");
-    let scope = Here { inputs: scope["inputs"].clone(), result: scope["result"].clone(), item: Value::Null };
+    let scope = PlainScope { inputs: scope["inputs"].clone(), result: scope["result"].clone(), item: Value::Null };
     let mut count = 0;
     for line in document.lines() {
         let Some((source, expected)) = line.split_once("  →  ") else { continue };
-        let expected: Value =
-            serde_json::from_str(expected).unwrap_or_else(|error| panic!("{line}: {error}"));
+        let expected: Value = serde_json::from_str(expected).unwrap_or_else(|error| panic!("{line}: {error}"));
         let expression = Expression::compile(source.trim()).unwrap_or_else(|error| panic!("{line}: {error}"));
         assert_eq!(expression.evaluate(&scope), Ok(expected), "{line}");
         count += 1;
@@ -689,9 +664,8 @@ const VOCABULARY: [&str; 54] = [
 
 /// Expressions that mean the same in Jinja, except that we refuse to mix types.
 fn jinja() -> impl Strategy<Value = String> {
-    let scalar = prop::sample::select(
-        &["0", "1", "7", "2.5", "-3", "'a'", "'Ada'", "'12'", "inputs.n", "inputs.name"][..],
-    );
+    let scalar =
+        prop::sample::select(&["0", "1", "7", "2.5", "-3", "'a'", "'Ada'", "'12'", "inputs.n", "inputs.name"][..]);
     let operators = ["+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "and", "or"];
     let equalities = ["==", "!=", "in", "not in"];
     let filters = [
@@ -730,7 +704,7 @@ fn jinja() -> impl Strategy<Value = String> {
         .prop_map(str::to_owned),
         (scalar.clone(), scalar).prop_map(|(a, b)| format!("({a} ~ {b})")),
     ];
-    // Here true is not 1, so equality is only asked of what is not a boolean.
+    // Here true is not 1, so only values that are not booleans are compared.
     let leaf = prop_oneof![
         leaf.clone(),
         (leaf.clone(), prop::sample::select(equalities.to_vec()), leaf)
@@ -740,14 +714,10 @@ fn jinja() -> impl Strategy<Value = String> {
         prop_oneof![
             (inner.clone(), prop::sample::select(operators.to_vec()), inner.clone())
                 .prop_map(|(a, operator, b)| format!("{a} {operator} {b}")),
-            (inner.clone(), prop::sample::select(filters.to_vec()))
-                .prop_map(|(a, filter)| format!("({a}) | {filter}")),
-            (inner.clone(), prop::sample::select(filters.to_vec()))
-                .prop_map(|(a, filter)| format!("{a} | {filter}")),
-            (inner.clone(), prop::sample::select(tests.to_vec()))
-                .prop_map(|(a, test)| format!("({a}) is {test}")),
-            (inner.clone(), inner.clone(), inner.clone())
-                .prop_map(|(a, b, c)| format!("({a} if {b} else {c})")),
+            (inner.clone(), prop::sample::select(filters.to_vec())).prop_map(|(a, filter)| format!("({a}) | {filter}")),
+            (inner.clone(), prop::sample::select(filters.to_vec())).prop_map(|(a, filter)| format!("{a} | {filter}")),
+            (inner.clone(), prop::sample::select(tests.to_vec())).prop_map(|(a, test)| format!("({a}) is {test}")),
+            (inner.clone(), inner.clone(), inner.clone()).prop_map(|(a, b, c)| format!("({a} if {b} else {c})")),
             inner.clone().prop_map(|a| format!("({a})")),
             inner.clone().prop_map(|a| format!("(not {a})")),
             inner.clone().prop_map(|a| format!("-({a})")),
@@ -779,7 +749,7 @@ proptest! {
         }
     }
 
-    /// Whatever both give a value for has the same value in Jinja.
+    /// If both have a value, it is the same in Jinja.
     #[test]
     fn values_agree_with_jinja(source in jinja()) {
         let ours = Expression::compile(&source).map(|expression| expression.evaluate(&here()));

@@ -1,11 +1,11 @@
-//! The words of an expression.
+//! The tokens of an expression.
 
 use super::ExpressionError;
 use serde_json::Number;
 use std::ops::Range;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Word {
+pub(super) enum TokenKind {
     Name(String),
     Text(String),
     Number(Number),
@@ -13,25 +13,25 @@ pub(super) enum Word {
     End,
 }
 
-/// A word and the bytes it stands in.
+/// A token and its source range.
 #[derive(Clone, Debug)]
-pub(super) struct Token {
-    pub(super) word: Word,
+pub(super) struct ExpressionToken {
+    pub(super) word: TokenKind,
     pub(super) at: Range<usize>,
 }
 
-/// Longer symbols come before their beginnings.
+/// A longer symbol comes before its prefixes.
 const SYMBOLS: [&str; 24] = [
-    "**", "//", "==", "!=", "<=", ">=", "(", ")", "[", "]", "{", "}", ".", ",", ":", "|", "~", "+", "-", "*",
-    "/", "%", "<", ">",
+    "**", "//", "==", "!=", "<=", ">=", "(", ")", "[", "]", "{", "}", ".", ",", ":", "|", "~", "+", "-", "*", "/", "%",
+    "<", ">",
 ];
 
-/// What other languages write, and what is meant.
+/// Operators of other languages, and ours.
 const FOREIGN: [(&str, &str); 5] =
     [("&&", "and"), ("||", "or"), ("!", "not"), ("?", "value if condition else other"), ("&", "and")];
 
-pub(super) fn tokenize(source: &str) -> Result<Vec<Token>, ExpressionError> {
-    let mut tokens: Vec<Token> = Vec::new();
+pub(super) fn tokenize(source: &str) -> Result<Vec<ExpressionToken>, ExpressionError> {
+    let mut tokens: Vec<ExpressionToken> = Vec::new();
     let mut at = 0;
     while let Some(next) = source[at..].chars().next() {
         if next.is_whitespace() {
@@ -42,23 +42,23 @@ pub(super) fn tokenize(source: &str) -> Result<Vec<Token>, ExpressionError> {
         let (word, length) = match next {
             '\'' | '"' => read_text(rest, at)?,
             '0'..='9' => {
-                let after_dot = tokens.last().is_some_and(|token| token.word == Word::Symbol("."));
+                let after_dot = tokens.last().is_some_and(|token| token.word == TokenKind::Symbol("."));
                 read_number(rest, at, after_dot)?
             }
             _ if starts_name(next) => {
                 let length = rest.find(|c| !continues_name(c)).unwrap_or(rest.len());
-                (Word::Name(rest[..length].to_owned()), length)
+                (TokenKind::Name(rest[..length].to_owned()), length)
             }
             _ => read_symbol(rest, at)?,
         };
-        tokens.push(Token { word, at: at..at + length });
+        tokens.push(ExpressionToken { word, at: at..at + length });
         at += length;
     }
-    tokens.push(Token { word: Word::End, at: source.len()..source.len() });
+    tokens.push(ExpressionToken { word: TokenKind::End, at: source.len()..source.len() });
     Ok(tokens)
 }
 
-/// Where the `}}` begins that ends the expression beginning at `start`, text and braces within it respected.
+/// The position of the `}}` that ends the expression at `start`, skipping strings and nested braces.
 pub(crate) fn find_close(source: &str, start: usize) -> Option<usize> {
     let bytes = source.as_bytes();
     let mut at = start;
@@ -88,24 +88,25 @@ fn continues_name(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
-fn read_symbol(rest: &str, at: usize) -> Result<(Word, usize), ExpressionError> {
+fn read_symbol(rest: &str, at: usize) -> Result<(TokenKind, usize), ExpressionError> {
     let foreign = FOREIGN.iter().find(|(symbol, _)| rest.starts_with(symbol) && !rest.starts_with("!="));
     if let Some((symbol, ours)) = foreign {
-        return Err(wrong(format!("\"{symbol}\" is not an operator"), at..at + symbol.len())
-            .hint(format!("write `{ours}`")));
+        return Err(
+            wrong(format!("\"{symbol}\" is not an operator"), at..at + symbol.len()).hint(format!("write `{ours}`"))
+        );
     }
     if let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
-        return Ok((Word::Symbol(symbol), symbol.len()));
+        return Ok((TokenKind::Symbol(symbol), symbol.len()));
     }
     if rest.starts_with('=') {
-        return Ok((Word::Symbol("="), 1));
+        return Ok((TokenKind::Symbol("="), 1));
     }
     let length = rest.chars().next().map_or(0, char::len_utf8);
     Err(wrong(format!("unexpected character {:?}", &rest[..length]), at..at + length))
 }
 
 /// Reads digits, a fraction and an exponent. After a dot only digits: `list.0.1` has two positions.
-fn read_number(rest: &str, at: usize, after_dot: bool) -> Result<(Word, usize), ExpressionError> {
+fn read_number(rest: &str, at: usize, after_dot: bool) -> Result<(TokenKind, usize), ExpressionError> {
     let bytes = rest.as_bytes();
     let digits_from = |from: usize| from + bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
     let mut end = digits_from(0);
@@ -126,26 +127,25 @@ fn read_number(rest: &str, at: usize, after_dot: bool) -> Result<(Word, usize), 
     }
     let range = at..at + end;
     if rest[end..].starts_with(continues_name) {
-        return Err(wrong("a name cannot begin with a digit".to_owned(), range)
-            .hint("put it in brackets: `[\"1st\"]`"));
+        return Err(wrong("a name cannot begin with a digit".to_owned(), range).hint("put it in brackets: `[\"1st\"]`"));
     }
     let number = match is_float {
         true => rest[..end].parse().ok().and_then(Number::from_f64),
         false => rest[..end].parse::<u64>().ok().map(Number::from),
     };
     match number {
-        Some(number) => Ok((Word::Number(number), end)),
+        Some(number) => Ok((TokenKind::Number(number), end)),
         None => Err(wrong("the number does not fit into 64 bits".to_owned(), range)),
     }
 }
 
-fn read_text(rest: &str, at: usize) -> Result<(Word, usize), ExpressionError> {
+fn read_text(rest: &str, at: usize) -> Result<(TokenKind, usize), ExpressionError> {
     let quote = rest.as_bytes()[0];
     let mut text = String::new();
     let mut chars = rest.char_indices().skip(1);
     while let Some((position, c)) = chars.next() {
         if c.len_utf8() == 1 && c as u32 == u32::from(quote) {
-            return Ok((Word::Text(text), position + 1));
+            return Ok((TokenKind::Text(text), position + 1));
         }
         if c != '\\' {
             text.push(c);
@@ -180,7 +180,7 @@ fn read_text(rest: &str, at: usize) -> Result<(Word, usize), ExpressionError> {
     Err(wrong("the text has no closing quote".to_owned(), at..at + rest.len()))
 }
 
-/// Reads what follows `\u`: four hex digits, or a surrogate pair as `XXXX\uXXXX`. Gives the bytes read.
+/// Parses what follows `\u`: four hex digits, or a surrogate pair as `XXXX\uXXXX`. Also returns the bytes read.
 fn read_unicode(rest: &str) -> Option<(char, usize)> {
     let unit = |from: usize| -> Option<u32> {
         let digits = rest.get(from..from + 4)?;

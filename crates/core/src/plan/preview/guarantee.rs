@@ -5,44 +5,42 @@ use crate::tool::{Safety, SafetySource, Tool};
 use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Guarantee {
+pub struct StepGuarantee {
     pub kind: GuaranteeKind,
     pub reason: String,
-    /// What follows when nobody can tell whether the call took effect.
+    /// What happens if it is unknown whether the call took effect.
     pub in_doubt: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuaranteeKind {
-    /// There is no effect to count.
+    /// The call has no effect.
     NoEffect,
-    /// Sent again when in doubt; the effect is the same once or twice.
+    /// Sent again when in doubt; a repeat changes nothing more.
     AtLeastOnce,
     /// Sent again when in doubt; the tool drops the repeat by its key.
     Deduplicated,
-    /// Never sent again on a doubt.
+    /// Never sent again when in doubt.
     AtMostOnce,
 }
 
-pub(super) fn of(plan: &Plan, step: &Step) -> Guarantee {
+pub(super) fn of(plan: &Plan, step: &Step) -> StepGuarantee {
     let call = &step.call;
     let tool = plan.tools.get(&call.tool);
     let key = tool.and_then(|tool| tool.key_parameter.as_deref()).filter(|_| call.keyed);
     let source = source(tool.map(|tool| &**tool), call.safety);
     let (kind, reason) = match (call.safety, key) {
         (Safety::ReadOnly, _) => (GuaranteeKind::NoEffect, format!("{} only reads, {source}", call.tool)),
-        (_, Some(key)) => (
-            GuaranteeKind::Deduplicated,
-            format!("{} drops repeats of the key it gets in {key:?}", call.tool),
-        ),
+        (_, Some(key)) => {
+            (GuaranteeKind::Deduplicated, format!("{} drops repeats of the key it gets in {key:?}", call.tool))
+        }
         (Safety::Idempotent, None) => {
             (GuaranteeKind::AtLeastOnce, format!("repeating {} changes nothing more, {source}", call.tool))
         }
-        (Safety::Once, None) => (
-            GuaranteeKind::AtMostOnce,
-            format!("every call of {} may have its own effect, {source}", call.tool),
-        ),
+        (Safety::Once, None) => {
+            (GuaranteeKind::AtMostOnce, format!("every call of {} may have its own effect, {source}", call.tool))
+        }
     };
     let in_doubt = match (kind, &step.probe) {
         (GuaranteeKind::NoEffect | GuaranteeKind::AtLeastOnce, _) => "it is tried again".to_owned(),
@@ -52,18 +50,18 @@ pub(super) fn of(plan: &Plan, step: &Step) -> Guarantee {
         }
         (GuaranteeKind::AtMostOnce, None) => "a person decides".to_owned(),
     };
-    Guarantee { kind, reason, in_doubt }
+    StepGuarantee { kind, reason, in_doubt }
 }
 
-/// Who says so.
+/// Where the safety comes from.
 fn source(tool: Option<&Tool>, safety: Safety) -> &'static str {
     match tool {
-        None => "because nothing is known of it",
+        None => "because the tool is unknown",
         Some(tool) if safety > tool.safety => "because the plan says so",
         Some(tool) => match tool.safety_source {
             SafetySource::Configured => "by configuration",
             SafetySource::TrustedHint => "by the hint of a trusted server",
-            SafetySource::Unknown => "because nobody says otherwise",
+            SafetySource::Unknown => "because its safety is unknown",
         },
     }
 }

@@ -1,8 +1,8 @@
-//! What each failure policy leads to, step by step.
+//! The consequences of each failure policy, step by step.
 
 use super::*;
 use crate::plan::check::read_and_check;
-use crate::plan::document::Format;
+use crate::plan::document::DocumentFormat;
 use crate::plan::{Driver, Plan};
 use crate::tool::ToolCatalog;
 use serde_json::{Value, json};
@@ -19,12 +19,12 @@ fn catalog() -> ToolCatalog {
 
 #[track_caller]
 fn plan(plan: &Value) -> std::sync::Arc<Plan> {
-    let checked = read_and_check(plan.to_string().as_bytes(), Format::Json, &catalog(), Driver::Agent, None);
+    let checked = read_and_check(plan.to_string().as_bytes(), DocumentFormat::Json, &catalog(), Driver::Agent, None);
     checked.plan.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics))
 }
 
 /// Five steps: b fails; c reads it, d comes after it, e has nothing to do with it, a came before.
-fn failing(policy: Value) -> WhatIf {
+fn failing(policy: Value) -> WhatIfScenario {
     let undo = json!({"tool": "a.put"});
     let plan = plan(&json!({"name": "p", "steps": [
         {"id": "a", "tool": "a.send", "compensation": undo},
@@ -43,35 +43,15 @@ fn names(steps: &[StepId]) -> String {
 
 #[test]
 fn every_policy_does_what_its_table_says() {
-    use Ending::*;
+    use ScenarioOutcome::*;
     for (policy, continue_with, held, cancelled, skipped, undone, undoable, remains, ends) in [
         (json!("manual_decision"), "", "cdef", "", "", "", "a", "", WaitsForDecision),
         (json!("cancel_all"), "", "", "cdef", "", "", "a", "", Failed),
         (json!("compensate"), "", "", "cdef", "", "a", "", "", Compensated),
         (json!("cancel_dependent"), "e", "", "cdf", "", "", "ea", "", Partial),
-        (
-            json!({"action": "cancel_dependent", "propagate_to": ["e"]}),
-            "",
-            "",
-            "cdef",
-            "",
-            "",
-            "a",
-            "",
-            Partial,
-        ),
+        (json!({"action": "cancel_dependent", "propagate_to": ["e"]}), "", "", "cdef", "", "", "a", "", Partial),
         (json!("continue_others"), "def", "", "", "c", "", "ea", "d", Partial),
-        (
-            json!({"action": "continue_others", "propagate_to": ["d"]}),
-            "ef",
-            "",
-            "d",
-            "c",
-            "",
-            "ea",
-            "",
-            Partial,
-        ),
+        (json!({"action": "continue_others", "propagate_to": ["d"]}), "ef", "", "d", "c", "", "ea", "", Partial),
     ] {
         let what_if = failing(policy.clone());
         assert_eq!(names(&what_if.completed), "a", "{policy}");
@@ -93,10 +73,7 @@ fn failure_does_not_travel_along_the_order_of_a_flat_list() {
         step("a", "cancel_dependent"), step("b", "continue_others"), step("c", "cancel_all"),
     ]}));
     let continued = |id: &str| names(&what_if(&plan, id).unwrap().continue_with);
-    assert_eq!(
-        (continued("a"), continued("b"), continued("c")),
-        ("bc".to_owned(), "c".to_owned(), String::new())
-    );
+    assert_eq!((continued("a"), continued("b"), continued("c")), ("bc".to_owned(), "c".to_owned(), String::new()));
 }
 
 #[test]
@@ -115,11 +92,11 @@ fn undoing_goes_backwards_and_says_what_it_leaves() {
         ("abcd".into(), "ba".into(), "bd".into())
     );
     let first = what_if(&plan, "a").unwrap();
-    assert_eq!((first.undone.len(), first.ends), (0, Ending::Failed));
+    assert_eq!((first.undone.len(), first.ends), (0, ScenarioOutcome::Failed));
 }
 
 #[test]
-fn steps_come_in_the_order_executions_choose() {
+fn steps_come_in_the_order_of_executions() {
     let plan = plan(&json!({"name": "p", "steps": [
         {"id": "a", "tool": "a.read"},
         {"id": "b", "tool": "a.read", "priority": 5},
@@ -131,8 +108,8 @@ fn steps_come_in_the_order_executions_choose() {
 
 #[test]
 fn coverage_and_guarantee_say_why() {
-    use Coverage::*;
     use GuaranteeKind::*;
+    use UndoCoverage::*;
     let undo = json!({"tool": "a.put"});
     for (step, coverage, kind, in_doubt) in [
         (json!({"tool": "a.read"}), NothingToUndo, NoEffect, "it is tried again"),

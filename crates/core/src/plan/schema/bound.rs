@@ -1,4 +1,4 @@
-//! What a schema may be, so that compiling and using it stays quick.
+//! Limits of a schema, so that compiling and using it stays fast.
 
 use super::SchemaError;
 use crate::limits;
@@ -8,12 +8,12 @@ use std::collections::HashMap;
 
 pub(super) const PATTERN_BYTES_MAX: usize = 256 << 10;
 
-/// Keywords below which everything is data.
+/// Keywords whose content is data, not schemas.
 const DATA: [&str; 5] = ["const", "enum", "default", "examples", "example"];
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// Refuses a schema that is too large, too deep, refers elsewhere, or grows too large by its references.
-/// Counts how often it refers back to itself.
+/// Refuses a schema that is too large, too deep, has external references, or grows too large when references
+/// are followed. Returns the number of recursive references.
 pub(super) fn check(schema: &Value) -> Result<usize, SchemaError> {
     if json_bytes(schema, limits::SCHEMA_BYTES_MAX).is_none() {
         return Err(wrong("", format!("the schema has more than {} bytes", limits::SCHEMA_BYTES_MAX)));
@@ -48,14 +48,14 @@ pub(super) fn check(schema: &Value) -> Result<usize, SchemaError> {
             _ => {}
         }
     }
-    let reach = Walk { root: schema, known: HashMap::new() }.reach(schema, 0);
+    let reach = SchemaReachWalk { root: schema, known: HashMap::new() }.reach(schema, 0);
     match reach.values > limits::SCHEMA_REACH_MAX {
         true => Err(wrong("", "the schema grows too large when its references are followed")),
         false => Ok(reach.recursions),
     }
 }
 
-/// How deep a value is nested.
+/// The nesting depth of a value.
 pub(super) fn depth(value: &Value) -> usize {
     let mut deepest = 0;
     let mut open = vec![(value, 0)];
@@ -70,44 +70,42 @@ pub(super) fn depth(value: &Value) -> usize {
     deepest
 }
 
-/// What a schema comes to when every reference is replaced by what it refers to.
+/// The size of a schema with every reference replaced by its target.
 #[derive(Clone, Copy)]
-struct Reach {
+struct SchemaReach {
     values: usize,
-    /// References back to what is being followed already.
+    /// The number of recursive references.
     recursions: usize,
 }
 
-impl Reach {
-    fn plus(self, other: Reach) -> Reach {
-        Reach {
+impl SchemaReach {
+    fn plus(self, other: SchemaReach) -> SchemaReach {
+        SchemaReach {
             values: self.values.saturating_add(other.values),
             recursions: self.recursions.saturating_add(other.recursions),
         }
     }
 }
 
-struct Walk<'s> {
+struct SchemaReachWalk<'s> {
     root: &'s Value,
-    /// By reference; nothing while it is being followed.
-    known: HashMap<&'s str, Option<Reach>>,
+    /// By reference; `None` while it is being followed.
+    known: HashMap<&'s str, Option<SchemaReach>>,
 }
 
-impl<'s> Walk<'s> {
-    fn reach(&mut self, value: &'s Value, depth: usize) -> Reach {
-        let one = Reach { values: 1, recursions: 0 };
-        // A chain of references deeper than this is not written by hand.
+impl<'s> SchemaReachWalk<'s> {
+    fn reach(&mut self, value: &'s Value, depth: usize) -> SchemaReach {
+        let one = SchemaReach { values: 1, recursions: 0 };
+        // No sensible schema has a longer chain of references.
         if depth > 4 * limits::DEPTH_MAX {
-            return Reach { values: limits::SCHEMA_REACH_MAX + 1, ..one };
+            return SchemaReach { values: limits::SCHEMA_REACH_MAX + 1, ..one };
         }
         match value {
             Value::Array(items) => items.iter().fold(one, |sum, item| sum.plus(self.reach(item, depth + 1))),
             Value::Object(map) => {
                 let children = map.iter().filter(|(key, _)| *key != "$defs" && *key != "definitions");
                 children.fold(one, |sum, (key, child)| match child {
-                    Value::String(target) if REFERENCES.contains(&key.as_str()) => {
-                        sum.plus(self.target(target, depth))
-                    }
+                    Value::String(target) if REFERENCES.contains(&key.as_str()) => sum.plus(self.target(target, depth)),
                     _ => sum.plus(self.reach(child, depth + 1)),
                 })
             }
@@ -115,15 +113,15 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn target(&mut self, reference: &'s str, depth: usize) -> Reach {
+    fn target(&mut self, reference: &'s str, depth: usize) -> SchemaReach {
         match self.known.get(reference) {
             Some(Some(reach)) => return *reach,
-            Some(None) => return Reach { values: 1, recursions: 1 },
+            Some(None) => return SchemaReach { values: 1, recursions: 1 },
             None => {}
         }
         let Some(target) = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer)) else {
-            // An anchor can be anywhere, above too.
-            return Reach { values: 1, recursions: 1 };
+            // An anchor can be anywhere, also further up.
+            return SchemaReach { values: 1, recursions: 1 };
         };
         self.known.insert(reference, None);
         let reach = self.reach(target, depth + 1);

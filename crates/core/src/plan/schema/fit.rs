@@ -1,23 +1,23 @@
-//! Whether a template can fit a schema: what is known is checked fully, a hole by the type it will have.
+//! Whether a template can satisfy a schema: known values are validated fully, holes by their type.
 //!
-//! The template is validated as it is written, and of the errors only those are kept that no value in the
-//! holes could remove. The holes themselves are then compared by type.
+//! The template is validated as written, and errors that some value in a hole could remove are dropped.
+//! The holes themselves are then compared by type.
 
-use super::{Schema, VIOLATIONS_MAX, Violation, lookup};
+use super::{CompiledSchema, SchemaViolation, VIOLATIONS_MAX, lookup};
 use crate::plan::expression::Expression;
-use crate::plan::schema::{Lookup, Types};
-use crate::plan::template::{Hole, Template};
+use crate::plan::schema::{JsonTypeSet, SchemaLookup};
+use crate::plan::template::{ParameterTemplate, TemplateHole};
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
 
 pub(super) fn validate(
-    schema: &Schema,
-    template: &Template,
+    schema: &CompiledSchema,
+    template: &ParameterTemplate,
     known: &dyn Fn(&[String]) -> Option<Value>,
-) -> Vec<Violation> {
-    let holes = Holes::of(template);
-    let mut violations: Vec<Violation> = Vec::new();
+) -> Vec<SchemaViolation> {
+    let holes = HolePointers::of(template);
+    let mut violations: Vec<SchemaViolation> = Vec::new();
     if schema.can_explain(template.source()) {
         let errors = schema.validator.iter_errors(template.source()).take(VIOLATIONS_MAX);
         let sure = errors.filter(|error| holes.cannot_remove(error));
@@ -25,8 +25,8 @@ pub(super) fn validate(
     }
     for (pointer, hole) in template.holes() {
         let given = match hole {
-            Hole::Text(_) => Given { types: Types::STRING, what: "text".to_owned() },
-            Hole::Whole(expression) => match given(expression, known) {
+            TemplateHole::Text(_) => HoleContent { types: JsonTypeSet::STRING, what: "text".to_owned() },
+            TemplateHole::Whole(expression) => match given(expression, known) {
                 Some(given) => given,
                 None => continue,
             },
@@ -34,59 +34,57 @@ pub(super) fn validate(
         violations.extend(mismatch(schema, pointer, given));
     }
     for (pointer, _) in template.secrets() {
-        let given = Given { types: Types::STRING, what: "a secret".to_owned() };
+        let given = HoleContent { types: JsonTypeSet::STRING, what: "a secret".to_owned() };
         violations.extend(mismatch(schema, pointer, given));
     }
     violations.truncate(VIOLATIONS_MAX);
     violations
 }
 
-/// What a hole will hold.
-struct Given {
-    types: Types,
+/// The future content of a hole.
+struct HoleContent {
+    types: JsonTypeSet,
     what: String,
 }
 
-fn given(expression: &Expression, known: &dyn Fn(&[String]) -> Option<Value>) -> Option<Given> {
+fn given(expression: &Expression, known: &dyn Fn(&[String]) -> Option<Value>) -> Option<HoleContent> {
     let Some(path) = expression.path() else {
         let types = expression.types()?;
-        return Some(Given { types, what: format!("`{}`", expression.source) });
+        return Some(HoleContent { types, what: format!("`{}`", expression.source) });
     };
     let names: Vec<&str> = path.iter().map(String::as_str).collect();
     let types = match names.as_slice() {
-        ["key"] | ["steps", _, "status"] => Types::STRING,
-        ["index"] => Types::INTEGER,
+        ["key"] | ["steps", _, "status"] => JsonTypeSet::STRING,
+        ["index"] => JsonTypeSet::INTEGER,
         _ => lookup::types(&known(path)?),
     };
-    Some(Given { types, what: path.join(".") })
+    Some(HoleContent { types, what: path.join(".") })
 }
 
-fn mismatch(schema: &Schema, pointer: &str, given: Given) -> Option<Violation> {
+fn mismatch(schema: &CompiledSchema, pointer: &str, given: HoleContent) -> Option<SchemaViolation> {
     let path: Vec<String> =
         pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect();
-    let Lookup::Known(expected) = lookup::schema_at(&schema.value, &path) else { return None };
+    let SchemaLookup::Known(expected) = lookup::schema_at(&schema.value, &path) else { return None };
     let expected = lookup::types(&expected);
     let is_clear = !expected.is_empty() && !given.types.is_empty();
-    (is_clear && expected.and(given.types).is_empty()).then(|| Violation {
+    (is_clear && expected.and(given.types).is_empty()).then(|| SchemaViolation {
         pointer: pointer.to_owned(),
         message: format!("expected {expected}, but {} is {}", given.what, given.types),
     })
 }
 
-/// Where values are not known yet.
-struct Holes<'t> {
+/// The pointers of the holes.
+struct HolePointers<'t> {
     pointers: Vec<&'t str>,
 }
 
-impl<'t> Holes<'t> {
-    fn of(template: &'t Template) -> Holes<'t> {
+impl<'t> HolePointers<'t> {
+    fn of(template: &'t ParameterTemplate) -> HolePointers<'t> {
         let holes = template.holes().iter().map(|(pointer, _)| pointer.as_str());
-        Holes {
-            pointers: holes.chain(template.secrets().iter().map(|(pointer, _)| pointer.as_str())).collect(),
-        }
+        HolePointers { pointers: holes.chain(template.secrets().iter().map(|(pointer, _)| pointer.as_str())).collect() }
     }
 
-    /// A hole here, or above: what stands here is not what will stand here.
+    /// Whether there is a hole here or above, so that the value here is not final.
     fn covers(&self, pointer: &str) -> bool {
         self.pointers.iter().any(|hole| is_within(pointer, hole))
     }
@@ -95,14 +93,14 @@ impl<'t> Holes<'t> {
         self.pointers.iter().any(|hole| is_within(hole, pointer))
     }
 
-    /// Whether the error stays, whatever the holes will hold.
+    /// Whether the error remains for any content of the holes.
     fn cannot_remove(&self, error: &ValidationError<'_>) -> bool {
         let pointer = error.instance_path().as_str();
         if self.covers(pointer) || is_conditional(error) {
             return false;
         }
         match error.kind() {
-            // These ask for the type, the number and the names of what is there; holes change none of it.
+            // These depend on the type, the number and the names of values, which holes do not change.
             Kind::Type { .. }
             | Kind::Required { .. }
             | Kind::AdditionalProperties { .. }
@@ -121,7 +119,7 @@ impl<'t> Holes<'t> {
     }
 }
 
-/// Below `then` or `else` an error depends on a condition, which a hole may decide otherwise.
+/// Below `then` or `else` an error depends on a condition, which the content of a hole may change.
 fn is_conditional(error: &ValidationError<'_>) -> bool {
     error.evaluation_path().as_str().split('/').any(|segment| segment == "then" || segment == "else")
 }

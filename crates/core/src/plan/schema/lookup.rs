@@ -1,93 +1,93 @@
-//! What a schema says of a path, without a value at hand. In doubt it says nothing.
+//! Looks up the schema of a path, without a value. When unsure, the answer is "unknown".
 
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
 
-/// What a schema says of a path.
+/// The result of looking up a path in a schema.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Lookup {
-    /// The schema of what is there; it stands by itself.
+pub enum SchemaLookup {
+    /// The schema of the value at the path, including its definitions.
     Known(Value),
-    /// It does not say.
+    /// The schema does not say.
     Unknown,
-    /// It declares other keys and does not forbid this one.
+    /// The schema declares other keys and does not forbid this one.
     Undeclared { known_keys: Vec<String> },
-    /// Nothing can be there.
+    /// There can be no value.
     Missing { known_keys: Vec<String> },
 }
 
 /// A set of JSON types. Integers and other numbers are two members.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Types(u8);
+pub struct JsonTypeSet(u8);
 
 const NAMES: [&str; 7] = ["null", "boolean", "integer", "fraction", "string", "array", "object"];
 
-impl Types {
-    pub const NONE: Types = Types(0);
-    pub const ALL: Types = Types(0b111_1111);
-    pub const NULL: Types = Types(1);
-    pub const BOOLEAN: Types = Types(1 << 1);
-    pub const INTEGER: Types = Types(1 << 2);
-    pub const NUMBER: Types = Types(0b11 << 2);
-    pub const STRING: Types = Types(1 << 4);
-    pub const ARRAY: Types = Types(1 << 5);
-    pub const OBJECT: Types = Types(1 << 6);
+impl JsonTypeSet {
+    pub const NONE: JsonTypeSet = JsonTypeSet(0);
+    pub const ALL: JsonTypeSet = JsonTypeSet(0b111_1111);
+    pub const NULL: JsonTypeSet = JsonTypeSet(1);
+    pub const BOOLEAN: JsonTypeSet = JsonTypeSet(1 << 1);
+    pub const INTEGER: JsonTypeSet = JsonTypeSet(1 << 2);
+    pub const NUMBER: JsonTypeSet = JsonTypeSet(0b11 << 2);
+    pub const STRING: JsonTypeSet = JsonTypeSet(1 << 4);
+    pub const ARRAY: JsonTypeSet = JsonTypeSet(1 << 5);
+    pub const OBJECT: JsonTypeSet = JsonTypeSet(1 << 6);
 
-    /// The type that a schema calls by this name; an unknown name excludes nothing.
-    pub fn named(name: &str) -> Types {
+    /// The type with this name in a schema; an unknown name excludes nothing.
+    pub fn named(name: &str) -> JsonTypeSet {
         match name {
-            "null" => Types::NULL,
-            "boolean" => Types::BOOLEAN,
-            "integer" => Types::INTEGER,
-            "number" => Types::NUMBER,
-            "string" => Types::STRING,
-            "array" => Types::ARRAY,
-            "object" => Types::OBJECT,
-            _ => Types::ALL,
+            "null" => JsonTypeSet::NULL,
+            "boolean" => JsonTypeSet::BOOLEAN,
+            "integer" => JsonTypeSet::INTEGER,
+            "number" => JsonTypeSet::NUMBER,
+            "string" => JsonTypeSet::STRING,
+            "array" => JsonTypeSet::ARRAY,
+            "object" => JsonTypeSet::OBJECT,
+            _ => JsonTypeSet::ALL,
         }
     }
 
-    pub fn of(value: &Value) -> Types {
+    pub fn of(value: &Value) -> JsonTypeSet {
         match value {
-            Value::Null => Types::NULL,
-            Value::Bool(_) => Types::BOOLEAN,
+            Value::Null => JsonTypeSet::NULL,
+            Value::Bool(_) => JsonTypeSet::BOOLEAN,
             // 2.0 is an integer to JSON Schema.
             Value::Number(number) if number.as_f64().is_some_and(|float| float.fract() != 0.0) => {
-                Types(Types::NUMBER.0 & !Types::INTEGER.0)
+                JsonTypeSet(JsonTypeSet::NUMBER.0 & !JsonTypeSet::INTEGER.0)
             }
-            Value::Number(_) => Types::INTEGER,
-            Value::String(_) => Types::STRING,
-            Value::Array(_) => Types::ARRAY,
-            Value::Object(_) => Types::OBJECT,
+            Value::Number(_) => JsonTypeSet::INTEGER,
+            Value::String(_) => JsonTypeSet::STRING,
+            Value::Array(_) => JsonTypeSet::ARRAY,
+            Value::Object(_) => JsonTypeSet::OBJECT,
         }
     }
 
-    pub fn and(self, other: Types) -> Types {
-        Types(self.0 & other.0)
+    pub fn and(self, other: JsonTypeSet) -> JsonTypeSet {
+        JsonTypeSet(self.0 & other.0)
     }
 
-    pub fn or(self, other: Types) -> Types {
-        Types(self.0 | other.0)
+    pub fn or(self, other: JsonTypeSet) -> JsonTypeSet {
+        JsonTypeSet(self.0 | other.0)
     }
 
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    pub fn contains(self, other: Types) -> bool {
+    pub fn contains(self, other: JsonTypeSet) -> bool {
         self.and(other) == other
     }
 }
 
-impl fmt::Display for Types {
+impl fmt::Display for JsonTypeSet {
     /// `integer or string`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Types::ALL {
+        if *self == JsonTypeSet::ALL {
             return f.write_str("anything");
         }
-        let is_number = self.contains(Types::NUMBER);
+        let is_number = self.contains(JsonTypeSet::NUMBER);
         let mut names: Vec<&str> = Vec::new();
         for (bit, name) in NAMES.iter().enumerate().filter(|(bit, _)| self.0 & (1 << bit) != 0) {
             match bit {
@@ -101,87 +101,87 @@ impl fmt::Display for Types {
     }
 }
 
-impl fmt::Debug for Types {
+impl fmt::Debug for JsonTypeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-/// The types a value that fits the schema can have; never too few.
-pub fn types(schema: &Value) -> Types {
-    Walk::new(schema).types(schema, 0)
+/// The types that valid values can have; possibly too many, never too few.
+pub fn types(schema: &Value) -> JsonTypeSet {
+    SchemaLookupWalk::new(schema).types(schema, 0)
 }
 
-/// What the schema says of the value at the path. A segment of digits is a position or a key.
-pub fn schema_at(schema: &Value, path: &[String]) -> Lookup {
-    let walk = Walk::new(schema);
+/// Looks up the schema of the value at the path. A segment of digits is a position or a key.
+pub fn schema_at(schema: &Value, path: &[String]) -> SchemaLookup {
+    let walk = SchemaLookupWalk::new(schema);
     let mut current = Cow::Borrowed(schema);
     for segment in path {
         current = match walk.step(&current, segment, 0) {
-            Found::Known(schema) => Cow::Owned(schema),
-            Found::Silent | Found::Unknown => return Lookup::Unknown,
-            Found::Undeclared(known_keys) => return Lookup::Undeclared { known_keys },
-            Found::Missing(known_keys) => return Lookup::Missing { known_keys },
+            SegmentLookup::Known(schema) => Cow::Owned(schema),
+            SegmentLookup::Silent | SegmentLookup::Unknown => return SchemaLookup::Unknown,
+            SegmentLookup::Undeclared(known_keys) => return SchemaLookup::Undeclared { known_keys },
+            SegmentLookup::Missing(known_keys) => return SchemaLookup::Missing { known_keys },
         };
     }
-    Lookup::Known(walk.standing_alone(current.into_owned()))
+    SchemaLookup::Known(walk.standing_alone(current.into_owned()))
 }
 
-/// What one part of a schema says of one segment.
-enum Found {
+/// The result of looking up one segment in one part of a schema.
+enum SegmentLookup {
     Known(Value),
     Missing(Vec<String>),
-    /// Cannot be told.
+    /// Cannot be known.
     Unknown,
     Undeclared(Vec<String>),
-    /// This part has nothing to say of it.
+    /// This part does not apply to it.
     Silent,
 }
 
-struct Walk<'s> {
+struct SchemaLookupWalk<'s> {
     root: &'s Value,
-    visits: Cell<usize>,
+    lookups: Cell<usize>,
 }
 
-/// References and compositions within each other.
+/// Nesting of references and compositions.
 const NESTING_MAX: usize = 32;
-const VISITS_MAX: usize = 10_000;
-/// Known keys are for suggestions; more than this nobody reads.
+const LOOKUPS_MAX: usize = 10_000;
+/// The most known keys returned; they are only for suggestions.
 const KEYS_MAX: usize = 200;
 
-impl<'s> Walk<'s> {
-    fn new(root: &'s Value) -> Walk<'s> {
-        Walk { root, visits: Cell::new(0) }
+impl<'s> SchemaLookupWalk<'s> {
+    fn new(root: &'s Value) -> SchemaLookupWalk<'s> {
+        SchemaLookupWalk { root, lookups: Cell::new(0) }
     }
 
     fn is_spent(&self, depth: usize) -> bool {
-        self.visits.set(self.visits.get() + 1);
-        depth > NESTING_MAX || self.visits.get() > VISITS_MAX
+        self.lookups.set(self.lookups.get() + 1);
+        depth > NESTING_MAX || self.lookups.get() > LOOKUPS_MAX
     }
 
-    fn types(&self, schema: &Value, depth: usize) -> Types {
+    fn types(&self, schema: &Value, depth: usize) -> JsonTypeSet {
         let Value::Object(map) = schema else {
-            return if *schema == Value::Bool(false) { Types::NONE } else { Types::ALL };
+            return if *schema == Value::Bool(false) { JsonTypeSet::NONE } else { JsonTypeSet::ALL };
         };
         if self.is_spent(depth) {
-            return Types::ALL;
+            return JsonTypeSet::ALL;
         }
         let mut types = match map.get("type") {
-            Some(Value::String(name)) => Types::named(name),
+            Some(Value::String(name)) => JsonTypeSet::named(name),
             Some(Value::Array(names)) => names
                 .iter()
-                .map(|name| name.as_str().map_or(Types::ALL, Types::named))
-                .fold(Types::NONE, Types::or),
-            _ => Types::ALL,
+                .map(|name| name.as_str().map_or(JsonTypeSet::ALL, JsonTypeSet::named))
+                .fold(JsonTypeSet::NONE, JsonTypeSet::or),
+            _ => JsonTypeSet::ALL,
         };
         if is_plain(map) {
             return types;
         }
         if let Some(Value::Array(options)) = map.get("enum") {
-            types = types.and(options.iter().map(Types::of).fold(Types::NONE, Types::or));
+            types = types.and(options.iter().map(JsonTypeSet::of).fold(JsonTypeSet::NONE, JsonTypeSet::or));
         }
         if let Some(value) = map.get("const") {
-            types = types.and(Types::of(value));
+            types = types.and(JsonTypeSet::of(value));
         }
         if let Some(target) = self.target(map) {
             types = types.and(self.types(target, depth + 1));
@@ -193,39 +193,37 @@ impl<'s> Walk<'s> {
             let parts = list(map, key);
             if !parts.is_empty() {
                 let either =
-                    parts.iter().map(|part| self.types(part, depth + 1)).fold(Types::NONE, Types::or);
+                    parts.iter().map(|part| self.types(part, depth + 1)).fold(JsonTypeSet::NONE, JsonTypeSet::or);
                 types = types.and(either);
             }
         }
         types
     }
 
-    fn step(&self, schema: &Value, segment: &str, depth: usize) -> Found {
-        let Value::Object(map) = schema else { return Found::Silent };
+    fn step(&self, schema: &Value, segment: &str, depth: usize) -> SegmentLookup {
+        let Value::Object(map) = schema else { return SegmentLookup::Silent };
         if self.is_spent(depth) {
-            return Found::Unknown;
+            return SegmentLookup::Unknown;
         }
         let types = self.types(schema, depth);
-        if types == Types::OBJECT && is_plain(map) {
+        if types == JsonTypeSet::OBJECT && is_plain(map) {
             return property(map, segment);
         }
-        if !types.is_empty() && types.and(Types::OBJECT.or(Types::ARRAY)).is_empty() {
-            return Found::Missing(Vec::new());
+        if !types.is_empty() && types.and(JsonTypeSet::OBJECT.or(JsonTypeSet::ARRAY)).is_empty() {
+            return SegmentLookup::Missing(Vec::new());
         }
         let position = segment.parse::<usize>().ok();
         let own = match position {
-            Some(position) if types.contains(Types::ARRAY) && !types.contains(Types::OBJECT) => {
+            Some(position) if types.contains(JsonTypeSet::ARRAY) && !types.contains(JsonTypeSet::OBJECT) => {
                 item(map, position)
             }
-            Some(position) if map.contains_key("items") || map.contains_key("prefixItems") => {
-                item(map, position)
-            }
-            None if !types.is_empty() && !types.contains(Types::OBJECT) => Found::Missing(Vec::new()),
+            Some(position) if map.contains_key("items") || map.contains_key("prefixItems") => item(map, position),
+            None if !types.is_empty() && !types.contains(JsonTypeSet::OBJECT) => SegmentLookup::Missing(Vec::new()),
             _ => property(map, segment),
         };
         let mut all = vec![own];
         if ["$ref", "$dynamicRef", "$recursiveRef"].iter().any(|key| map.contains_key(*key)) {
-            all.push(self.target(map).map_or(Found::Unknown, |target| self.step(target, segment, depth + 1)));
+            all.push(self.target(map).map_or(SegmentLookup::Unknown, |target| self.step(target, segment, depth + 1)));
         }
         all.extend(list(map, "allOf").iter().map(|part| self.step(part, segment, depth + 1)));
         for key in ["anyOf", "oneOf"] {
@@ -235,7 +233,7 @@ impl<'s> Walk<'s> {
             }
         }
         if ["if", "dependentSchemas"].iter().any(|key| map.contains_key(*key)) {
-            all.push(Found::Unknown);
+            all.push(SegmentLookup::Unknown);
         }
         both(all)
     }
@@ -245,7 +243,7 @@ impl<'s> Walk<'s> {
         self.root.pointer(reference.strip_prefix('#')?)
     }
 
-    /// Adds the definitions that references within it may need.
+    /// Adds the definitions that its references may need.
     fn standing_alone(&self, mut schema: Value) -> Value {
         if let (Value::Object(map), Value::Object(root)) = (&mut schema, self.root) {
             for key in ["$defs", "definitions"] {
@@ -258,19 +256,11 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// Whether a schema speaks of nothing but its type and its properties, as most do. Looking at its few keys costs less
-/// than asking for every keyword it might have.
+/// Whether a schema has only its type and its properties, as most do. Checking its few keys is cheaper than looking up
+/// every possible keyword.
 fn is_plain(map: &Map<String, Value>) -> bool {
-    const PLAIN: [&str; 8] = [
-        "type",
-        "properties",
-        "required",
-        "additionalProperties",
-        "description",
-        "title",
-        "$schema",
-        "default",
-    ];
+    const PLAIN: [&str; 8] =
+        ["type", "properties", "required", "additionalProperties", "description", "title", "$schema", "default"];
     map.keys().all(|key| PLAIN.contains(&key.as_str()))
 }
 
@@ -278,92 +268,89 @@ fn list<'v>(map: &'v Map<String, Value>, key: &str) -> &'v [Value] {
     map.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn property(map: &Map<String, Value>, key: &str) -> Found {
+fn property(map: &Map<String, Value>, key: &str) -> SegmentLookup {
     let properties = map.get("properties").and_then(Value::as_object);
     if let Some(schema) = properties.and_then(|properties| properties.get(key)) {
-        return Found::Known(schema.clone());
+        return SegmentLookup::Known(schema.clone());
     }
-    if map
-        .get("patternProperties")
-        .is_some_and(|patterns| patterns.as_object().is_none_or(|map| !map.is_empty()))
-    {
-        return Found::Unknown;
+    if map.get("patternProperties").is_some_and(|patterns| patterns.as_object().is_none_or(|map| !map.is_empty())) {
+        return SegmentLookup::Unknown;
     }
     let known = || properties.into_iter().flatten().map(|(key, _)| key.clone()).take(KEYS_MAX).collect();
     match (map.get("additionalProperties"), properties) {
-        (Some(Value::Bool(false)), _) => Found::Missing(known()),
-        (Some(schema @ Value::Object(_)), _) => Found::Known(schema.clone()),
-        (Some(_), _) => Found::Unknown,
-        (None, Some(_)) => Found::Undeclared(known()),
-        (None, None) => Found::Silent,
+        (Some(Value::Bool(false)), _) => SegmentLookup::Missing(known()),
+        (Some(schema @ Value::Object(_)), _) => SegmentLookup::Known(schema.clone()),
+        (Some(_), _) => SegmentLookup::Unknown,
+        (None, Some(_)) => SegmentLookup::Undeclared(known()),
+        (None, None) => SegmentLookup::Silent,
     }
 }
 
-fn item(map: &Map<String, Value>, position: usize) -> Found {
+fn item(map: &Map<String, Value>, position: usize) -> SegmentLookup {
     let items = map.get("items");
     let leading = map.get("prefixItems").or(items).and_then(Value::as_array);
     if let Some(schema) = leading.and_then(|leading| leading.get(position)) {
-        return Found::Known(schema.clone());
+        return SegmentLookup::Known(schema.clone());
     }
     let rest = match items {
         Some(Value::Array(_)) => map.get("additionalItems"),
         other => other,
     };
     match rest {
-        Some(Value::Bool(false)) => Found::Missing(Vec::new()),
-        Some(schema @ Value::Object(_)) => Found::Known(schema.clone()),
-        _ => Found::Silent,
+        Some(Value::Bool(false)) => SegmentLookup::Missing(Vec::new()),
+        Some(schema @ Value::Object(_)) => SegmentLookup::Known(schema.clone()),
+        _ => SegmentLookup::Silent,
     }
 }
 
-/// All parts hold at once.
-fn both(parts: Vec<Found>) -> Found {
+/// Combines parts that all apply.
+fn both(parts: Vec<SegmentLookup>) -> SegmentLookup {
     let mut known = Vec::new();
     let (mut missing, mut undeclared, mut is_unknown) = (None, None, false);
     for part in parts {
         match part {
-            Found::Known(schema) => known.push(schema),
-            Found::Missing(keys) => merge(&mut missing, keys),
-            Found::Undeclared(keys) => merge(&mut undeclared, keys),
-            Found::Unknown => is_unknown = true,
-            Found::Silent => {}
+            SegmentLookup::Known(schema) => known.push(schema),
+            SegmentLookup::Missing(keys) => merge(&mut missing, keys),
+            SegmentLookup::Undeclared(keys) => merge(&mut undeclared, keys),
+            SegmentLookup::Unknown => is_unknown = true,
+            SegmentLookup::Silent => {}
         }
     }
     match (known.len(), missing) {
-        (0, Some(keys)) => Found::Missing(keys),
-        (0, None) if is_unknown => Found::Unknown,
-        (0, None) => undeclared.map_or(Found::Silent, Found::Undeclared),
-        (1, _) => Found::Known(known.remove(0)),
-        _ => Found::Known(json!({ "allOf": known })),
+        (0, Some(keys)) => SegmentLookup::Missing(keys),
+        (0, None) if is_unknown => SegmentLookup::Unknown,
+        (0, None) => undeclared.map_or(SegmentLookup::Silent, SegmentLookup::Undeclared),
+        (1, _) => SegmentLookup::Known(known.remove(0)),
+        _ => SegmentLookup::Known(json!({ "allOf": known })),
     }
 }
 
-/// One of the parts holds.
-fn either(parts: Vec<Found>) -> Found {
+/// Combines parts of which one applies.
+fn either(parts: Vec<SegmentLookup>) -> SegmentLookup {
     let mut known = Vec::new();
     let (mut missing, mut undeclared, mut is_open) = (None, None, false);
     for part in parts {
         match part {
-            Found::Known(schema) => known.push(schema),
-            Found::Missing(keys) => merge(&mut missing, keys),
-            Found::Undeclared(keys) => merge(&mut undeclared, keys),
-            Found::Unknown | Found::Silent => is_open = true,
+            SegmentLookup::Known(schema) => known.push(schema),
+            SegmentLookup::Missing(keys) => merge(&mut missing, keys),
+            SegmentLookup::Undeclared(keys) => merge(&mut undeclared, keys),
+            SegmentLookup::Unknown | SegmentLookup::Silent => is_open = true,
         }
     }
     match known.is_empty() {
         false if is_open || undeclared.is_some() => {
             known.push(Value::Bool(true));
-            Found::Known(json!({ "anyOf": known }))
+            SegmentLookup::Known(json!({ "anyOf": known }))
         }
-        false => Found::Known(json!({ "anyOf": known })),
-        true if is_open => Found::Unknown,
+        false => SegmentLookup::Known(json!({ "anyOf": known })),
+        true if is_open => SegmentLookup::Unknown,
         true => match (undeclared, missing) {
             (mut keys @ Some(_), more) => {
                 merge(&mut keys, more.unwrap_or_default());
-                Found::Undeclared(keys.unwrap_or_default())
+                SegmentLookup::Undeclared(keys.unwrap_or_default())
             }
-            (None, Some(keys)) => Found::Missing(keys),
-            (None, None) => Found::Unknown,
+            (None, Some(keys)) => SegmentLookup::Missing(keys),
+            (None, None) => SegmentLookup::Unknown,
         },
     }
 }

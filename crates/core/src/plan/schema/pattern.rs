@@ -1,17 +1,17 @@
-//! Patterns that cannot be matched in linear time, such as those that look around, are left out.
+//! Removes patterns that cannot be matched in linear time, such as look-around.
 
 use super::build;
 use jsonschema::PatternOptions;
 use serde_json::{Value, json};
 
-/// The schema without the patterns that only a backtracking engine knows; nothing if there are none.
-/// What such a pattern says is then not checked here, which the tool itself will do.
+/// The schema without the patterns that need a backtracking engine; `None` if there are none.
+/// Such patterns are then not checked here, but only by the tool itself.
 pub(super) fn without_unsupported(schema: &Value) -> Option<Value> {
     let mut rest = schema.clone();
     strip(&mut rest).then_some(rest)
 }
 
-/// Depth is bounded by the check that comes before.
+/// The depth is bounded by an earlier check.
 fn strip(value: &mut Value) -> bool {
     match value {
         Value::Array(items) => items.iter_mut().fold(false, |found, item| strip(item) | found),
@@ -25,7 +25,7 @@ fn strip(value: &mut Value) -> bool {
                 let before = patterns.len();
                 patterns.retain(|pattern, _| !is_unsupported(pattern));
                 if patterns.len() < before {
-                    // Which keys are additional is no longer known.
+                    // It is no longer known which keys are additional.
                     map.shift_remove("additionalProperties");
                     map.shift_remove("unevaluatedProperties");
                     found = true;
@@ -37,10 +37,9 @@ fn strip(value: &mut Value) -> bool {
     }
 }
 
-/// A pattern that is right, but not for the linear engine.
+/// Whether a pattern is valid, but not supported by the linear engine.
 fn is_unsupported(pattern: &str) -> bool {
     let schema = json!({ "pattern": pattern });
     let backtracking = PatternOptions::fancy_regex().size_limit(super::bound::PATTERN_BYTES_MAX);
-    build(&schema).is_err()
-        && jsonschema::options().offline().with_pattern_options(backtracking).build(&schema).is_ok()
+    build(&schema).is_err() && jsonschema::options().offline().with_pattern_options(backtracking).build(&schema).is_ok()
 }

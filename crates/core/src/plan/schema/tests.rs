@@ -1,17 +1,16 @@
-//! What fits, what cannot fit, and what a schema says of a path.
+//! Validation of values and templates, and lookup of paths.
 
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-fn schema(value: Value) -> Schema {
-    Schema::compile(&value).unwrap_or_else(|error| panic!("{value}: {error}"))
+fn schema(value: Value) -> CompiledSchema {
+    CompiledSchema::compile(&value).unwrap_or_else(|error| panic!("{value}: {error}"))
 }
 
-fn found(violations: Vec<Violation>) -> Vec<(String, String)> {
-    let mut found: Vec<_> =
-        violations.into_iter().map(|violation| (violation.pointer, violation.message)).collect();
+fn found(violations: Vec<SchemaViolation>) -> Vec<(String, String)> {
+    let mut found: Vec<_> = violations.into_iter().map(|violation| (violation.pointer, violation.message)).collect();
     found.sort();
     found
 }
@@ -95,10 +94,7 @@ fn violations_say_what_was_expected() {
                 ("/id", "expected text that matches \"^[a-z]+$\""),
             ],
         ),
-        (
-            json!({"id": "ab", "amount": 1, "kind": "c"}),
-            vec![("/kind", "expected one of [\"a\",\"b\"], found string")],
-        ),
+        (json!({"id": "ab", "amount": 1, "kind": "c"}), vec![("/kind", "expected one of [\"a\",\"b\"], found string")]),
         (
             json!({"id": "ab", "amount": 1, "tags": ["x", "x", 3]}),
             vec![
@@ -107,10 +103,7 @@ fn violations_say_what_was_expected() {
                 ("/tags/2", "expected null or string, found integer"),
             ],
         ),
-        (
-            json!({"id": "ab", "amount": 1, "when": "tomorrow"}),
-            vec![("/when", "expected text in the format \"date\"")],
-        ),
+        (json!({"id": "ab", "amount": 1, "when": "tomorrow"}), vec![("/when", "expected text in the format \"date\"")]),
         (
             json!({"id": "ab", "amount": 1, "either": {"y": 1}}),
             vec![("/either", "fits no alternative: expected integer, found object; or \"x\" is required")],
@@ -127,15 +120,14 @@ fn messages_do_not_repeat_the_data() {
         "f": {"maxLength": 1}, "g": {"format": "uuid"}, "h": {"anyOf": [{"type": "null"}, {"const": 2}]}
     }}));
     let text = "very private";
-    let value =
-        json!({"a": text, "b": text, "c": text, "d": text, "e": text, "f": text, "g": text, "h": text});
+    let value = json!({"a": text, "b": text, "c": text, "d": text, "e": text, "f": text, "g": text, "h": text});
     let violations = schema.validate(&value);
     assert_eq!(violations.len(), 8);
     assert!(violations.iter().all(|violation| !violation.message.contains("private")), "{violations:?}");
 }
 
 #[test]
-fn a_template_is_refused_only_for_what_no_value_can_mend() {
+fn a_template_is_refused_only_if_no_value_can_fix_it() {
     let parameters = json!({
         "type": "object",
         "required": ["amount"],
@@ -169,7 +161,7 @@ fn a_template_is_refused_only_for_what_no_value_can_mend() {
         _ => None,
     };
     for (template, violations) in [
-        // What is known is checked fully.
+        // Known values are validated fully.
         (json!({"amount": 1}), vec![]),
         (json!({"amount": 0, "note": "{{ inputs.text }}"}), vec![("/amount", "expected at least 1")]),
         (json!({"note": "{{ inputs.text }}"}), vec![("", "\"amount\" is required")]),
@@ -182,20 +174,14 @@ fn a_template_is_refused_only_for_what_no_value_can_mend() {
         (json!({"amount": "{{ inputs.integer }}", "count": "{{ inputs.number }}"}), vec![]),
         (json!({"amount": "{{ inputs.either }}"}), vec![]),
         (json!({"amount": "{{ inputs.unknown }}"}), vec![]),
-        (
-            json!({"amount": "{{ inputs.text }}"}),
-            vec![("/amount", "expected number, but inputs.text is string")],
-        ),
+        (json!({"amount": "{{ inputs.text }}"}), vec![("/amount", "expected number, but inputs.text is string")]),
         (json!({"amount": "{{ key }}"}), vec![("/amount", "expected number, but key is string")]),
         (json!({"amount": "{{ inputs.text | int }}"}), vec![]),
         (
             json!({"amount": "{{ inputs.number ~ '' }}"}),
             vec![("/amount", "expected number, but `inputs.number ~ ''` is string")],
         ),
-        (
-            json!({"amount": "EUR {{ inputs.number }}"}),
-            vec![("/amount", "expected number, but text is string")],
-        ),
+        (json!({"amount": "EUR {{ inputs.number }}"}), vec![("/amount", "expected number, but text is string")]),
         (
             json!({"amount": 1, "count": "{{ inputs.text }}"}),
             vec![("/count", "expected integer, but inputs.text is string")],
@@ -208,10 +194,7 @@ fn a_template_is_refused_only_for_what_no_value_can_mend() {
             json!({"amount": 1, "codes": ["{{ inputs.integer }}", "x"]}),
             vec![("/codes/1", "expected integer, found string")],
         ),
-        (
-            json!({"amount": 1, "codes": ["{{ inputs.integer }}", 1, 2]}),
-            vec![("/codes", "expected at most 2 items")],
-        ),
+        (json!({"amount": 1, "codes": ["{{ inputs.integer }}", 1, 2]}), vec![("/codes", "expected at most 2 items")]),
         (json!({"amount": 1, "note": "{{ inputs.text }} and more"}), vec![]),
         (json!({"amount": 1, "kind": "{{ inputs.text }}"}), vec![]),
         (
@@ -229,13 +212,13 @@ fn a_template_is_refused_only_for_what_no_value_can_mend() {
             json!({"amount": 1, "target": "{{ inputs.integer }}"}),
             vec![("/target", "expected null or object, but inputs.integer is integer")],
         ),
-        // What hangs on a condition that is not known yet.
+        // Errors that depend on an unknown condition.
         (json!({"amount": 1, "when": {"kind": "{{ inputs.text }}", "x": 1}}), vec![]),
         // Secrets are text.
         (json!({"amount": 1, "note": {"secret": "long_name"}, "any": {"secret": "s"}}), vec![]),
         (json!({"amount": {"secret": "s"}}), vec![("/amount", "expected number, but a secret is string")]),
     ] {
-        let compiled = Template::compile(Arc::new(template.clone())).unwrap();
+        let compiled = ParameterTemplate::compile(Arc::new(template.clone())).unwrap();
         assert_eq!(found(schema.validate_template(&compiled, &known)), expected(&violations), "{template}");
     }
 }
@@ -261,33 +244,33 @@ fn a_schema_says_what_is_at_a_path() {
     });
     let keys = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     for (path, expected) in [
-        ("id", Ok(Types::STRING)),
-        ("list.3.n", Ok(Types::INTEGER)),
-        ("pair.0", Ok(Types::NULL)),
-        ("ref.next.next.value", Ok(Types::INTEGER)),
-        ("all.b", Ok(Types::NUMBER)),
-        ("any.a", Ok(Types::STRING)),
-        ("map.whatever", Ok(Types::BOOLEAN)),
-        ("numbered.0", Ok(Types::STRING)),
-        ("id.deeper", Err(Lookup::Missing { known_keys: vec![] })),
-        ("list.0.m", Err(Lookup::Missing { known_keys: keys(&["n"]) })),
-        ("list.n", Err(Lookup::Missing { known_keys: vec![] })),
-        ("pair.1", Err(Lookup::Missing { known_keys: vec![] })),
-        ("any.b", Err(Lookup::Missing { known_keys: keys(&["a"]) })),
-        ("all.c", Err(Lookup::Undeclared { known_keys: keys(&["a", "b"]) })),
-        ("ref.nxt", Err(Lookup::Undeclared { known_keys: keys(&["next", "value"]) })),
-        ("open.b", Err(Lookup::Unknown)),
-        ("pattern.xyz", Err(Lookup::Unknown)),
-        ("free.any.thing", Err(Lookup::Unknown)),
+        ("id", Ok(JsonTypeSet::STRING)),
+        ("list.3.n", Ok(JsonTypeSet::INTEGER)),
+        ("pair.0", Ok(JsonTypeSet::NULL)),
+        ("ref.next.next.value", Ok(JsonTypeSet::INTEGER)),
+        ("all.b", Ok(JsonTypeSet::NUMBER)),
+        ("any.a", Ok(JsonTypeSet::STRING)),
+        ("map.whatever", Ok(JsonTypeSet::BOOLEAN)),
+        ("numbered.0", Ok(JsonTypeSet::STRING)),
+        ("id.deeper", Err(SchemaLookup::Missing { known_keys: vec![] })),
+        ("list.0.m", Err(SchemaLookup::Missing { known_keys: keys(&["n"]) })),
+        ("list.n", Err(SchemaLookup::Missing { known_keys: vec![] })),
+        ("pair.1", Err(SchemaLookup::Missing { known_keys: vec![] })),
+        ("any.b", Err(SchemaLookup::Missing { known_keys: keys(&["a"]) })),
+        ("all.c", Err(SchemaLookup::Undeclared { known_keys: keys(&["a", "b"]) })),
+        ("ref.nxt", Err(SchemaLookup::Undeclared { known_keys: keys(&["next", "value"]) })),
+        ("open.b", Err(SchemaLookup::Unknown)),
+        ("pattern.xyz", Err(SchemaLookup::Unknown)),
+        ("free.any.thing", Err(SchemaLookup::Unknown)),
     ] {
         let path: Vec<String> = path.split('.').map(str::to_owned).collect();
         let result = match schema_at(&root, &path) {
-            Lookup::Known(schema) => Ok(types(&schema)),
+            SchemaLookup::Known(schema) => Ok(types(&schema)),
             other => Err(other),
         };
         assert_eq!(result, expected, "{path:?}");
     }
-    assert_eq!(schema_at(&json!(true), &["a".to_owned()]), Lookup::Unknown);
+    assert_eq!(schema_at(&json!(true), &["a".to_owned()]), SchemaLookup::Unknown);
 }
 
 #[test]
@@ -320,12 +303,12 @@ fn references_to_elsewhere_are_refused() {
         json!({"$ref": "other.json#/a"}),
         json!({"$dynamicRef": "http://example.com"}),
     ] {
-        let error = Schema::compile(&schema).unwrap_err();
+        let error = CompiledSchema::compile(&schema).unwrap_err();
         assert_eq!(error.message, "expected a reference within the schema, beginning with #", "{schema}");
     }
     // Data that looks like a reference is data.
-    assert!(Schema::compile(&json!({"const": {"$ref": "https://example.com"}})).is_ok());
-    assert!(Schema::compile(&json!({"type": "strange"})).is_err());
+    assert!(CompiledSchema::compile(&json!({"const": {"$ref": "https://example.com"}})).is_ok());
+    assert!(CompiledSchema::compile(&json!({"type": "strange"})).is_err());
 }
 
 #[test]
@@ -337,7 +320,7 @@ fn patterns_that_look_around_are_not_checked_and_do_no_harm() {
     }));
     let violations = schema.validate(&json!({"a": "x", "b": "x", "zk": 1}));
     assert_eq!(found(violations), expected(&[("/b", "expected text that matches \"^y\"")]));
-    assert!(Schema::compile(&json!({"pattern": "["})).is_err());
+    assert!(CompiledSchema::compile(&json!({"pattern": "["})).is_err());
 }
 
 /// Schemas made to take long, with a value each.
@@ -351,9 +334,8 @@ fn hostile() -> Vec<(Value, Value)> {
         definitions.insert("d60".to_owned(), json!({"type": "string"}));
         json!({"$ref": "#/$defs/d0", "$defs": definitions})
     };
-    let nest = |levels: usize, wrap: &dyn Fn(Value) -> Value, core: Value| {
-        (0..levels).fold(core, |inner, _| wrap(inner))
-    };
+    let nest =
+        |levels: usize, wrap: &dyn Fn(Value) -> Value, core: Value| (0..levels).fold(core, |inner, _| wrap(inner));
     let deep_list = nest(60, &|inner| json!([inner]), json!(1));
     let deep_object = nest(60, &|inner| json!({"a": inner}), json!(1));
     let long = "a".repeat(50_000);
@@ -362,10 +344,7 @@ fn hostile() -> Vec<(Value, Value)> {
         (json!({"allOf": [{"$ref": "#"}]}), json!(1)),
         (json!({"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}), json!(1)),
         (json!({"not": {"$ref": "#"}}), json!(1)),
-        (
-            json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}),
-            json!(1),
-        ),
+        (json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}), json!(1)),
         (json!({"items": {"$ref": "#"}, "type": "array"}), deep_list.clone()),
         (
             json!({"anyOf": [{"items": {"$ref": "#"}, "type": "array"}, {"items": {"$ref": "#"}, "minItems": 9}]}),
@@ -376,10 +355,7 @@ fn hostile() -> Vec<(Value, Value)> {
             json!({"oneOf": [{"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]}),
             deep_object.clone(),
         ),
-        (
-            json!({"not": {"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}}}),
-            deep_object.clone(),
-        ),
+        (json!({"not": {"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}}}), deep_object.clone()),
         (
             json!({"if": {"properties": {"a": {"$ref": "#"}}}, "then": {"properties": {"a": {"$ref": "#"}}}, "else": {"properties": {"a": {"$ref": "#"}}}}),
             deep_object.clone(),
@@ -429,10 +405,7 @@ fn hostile() -> Vec<(Value, Value)> {
         "(?<!a+)b",
     ] {
         cases.push((json!({"pattern": pattern}), json!(long)));
-        cases.push((
-            json!({"patternProperties": {pattern: true}, "additionalProperties": false}),
-            json!({&long: 1}),
-        ));
+        cases.push((json!({"patternProperties": {pattern: true}, "additionalProperties": false}), json!({&long: 1})));
     }
     for keyword in ["allOf", "anyOf", "oneOf"] {
         cases.push((doubling(keyword), json!(1)));
@@ -444,17 +417,17 @@ fn hostile() -> Vec<(Value, Value)> {
 fn hostile_schemas_are_quick() {
     let cases = hostile();
     assert!(cases.len() >= 30);
-    // Debug builds and busy machines are slower; a schema that takes exponential time is beyond any of this.
+    // Debug builds and busy machines are slower, but exponential time would exceed any such limit.
     let patience = Duration::from_secs(60);
     for (schema, value) in cases {
         let start = Instant::now();
-        let shown: String = schema.to_string().chars().take(120).collect();
-        let outcome = match Schema::compile(&schema) {
+        let text: String = schema.to_string().chars().take(120).collect();
+        let outcome = match CompiledSchema::compile(&schema) {
             Ok(compiled) => format!("{} violations", compiled.validate(&value).len()),
             Err(error) => error.message,
         };
         let _ = (types(&schema), schema_at(&schema, &["a".to_owned(), "a".to_owned()]));
-        assert!(start.elapsed() < patience, "{:?} {outcome}: {shown}", start.elapsed());
+        assert!(start.elapsed() < patience, "{:?} {outcome}: {text}", start.elapsed());
     }
 }
 
@@ -509,20 +482,20 @@ proptest! {
     fn any_json_is_a_schema_or_refused(schema in any_json(), value in any_json()) {
         let _ = types(&schema);
         let _ = schema_at(&schema, &["a".to_owned(), "0".to_owned()]);
-        if let Ok(compiled) = Schema::compile(&schema) {
+        if let Ok(compiled) = CompiledSchema::compile(&schema) {
             let _ = compiled.validate(&value);
-            if let Ok(template) = Template::compile(Arc::new(json!({"a": "{{ inputs.a }}", "b": value}))) {
+            if let Ok(template) = ParameterTemplate::compile(Arc::new(json!({"a": "{{ inputs.a }}", "b": value}))) {
                 let _ = compiled.validate_template(&template, &|_| Some(schema.clone()));
             }
         }
     }
 
-    /// Whatever the type of a value that fits, the schema admits it.
+    /// The type of every valid value is among the types of the schema.
     #[test]
-    fn what_fits_has_an_admitted_type(schema in any_json(), value in any_json()) {
-        if let Ok(compiled) = Schema::compile(&schema) && compiled.validate(&value).is_empty() {
+    fn a_valid_value_has_an_admitted_type(schema in any_json(), value in any_json()) {
+        if let Ok(compiled) = CompiledSchema::compile(&schema) && compiled.validate(&value).is_empty() {
             let admitted = types(&schema);
-            prop_assert!(admitted.contains(Types::of(&value)), "{schema} admits {admitted}, not {value}");
+            prop_assert!(admitted.contains(JsonTypeSet::of(&value)), "{schema} admits {admitted}, not {value}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Ledgers in which much is gone, and entries that are large.
+//! Ledgers with long gaps, and large entries.
 
-use super::super::connection::File;
+use super::super::connection::DatabaseFile;
 use super::super::migration;
 use super::*;
 use rutter_core::actor::Actor;
 use rutter_core::id::ExecutionId;
-use rutter_core::journal::chain::Chain;
-use rutter_core::journal::event::{Event, Record};
-use rutter_core::journal::payload::Salt;
+use rutter_core::journal::chain::HashChain;
+use rutter_core::journal::event::{Event, EventRecord};
+use rutter_core::journal::payload::PayloadSalt;
 use rutter_core::time::Timestamp;
 
 const GONE: &str = "
@@ -18,17 +18,17 @@ const ENTRY: &str = "
     values (1 << 40 | ?1, 1, ?1, 1, 0, 3, 1, zeroblob(32), ?2)";
 
 fn database(directory: &std::path::Path) -> Connection {
-    let mut connection = File { path: directory.join("feed.db"), vfs: None }.writer().unwrap();
+    let mut connection = DatabaseFile { path: directory.join("feed.db"), vfs: None }.writer().unwrap();
     migration::migrate(&mut connection, migration::ALL, Timestamp(0)).unwrap();
     connection.execute("insert into tenant (name, origin, head) values ('acme', 'a', x'')", []).unwrap();
     connection
 }
 
 fn write(connection: &Connection, leaf: u64, reason: &str) {
-    let mut chain = Chain::new(acme(), ExecutionId::new("exec_1"));
+    let mut chain = HashChain::new(acme(), ExecutionId::new("exec_1"));
     let event = Event::Paused { reason: reason.to_owned() };
-    let record = Record { at: Timestamp(0), actor: Actor::rutter(), event };
-    let (entry, _) = chain.seal(&record, &mut || Salt([0; 16])).unwrap();
+    let record = EventRecord { at: Timestamp(0), actor: Actor::rutter(), event };
+    let (entry, _) = chain.seal(&record, &mut || PayloadSalt([0; 16])).unwrap();
     connection.execute(ENTRY, params![leaf, compress::pack_entry(&entry.bytes)]).unwrap();
 }
 
@@ -37,14 +37,14 @@ fn acme() -> TenantId {
 }
 
 #[test]
-fn where_much_is_gone_one_goes_on_in_long_strides() {
+fn long_gaps_are_skipped_in_large_steps() {
     let directory = tempfile::tempdir().unwrap();
     let mut connection = database(directory.path());
     connection.execute(GONE, []).unwrap();
     write(&connection, 45_000, "lunch");
     let mut look = |place| {
-        let Stretch { items, until } = after(&mut connection, &acme(), place, 10).unwrap();
-        (items.iter().map(|placed| placed.place).collect::<Vec<_>>(), until)
+        let FeedBatch { items, until } = after(&mut connection, &acme(), place, 10).unwrap();
+        (items.iter().map(|placed| placed.position).collect::<Vec<_>>(), until)
     };
     assert_eq!(look(0), (vec![], 20_000));
     assert_eq!(look(20_000), (vec![], 40_000));
@@ -53,7 +53,7 @@ fn where_much_is_gone_one_goes_on_in_long_strides() {
 }
 
 #[test]
-fn a_stretch_of_large_entries_is_short() {
+fn a_batch_of_large_entries_is_short() {
     let directory = tempfile::tempdir().unwrap();
     let mut connection = database(directory.path());
     let reason = "x".repeat(ENTRY_BYTES_MAX - 1_000);

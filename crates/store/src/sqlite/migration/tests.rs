@@ -3,10 +3,8 @@
 use super::*;
 
 const FIRST: Migration = Migration { number: 1, name: "first", sql: "create table one (a integer) strict;" };
-const SECOND: Migration =
-    Migration { number: 2, name: "second", sql: "create table two (a integer) strict;" };
-const BROKEN: Migration =
-    Migration { number: 2, name: "second", sql: "create table two (a integer); nonsense;" };
+const SECOND: Migration = Migration { number: 2, name: "second", sql: "create table two (a integer) strict;" };
+const BROKEN: Migration = Migration { number: 2, name: "second", sql: "create table two (a integer); nonsense;" };
 const NOW: Timestamp = Timestamp(7);
 
 fn tables(connection: &Connection) -> Vec<String> {
@@ -18,9 +16,9 @@ fn tables(connection: &Connection) -> Vec<String> {
 fn each_migration_is_applied_once_and_in_order() {
     let mut connection = Connection::open_in_memory().unwrap();
     let migrate = |connection: &mut Connection, all: &[Migration]| migrate(connection, all, NOW).unwrap();
-    assert_eq!(migrate(&mut connection, &[FIRST]), Migrated { from: 0, to: 1 });
-    assert_eq!(migrate(&mut connection, &[FIRST, SECOND]), Migrated { from: 1, to: 2 });
-    assert_eq!(migrate(&mut connection, &[FIRST, SECOND]), Migrated { from: 2, to: 2 });
+    assert_eq!(migrate(&mut connection, &[FIRST]), MigrationResult { from: 0, to: 1 });
+    assert_eq!(migrate(&mut connection, &[FIRST, SECOND]), MigrationResult { from: 1, to: 2 });
+    assert_eq!(migrate(&mut connection, &[FIRST, SECOND]), MigrationResult { from: 2, to: 2 });
     assert_eq!(tables(&connection), ["migration", "one", "two"]);
 }
 
@@ -28,11 +26,8 @@ fn each_migration_is_applied_once_and_in_order() {
 fn a_migration_that_fails_leaves_the_one_before() {
     let mut connection = Connection::open_in_memory().unwrap();
     assert!(migrate(&mut connection, &[FIRST, BROKEN], NOW).is_err());
-    assert_eq!(
-        (version(&connection).unwrap(), tables(&connection)),
-        (1, vec!["migration".into(), "one".into()])
-    );
-    assert_eq!(migrate(&mut connection, &[FIRST, SECOND], NOW).unwrap(), Migrated { from: 1, to: 2 });
+    assert_eq!((version(&connection).unwrap(), tables(&connection)), (1, vec!["migration".into(), "one".into()]));
+    assert_eq!(migrate(&mut connection, &[FIRST, SECOND], NOW).unwrap(), MigrationResult { from: 1, to: 2 });
 }
 
 #[test]

@@ -1,14 +1,14 @@
-//! Finding deliveries: the numbers first, along one index and in its order, and then what each stands for.
+//! Listing deliveries: first the numbers, along one index in its order, then each row.
 
 use super::super::fault;
-use super::super::query::Paging;
+use super::super::query::ListPaging;
 use super::super::session::one;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use rutter_core::id::TenantId;
 use rutter_core::port::Error;
 use rutter_core::port::outbox::{Delivery, DeliveryAttempt, DeliveryCounts, DeliveryFilter, DeliveryState};
-use rutter_core::port::query::Listing;
+use rutter_core::port::query::ListPage;
 use rutter_core::time::Timestamp;
 
 pub(in crate::sqlite) const DUE: &str = "
@@ -70,7 +70,7 @@ pub(in crate::sqlite) const ATTEMPTS: &str = "
     where delivery = ?1
     order by nth";
 
-/// `besides` is a list of destinations as JSON.
+/// `besides` is a JSON list of destinations to leave out.
 pub(super) fn due(
     connection: &mut Connection,
     now: Timestamp,
@@ -91,8 +91,8 @@ pub(super) fn deliveries(
     connection: &mut Connection,
     tenant: i64,
     filter: &DeliveryFilter,
-    paging: Paging,
-) -> Result<Listing<Delivery>, Error> {
+    paging: ListPaging,
+) -> Result<ListPage<Delivery>, Error> {
     let connection = connection.transaction().map_err(fault::of)?;
     let state = filter.state.map(|state| Value::from(state.as_str().to_owned()));
     let destination = filter.destination.clone().map(Value::from);
@@ -109,7 +109,7 @@ pub(super) fn deliveries(
     let mut keys = numbers(&connection, sql, &values)?.into_iter().map(|number| (number, 0)).collect();
     let next = paging.cut(&mut keys);
     let items = keys.into_iter().map(|(number, _)| read(&connection, number));
-    Ok(Listing { items: items.collect::<Result<_, _>>()?, next })
+    Ok(ListPage { items: items.collect::<Result<_, _>>()?, next })
 }
 
 pub(super) fn delivery(
@@ -129,11 +129,7 @@ pub(super) fn delivery(
     Ok(Some((read(&connection, number)?, attempts().map_err(fault::of)?)))
 }
 
-pub(super) fn counts(
-    connection: &Connection,
-    tenant: i64,
-    destination: Option<&str>,
-) -> Result<DeliveryCounts, Error> {
+pub(super) fn counts(connection: &Connection, tenant: i64, destination: Option<&str>) -> Result<DeliveryCounts, Error> {
     let counted = || -> rusqlite::Result<Vec<(String, u64)>> {
         let count = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
         match destination {
@@ -166,12 +162,12 @@ fn numbers(connection: &Connection, sql: &str, values: &[Value]) -> Result<Vec<i
 fn read(connection: &Connection, number: i64) -> Result<Delivery, Error> {
     let mut statement = connection.prepare_cached(ONE).map_err(fault::of)?;
     let found = statement.query_row([number], |row| Ok((delivery_of(row)?, row.get(6)?))).optional();
-    let missing = || Error::Corrupt(format!("delivery {number} is in an index and not there"));
+    let missing = || Error::Corrupt(format!("delivery {number} is in an index but not stored"));
     let (delivery, state): (Delivery, String) = found.map_err(fault::of)?.ok_or_else(missing)?;
     Ok(Delivery { state: state_of(&state)?, ..delivery })
 }
 
-/// All but the state, which may be none that we know.
+/// Everything but the state, which may be unknown.
 fn delivery_of(row: &Row<'_>) -> rusqlite::Result<Delivery> {
     let last: Option<i64> = row.get(10)?;
     Ok(Delivery {
@@ -200,5 +196,5 @@ fn attempt_of(row: &Row<'_>, first: usize) -> rusqlite::Result<DeliveryAttempt> 
 
 fn state_of(state: &str) -> Result<DeliveryState, Error> {
     let known = DeliveryState::ALL.into_iter().find(|known| known.as_str() == state);
-    known.ok_or_else(|| Error::Corrupt(format!("there is no delivery state {state:?}")))
+    known.ok_or_else(|| Error::Corrupt(format!("unknown delivery state {state:?}")))
 }

@@ -1,19 +1,19 @@
-//! A commit that was said to fail may have happened: the second attempt notices, and does nothing twice.
+//! A commit that reported failure may have taken effect: the retry notices, and does nothing twice.
 
-use super::super::connection::File;
+use super::super::connection::DatabaseFile;
 use super::super::migration;
 use super::*;
 
 const NOW: Timestamp = Timestamp(1);
 
-fn session(directory: &std::path::Path) -> Session {
-    let mut connection = File { path: directory.join("outbox.db"), vfs: None }.writer().unwrap();
+fn session(directory: &std::path::Path) -> WriteSession {
+    let mut connection = DatabaseFile { path: directory.join("outbox.db"), vfs: None }.writer().unwrap();
     migration::migrate(&mut connection, migration::ALL, NOW).unwrap();
-    Session::new(connection)
+    WriteSession::new(connection)
 }
 
-/// Attempts something twice; the first one's transaction ends with these words.
-fn twice(session: &mut Session, first_ends: &str, attempt: &mut dyn FnMut(&mut Session)) {
+/// Attempts something twice; the first transaction ends with this statement.
+fn twice(session: &mut WriteSession, first_ends: &str, attempt: &mut dyn FnMut(&mut WriteSession)) {
     for ends in [first_ends, "commit"] {
         session.connection.execute_batch("begin").unwrap();
         attempt(session);
@@ -28,7 +28,7 @@ fn whether_the_first_commit_was_lost_or_not_deliveries_are_put_and_tried_once() 
         let directory = tempfile::tempdir().unwrap();
         let mut session = session(directory.path());
         let (tenant, mut is_again) = (TenantId::new("acme"), false);
-        let moved = Moved { reader: "courier".into(), from: 0, to: 3 };
+        let moved = ReaderAdvance { reader: "webhooks".into(), from: 0, to: 3 };
         let delivery = NewDelivery {
             destination: "hook_1".into(),
             event: "e1".into(),
@@ -46,12 +46,8 @@ fn whether_the_first_commit_was_lost_or_not_deliveries_are_put_and_tried_once() 
         let attempt = DeliveryAttempt { at: NOW, took_ms: 1, status: None, outcome: "no answer".into() };
         let mut before = None;
         twice(&mut session, ends, &mut |session| {
-            tried(session, due[0].number, &attempt, Then::Again { at: NOW }, None, &mut before).unwrap();
+            tried(session, due[0].number, &attempt, DeliveryFollowUp::Again { at: NOW }, None, &mut before).unwrap();
         });
-        assert_eq!(
-            list::due(&mut session.connection, NOW, "[]".to_owned(), 10).unwrap()[0].attempts,
-            1,
-            "{ends}"
-        );
+        assert_eq!(list::due(&mut session.connection, NOW, "[]".to_owned(), 10).unwrap()[0].attempts, 1, "{ends}");
     }
 }

@@ -1,13 +1,13 @@
 //! Listing entries: of one journal in its order, of all journals newest first.
 
 use super::super::payloads;
-use super::super::place::Place;
-use super::super::plans::Plans;
+use super::super::plans::PlanCache;
+use super::super::position::EntryPosition;
 use super::super::session::party;
 use super::super::{fault, load, own};
-use super::cursor::{Key, List, Paging};
-use super::search::{self, Words};
-use super::select::{Select, list_of, span};
+use super::cursor::{CursorKey, ListKind, ListPaging};
+use super::search::{self, SearchWords};
+use super::select::{SelectStatement, list_of, span};
 use super::{nothing, one};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -16,34 +16,34 @@ use rutter_core::journal::codec;
 use rutter_core::journal::label::KINDS;
 use rutter_core::limits::PAYLOAD_BYTES_MAX;
 use rutter_core::port::Error;
-use rutter_core::port::query::{EntryFilter, EntrySummary, Listing, Page};
+use rutter_core::port::query::{EntryFilter, EntrySummary, ListPage, Pagination};
 
-/// Bytes of payloads on one page, room for the largest there can be; a page that would have more is shorter.
+/// The most payload bytes on one page, enough for the largest payload; a page that would exceed it is shorter.
 const PAGE_BYTES_MAX: u64 = PAYLOAD_BYTES_MAX as u64;
-/// The schema keeps no index of the kinds and the actor up to these.
+/// The schema has no index of kinds and actors up to these numbers.
 const FREQUENT_KIND: i64 = 2;
 const FREQUENT_ACTOR: i64 = 1;
 
-/// A filter that was found to make sense.
+/// A validated filter.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct EntrySelection {
     pub filter: EntryFilter,
-    pub words: Option<Words>,
-    pub paging: Paging,
+    pub words: Option<SearchWords>,
+    pub paging: ListPaging,
 }
 
-impl Wanted {
-    pub fn read(filter: EntryFilter, page: &Page) -> Result<Wanted, Error> {
+impl EntrySelection {
+    pub fn read(filter: EntryFilter, page: &Pagination) -> Result<EntrySelection, Error> {
         if let Some(unknown) = filter.kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
             return Err(Error::Invalid(format!("there is no event type {unknown:?}")));
         }
         let words = search::read(filter.text.as_deref())?;
         let list = match (&filter.execution, &words) {
-            (Some(_), _) => List::Journal,
-            (None, None) => List::Entries,
-            (None, Some(_)) => List::FoundEntries,
+            (Some(_), _) => ListKind::Journal,
+            (None, None) => ListKind::Entries,
+            (None, Some(_)) => ListKind::FoundEntries,
         };
-        Ok(Wanted { paging: Paging::read(list, page)?, words, filter })
+        Ok(EntrySelection { paging: ListPaging::read(list, page)?, words, filter })
     }
 }
 
@@ -53,17 +53,17 @@ pub(super) const ACTOR: &str = "select number from actor where party = ?1 and na
 
 /// The names in a filter as numbers.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct FilterNumbers {
     pub tenant: i64,
     pub journal: Option<i64>,
     pub kinds: Vec<i64>,
     pub actor: Option<i64>,
 }
 
-impl Numbers {
-    /// `None` when a name is of nothing that was ever written.
-    fn find(connection: &Connection, tenant: i64, filter: &EntryFilter) -> Result<Option<Numbers>, Error> {
-        let mut numbers = Numbers { tenant, ..Numbers::default() };
+impl FilterNumbers {
+    /// `None` when no entry can match one of the names.
+    fn find(connection: &Connection, tenant: i64, filter: &EntryFilter) -> Result<Option<FilterNumbers>, Error> {
+        let mut numbers = FilterNumbers { tenant, ..FilterNumbers::default() };
         if let Some(execution) = &filter.execution {
             numbers.journal = match execution.as_str() {
                 own::JOURNAL => Some(-tenant),
@@ -91,12 +91,14 @@ impl Numbers {
 pub(super) fn list(
     connection: &Connection,
     tenant: (i64, &TenantId),
-    wanted: &Wanted,
-    plans: &Plans,
-) -> Result<Listing<EntrySummary>, Error> {
+    wanted: &EntrySelection,
+    plans: &PlanCache,
+) -> Result<ListPage<EntrySummary>, Error> {
     let (number, name) = tenant;
     let paging = &wanted.paging;
-    let Some(numbers) = Numbers::find(connection, number, &wanted.filter)? else { return Ok(nothing()) };
+    let Some(numbers) = FilterNumbers::find(connection, number, &wanted.filter)? else {
+        return Ok(nothing());
+    };
     let select = match numbers.journal {
         Some(journal) => {
             let mut part = (i64::MIN, i64::MAX);
@@ -116,14 +118,14 @@ pub(super) fn list(
     let mut bytes = 0;
     for (nth, key) in keys.iter().enumerate() {
         bytes +=
-            payloads::of_entry(connection, Place::from(key.1))?.iter().map(|kept| kept.bytes).sum::<u64>();
+            payloads::of_entry(connection, EntryPosition::from(key.1))?.iter().map(|stored| stored.bytes).sum::<u64>();
         if bytes > PAGE_BYTES_MAX && nth > 0 {
             next = Some(paging.at(keys[nth - 1]));
             break;
         }
         items.push(read(connection, name, *key, plans)?);
     }
-    Ok(Listing { items, next })
+    Ok(ListPage { items, next })
 }
 
 pub(super) const PART: &str = "
@@ -133,8 +135,8 @@ pub(super) const PART: &str = "
         union all
         select place from (select place from entry where execution = ?1 and seq > ?2 order by seq desc limit 1))";
 
-/// Between which places the rest of a journal is.
-fn part_of(connection: &Connection, journal: i64, after: Option<Key>) -> Result<Option<Key>, Error> {
+/// The first and last positions of the rest of a journal.
+fn part_of(connection: &Connection, journal: i64, after: Option<CursorKey>) -> Result<Option<CursorKey>, Error> {
     let seq = after.map_or(0, |(seq, _)| seq);
     let mut statement = connection.prepare_cached(PART).map_err(fault::of)?;
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?));
@@ -146,12 +148,12 @@ const JOURNAL: &str = "
     select entry.seq, entry.place
     from entry indexed by entry_seq
     where entry.execution = ? and entry.seq > ?";
-const SAID_IN_JOURNAL: &str = "
+const MATCHES_IN_JOURNAL: &str = "
     select entry.seq, entry.place
     from entry_text
     cross join entry on entry.place = entry_text.rowid
     where entry_text match ? and entry_text.rowid between ? and ? and entry.execution = ?";
-const SAID: &str = "
+const MATCHES: &str = "
     select entry.at, entry.place
     from entry_text
     cross join entry on entry.place = entry_text.rowid
@@ -190,15 +192,20 @@ const BY_PLACE_NEWEST: &str = "
     order by entry_text.rowid desc
     limit ?";
 
-/// Of one journal. With words, `part` says between which places to look.
-pub(super) fn select_journal(numbers: &Numbers, journal: i64, wanted: &Wanted, part: Key) -> Select {
-    let Wanted { filter, words, paging } = wanted;
+/// Selects from one journal. With search words, `part` bounds the positions.
+pub(super) fn select_journal(
+    numbers: &FilterNumbers,
+    journal: i64,
+    wanted: &EntrySelection,
+    part: CursorKey,
+) -> SelectStatement {
+    let EntrySelection { filter, words, paging } = wanted;
     let after = paging.after.map_or(0, |(seq, _)| seq);
-    let mut select = Select::default();
+    let mut select = SelectStatement::default();
     match words {
         None => select.add(JOURNAL, [journal.into(), after.into()]),
         Some(words) => {
-            select.add(SAID_IN_JOURNAL, [words.value(), part.0.into(), part.1.into(), journal.into()]);
+            select.add(MATCHES_IN_JOURNAL, [words.value(), part.0.into(), part.1.into(), journal.into()]);
         }
     }
     select.add(SPAN, span(&filter.at, None));
@@ -207,15 +214,15 @@ pub(super) fn select_journal(numbers: &Numbers, journal: i64, wanted: &Wanted, p
     select
 }
 
-/// Of all journals of a tenant: words lead, then what is rare, then time.
-pub(super) fn select(numbers: &Numbers, wanted: &Wanted) -> Select {
-    let Wanted { filter, words, paging } = wanted;
+/// Selects from all journals of a tenant: search words lead, then rare kinds or actors, then time.
+pub(super) fn select(numbers: &FilterNumbers, wanted: &EntrySelection) -> SelectStatement {
+    let EntrySelection { filter, words, paging } = wanted;
     let tenant = Value::from(numbers.tenant);
-    let mut select = Select::default();
+    let mut select = SelectStatement::default();
     if let Some(words) = words {
-        let (first, last) = Place::range(numbers.tenant);
+        let (first, last) = EntryPosition::range(numbers.tenant);
         let before = paging.after.map_or(last + 1, |(_, place)| place.clamp(first, last));
-        select.add(SAID, [words.value(), first.into(), before.into()]);
+        select.add(MATCHES, [words.value(), first.into(), before.into()]);
         select.add(SPAN, span(&filter.at, None));
         select.append(&conditions(numbers, true, true));
         select.add(BY_PLACE_NEWEST, [paging.look_for().into()]);
@@ -245,8 +252,8 @@ pub(super) fn select(numbers: &Numbers, wanted: &Wanted) -> Select {
     select
 }
 
-fn conditions(numbers: &Numbers, kind: bool, actor: bool) -> Select {
-    let mut conditions = Select::default();
+fn conditions(numbers: &FilterNumbers, kind: bool, actor: bool) -> SelectStatement {
+    let mut conditions = SelectStatement::default();
     if kind && !numbers.kinds.is_empty() {
         conditions.add(AND_KIND, [list_of(&numbers.kinds)]);
     }
@@ -261,17 +268,17 @@ pub(super) const ENTRY: &str = "select place, seq, hash, bytes from entry where 
 fn read(
     connection: &Connection,
     tenant: &TenantId,
-    (_, place): Key,
-    plans: &Plans,
+    (_, place): CursorKey,
+    plans: &PlanCache,
 ) -> Result<EntrySummary, Error> {
     let mut statement = connection.prepare_cached(ENTRY).map_err(fault::of)?;
     let found = statement.query_row([place], |row| Ok(load::entry_of(row))).optional().map_err(fault::of)?;
-    let missing = || Error::Corrupt(format!("entry {place} is in an index and not there"));
+    let missing = || Error::Corrupt(format!("entry {place} is in an index but not stored"));
     let (place, entry) = found.ok_or_else(missing)??;
     let damaged = |why: &dyn std::fmt::Display| Error::Corrupt(format!("entry {}: {why}", entry.seq));
     let stored = codec::decode(&entry.bytes).map_err(|error| damaged(&error))?;
     if stored.tenant != *tenant || stored.seq != entry.seq {
-        return Err(damaged(&"it is kept as another one"));
+        return Err(damaged(&"its bytes are those of another entry"));
     }
     let execution: ExecutionId = stored.execution.clone();
     let record = load::open(connection, place, stored, plans)?;

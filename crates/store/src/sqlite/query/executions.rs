@@ -2,23 +2,23 @@
 
 use super::super::executions::{ROW, row_of};
 use super::super::fault;
-use super::super::place::Place;
-use super::cursor::Paging;
-use super::search::{self, Words};
-use super::select::{Select, list_of, span};
+use super::super::position::EntryPosition;
+use super::cursor::ListPaging;
+use super::search::{self, SearchWords};
+use super::select::{SelectStatement, list_of, span};
 use super::{number_of, one};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params};
-use rutter_core::execution::Identity;
+use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{ExecutionId, PlanId};
 use rutter_core::port::Error;
-use rutter_core::port::query::{ExecutionFilter, ExecutionSummary, Listing};
+use rutter_core::port::query::{ExecutionFilter, ExecutionSummary, ListPage};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 pub(super) const NUMBER: &str = "select number from execution where tenant = ?1 and id = ?2";
 
-pub(super) fn find(connection: &Connection, identity: &Identity) -> Result<Option<ExecutionSummary>, Error> {
+pub(super) fn find(connection: &Connection, identity: &ExecutionIdentity) -> Result<Option<ExecutionSummary>, Error> {
     let Some(tenant) = number_of(connection, &identity.tenant)? else { return Ok(None) };
     match one(connection, NUMBER, params![tenant, identity.execution.as_str()])? {
         Some(number) => summary(connection, number).map(Some),
@@ -32,9 +32,9 @@ pub(super) fn list(
     connection: &Connection,
     tenant: i64,
     filter: &ExecutionFilter,
-    words: Option<&Words>,
-    paging: Paging,
-) -> Result<Listing<ExecutionSummary>, Error> {
+    words: Option<&SearchWords>,
+    paging: ListPaging,
+) -> Result<ListPage<ExecutionSummary>, Error> {
     let plan = match &filter.plan {
         None => None,
         Some(id) => match one::<i64>(connection, PLAN_NUMBER, params![tenant, id.as_str()])? {
@@ -42,18 +42,18 @@ pub(super) fn list(
             None => return Ok(super::nothing()),
         },
     };
-    let wanted = Wanted { tenant, plan, filter };
+    let wanted = ExecutionSelection { tenant, plan, filter };
     let mut keys = match words {
         Some(words) => search::newest(connection, &wanted.search(words, &paging), &paging)?,
         None => wanted.select(&paging).keys(connection)?,
     };
     let next = paging.cut(&mut keys);
     let items = keys.iter().map(|(_, number)| summary(connection, *number));
-    Ok(Listing { items: items.collect::<Result<_, _>>()?, next })
+    Ok(ListPage { items: items.collect::<Result<_, _>>()?, next })
 }
 
 /// A filter with its names looked up.
-pub(super) struct Wanted<'a> {
+pub(super) struct ExecutionSelection<'a> {
     pub tenant: i64,
     pub plan: Option<i64>,
     pub filter: &'a ExecutionFilter,
@@ -84,13 +84,13 @@ const OPENED: &str = "
     select execution.opened_at, execution.number
     from execution indexed by execution_opened
     where execution.tenant = ?";
-const SAID: &str = "
+const MATCHING_ENTRIES: &str = "
     select execution.opened_at, execution.number
     from entry_text
     cross join entry on entry.place = entry_text.rowid
     cross join execution on execution.number = entry.execution
     where entry_text match ? and entry_text.rowid between ? and ?";
-const PLANNED: &str = "
+const MATCHING_PLANS: &str = "
     select execution.opened_at, execution.number
     from plan_text
     cross join execution indexed by execution_plan on execution.plan = plan_text.rowid - ?
@@ -118,13 +118,13 @@ const NEWEST: &str = "
     order by 1 desc, 2 desc
     limit ?";
 
-impl Wanted<'_> {
-    /// What is likely to be rarest leads; the rest is asked of what it finds.
-    pub fn select(&self, paging: &Paging) -> Select {
-        let Wanted { tenant, plan, filter } = self;
+impl ExecutionSelection<'_> {
+    /// The filter that is likely to match least leads; the others are conditions on its rows.
+    pub fn select(&self, paging: &ListPaging) -> SelectStatement {
+        let ExecutionSelection { tenant, plan, filter } = self;
         let tenant = Value::from(*tenant);
         let bounds = span(&filter.opened, paging.after);
-        let mut select = Select::default();
+        let mut select = SelectStatement::default();
         if filter.asking {
             select.add(ASKING, [tenant]);
             select.add(SPAN, bounds);
@@ -162,35 +162,35 @@ impl Wanted<'_> {
         select
     }
 
-    /// Executions one of whose entries has the words, and those whose plan has them.
-    pub fn search(&self, words: &Words, paging: &Paging) -> [Select; 2] {
-        let (first, last) = Place::range(self.tenant);
-        let mut said = Select::default();
-        said.add(SAID, [words.value(), first.into(), last.into()]);
-        let mut planned = Select::default();
-        planned.add(PLANNED, [first.into(), words.value(), first.into(), last.into()]);
-        for select in [&mut said, &mut planned] {
+    /// Executions with an entry that matches the words, and those whose plan matches them.
+    pub fn search(&self, words: &SearchWords, paging: &ListPaging) -> [SelectStatement; 2] {
+        let (first, last) = EntryPosition::range(self.tenant);
+        let mut select_statement = SelectStatement::default();
+        select_statement.add(MATCHING_ENTRIES, [words.value(), first.into(), last.into()]);
+        let mut planned = SelectStatement::default();
+        planned.add(MATCHING_PLANS, [first.into(), words.value(), first.into(), last.into()]);
+        for select in [&mut select_statement, &mut planned] {
             select.add(SPAN, span(&self.filter.opened, paging.after));
             select.append(&self.conditions(true, true, true));
         }
-        [said, planned]
+        [select_statement, planned]
     }
 
-    /// Each once.
+    /// The statuses of the filter, without duplicates.
     fn statuses(&self) -> BTreeSet<&'static str> {
         self.filter.statuses.iter().map(|status| status.as_str()).collect()
     }
 
-    fn tagged(&self) -> Select {
-        let mut condition = Select::default();
+    fn tagged(&self) -> SelectStatement {
+        let mut condition = SelectStatement::default();
         if let Some(name) = &self.filter.tag {
             condition.add(AND_TAG, [self.tenant.into(), name.clone().into()]);
         }
         condition
     }
 
-    fn conditions(&self, asking: bool, plan: bool, tag: bool) -> Select {
-        let mut conditions = Select::default();
+    fn conditions(&self, asking: bool, plan: bool, tag: bool) -> SelectStatement {
+        let mut conditions = SelectStatement::default();
         if self.filter.asking && asking {
             conditions.add(AND_ASKING, []);
         }
@@ -212,7 +212,7 @@ impl Wanted<'_> {
 pub(super) static SUMMARY: LazyLock<String> = LazyLock::new(|| {
     format!(
         "
-    select execution.id, plan.id, execution.seq, execution.letters,
+    select execution.id, plan.id, execution.seq, execution.commands,
         coalesce((select name from revision where hash = execution.hash limit 1), plan.name), {ROW}
     from execution
     join plan on plan.number = execution.plan
@@ -224,10 +224,10 @@ fn summary(connection: &Connection, number: i64) -> Result<ExecutionSummary, Err
     let mut statement = connection.prepare_cached(&SUMMARY).map_err(fault::of)?;
     let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<_> {
         let (id, plan): (String, String) = (row.get(0)?, row.get(1)?);
-        let (entries, letters, name) = (row.get(2)?, row.get(3)?, row.get(4)?);
+        let (entries, commands, name) = (row.get(2)?, row.get(3)?, row.get(4)?);
         let (id, plan) = (ExecutionId::new(&id), PlanId::new(&plan));
-        Ok(row_of(row, 5).map(|row| ExecutionSummary { id, plan, name, row, entries, letters }))
+        Ok(row_of(row, 5).map(|row| ExecutionSummary { id, plan, name, row, entries, pending_commands: commands }))
     };
     let found = statement.query_row([number], read).optional().map_err(fault::of)?;
-    found.unwrap_or_else(|| Err(Error::Corrupt(format!("execution {number} is in an index and not there"))))
+    found.unwrap_or_else(|| Err(Error::Corrupt(format!("execution {number} is in an index but not stored"))))
 }

@@ -1,17 +1,17 @@
 //! Listing plans, newest first, and reading one back.
 
 use super::super::fault;
-use super::super::place::Place;
-use super::super::plans::{Plans, tags_of};
+use super::super::plans::{PlanCache, tags_of};
+use super::super::position::EntryPosition;
 use super::super::session::{actor_of, hash_of};
-use super::cursor::Paging;
-use super::search::{self, Words};
-use super::select::{Select, span};
+use super::cursor::ListPaging;
+use super::search::{self, SearchWords};
+use super::select::{SelectStatement, span};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use rutter_core::id::PlanId;
 use rutter_core::port::Error;
-use rutter_core::port::query::{Between, Listing, PlanFilter, PlanSummary, SavedPlan};
+use rutter_core::port::query::{ListPage, PlanFilter, PlanSummary, SavedPlan, TimeRange};
 use rutter_core::time::Timestamp;
 
 const NAMED: &str = "
@@ -51,9 +51,9 @@ pub(super) fn list(
     connection: &Connection,
     tenant: i64,
     filter: &PlanFilter,
-    words: Option<&Words>,
-    paging: Paging,
-) -> Result<Listing<PlanSummary>, Error> {
+    words: Option<&SearchWords>,
+    paging: ListPaging,
+) -> Result<ListPage<PlanSummary>, Error> {
     let mut keys = match words {
         Some(words) => search::newest(connection, &[written(tenant, filter, words, &paging)], &paging)?,
         None => select(tenant, filter, &paging).keys(connection)?,
@@ -62,16 +62,16 @@ pub(super) fn list(
     let mut statement = connection.prepare_cached(NEWEST_REVISION).map_err(fault::of)?;
     let read = |number: i64| {
         let found = statement.query_row([number], |row| Ok(summary(row))).optional().map_err(fault::of)?;
-        found.unwrap_or_else(|| Err(Error::Corrupt(format!("plan {number} is in an index and not there"))))
+        found.unwrap_or_else(|| Err(Error::Corrupt(format!("plan {number} is in an index but not stored"))))
     };
     let items = keys.iter().map(|(_, number)| *number).map(read);
-    Ok(Listing { items: items.collect::<Result<_, _>>()?, next })
+    Ok(ListPage { items: items.collect::<Result<_, _>>()?, next })
 }
 
-pub(super) fn select(tenant: i64, filter: &PlanFilter, paging: &Paging) -> Select {
-    let bounds = span(&Between::default(), paging.after);
+pub(super) fn select(tenant: i64, filter: &PlanFilter, paging: &ListPaging) -> SelectStatement {
+    let bounds = span(&TimeRange::default(), paging.after);
     let mark = |tag: &String| [Value::from(tenant), tag.clone().into()];
-    let mut select = Select::default();
+    let mut select = SelectStatement::default();
     match (&filter.name, &filter.tag) {
         (Some(name), tag) => {
             select.add(NAMED, [tenant.into(), name.clone().into()]);
@@ -93,11 +93,11 @@ pub(super) fn select(tenant: i64, filter: &PlanFilter, paging: &Paging) -> Selec
     select
 }
 
-pub(super) fn written(tenant: i64, filter: &PlanFilter, words: &Words, paging: &Paging) -> Select {
-    let (first, last) = Place::range(tenant);
-    let mut select = Select::default();
+pub(super) fn written(tenant: i64, filter: &PlanFilter, words: &SearchWords, paging: &ListPaging) -> SelectStatement {
+    let (first, last) = EntryPosition::range(tenant);
+    let mut select = SelectStatement::default();
     select.add(WRITTEN, [first.into(), words.value(), first.into(), last.into()]);
-    select.add(SPAN, span(&Between::default(), paging.after));
+    select.add(SPAN, span(&TimeRange::default(), paging.after));
     if let Some(name) = &filter.name {
         select.add(AND_NAME, [name.clone().into()]);
     }
@@ -127,7 +127,7 @@ pub(super) fn find(
     tenant: i64,
     id: &PlanId,
     revision: Option<u32>,
-    plans: &Plans,
+    plans: &PlanCache,
 ) -> Result<Option<SavedPlan>, Error> {
     let mut statement = connection.prepare_cached(ONE_REVISION).map_err(fault::of)?;
     let found = statement

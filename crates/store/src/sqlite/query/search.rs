@@ -1,56 +1,56 @@
-//! What somebody searches for: words, all of which must be there. Nothing in them is an operator.
+//! Search text: words that must all occur. None of them is read as an operator.
 
-use super::cursor::{Key, Paging};
-use super::select::Select;
+use super::cursor::{CursorKey, ListPaging};
+use super::select::SelectStatement;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use rutter_core::port::Error;
 use std::collections::BTreeSet;
 
-/// What a search may find and bring into order.
+/// The most matches that a search sorts.
 const SEARCH_MAX: usize = 10_000;
 const SEARCH_BYTES_MAX: usize = 1 << 10;
 
 /// An expression for `match`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Words(String);
+pub(super) struct SearchWords(String);
 
-impl Words {
+impl SearchWords {
     pub fn value(&self) -> Value {
         Value::Text(self.0.clone())
     }
 }
 
-/// Reads what somebody wrote; no text is no search.
-pub(super) fn read(text: Option<&str>) -> Result<Option<Words>, Error> {
+/// Parses a search text; no text is no search.
+pub(super) fn read(text: Option<&str>) -> Result<Option<SearchWords>, Error> {
     let Some(text) = text else { return Ok(None) };
     let (max, found) = (SEARCH_BYTES_MAX as u64, text.len() as u64);
     if found > max {
         return Err(Error::Limit { limit: "search_bytes_max", max, found });
     }
-    // What is between words of plain letters is not looked for; of other scripts the index knows more than we do.
+    // ASCII punctuation separates words; for other scripts the tokenizer of the index decides.
     let is_between = |c: char| c.is_whitespace() || c.is_control() || (c.is_ascii() && !c.is_alphanumeric());
     let words = text.split(is_between).filter(|word| word.contains(char::is_alphanumeric));
     let quoted: Vec<String> = words.map(|word| format!("\"{word}\"")).collect();
     match quoted.is_empty() {
         true => Err(Error::Invalid("a search needs at least one word".to_owned())),
-        false => Ok(Some(Words(quoted.join(" ")))),
+        false => Ok(Some(SearchWords(quoted.join(" ")))),
     }
 }
 
-/// Finds all, and brings them into the order of the list: words have an order of their own.
+/// Finds all matches and sorts them newest first: the text index has an order of its own.
 pub(super) fn newest(
     connection: &Connection,
-    selects: &[Select],
-    paging: &Paging,
-) -> Result<Vec<Key>, Error> {
-    let mut found: BTreeSet<Key> = BTreeSet::new();
+    selects: &[SelectStatement],
+    paging: &ListPaging,
+) -> Result<Vec<CursorKey>, Error> {
+    let mut found: BTreeSet<CursorKey> = BTreeSet::new();
     for select in selects {
         select.for_each_key(connection, &mut |key| {
             found.insert(key);
             match found.len() > SEARCH_MAX {
                 true => Err(Error::TooBroad(format!(
-                    "more than {SEARCH_MAX} have these words; add a word, or ask for a shorter time"
+                    "more than {SEARCH_MAX} match these words; add a word or narrow the time range"
                 ))),
                 false => Ok(()),
             }
@@ -60,7 +60,7 @@ pub(super) fn newest(
 }
 
 #[test]
-fn whatever_is_written_is_words() {
+fn every_search_text_is_read_as_words() {
     let read = |text: &str| read(Some(text)).map(|words| words.expect("there was text").0);
     for (text, words) in [
         ("card", "\"card\""),

@@ -1,17 +1,17 @@
-//! How SQLite goes about each query, on a database with a million entries: along the index that the statement
-//! names, in its order, without sorting and without looking at everything.
+//! Query plans on a database with a million entries: each statement uses the index it names, in its order, without
+//! sorting and without a full scan.
 
-use super::super::connection::File;
+use super::super::connection::DatabaseFile;
 use super::super::outbox::{self, list};
 use super::super::upkeep::clean;
 use super::super::{feed, migration, payloads, proof, register, session};
-use super::cursor::{List, Paging};
-use super::entries::{self, Numbers};
+use super::cursor::{ListKind, ListPaging};
+use super::entries::{self, FilterNumbers};
 use super::executions;
-use super::select::Select;
+use super::select::SelectStatement;
 use super::*;
 use rutter_core::limits::PAGE_MAX;
-use rutter_core::port::query::{Between, Cursor};
+use rutter_core::port::query::{ListCursor, TimeRange};
 use rutter_core::time::Timestamp;
 
 /// 50,000 executions with 20 entries each, nine tenths of them of the first tenant.
@@ -54,30 +54,26 @@ const FILL: &str = "
     select place, 'said ' || iif(at % 1000 = 9, 'seldom', 'often') from entry where kind = 4;
     insert into request (tenant, key, digest, execution, at) select tenant, id, hash, id, opened_at from execution;";
 
-/// What a query of one page may take here; looking at every execution of the tenant would take more.
+/// The most steps for one page here; a scan of all executions of the tenant would take more.
 const STEPS_OF_A_PAGE: u64 = 60_000;
 
-/// A statement, and what its plan must show.
-struct Case {
-    select: Select,
+/// A statement, and the index that its query plan must contain.
+struct QueryPlanCase {
+    select: SelectStatement,
     index: &'static str,
-    /// What follows from more than one filter can take long; that is for the number of steps to bound.
+    /// More than one filter can take long; then the limit of steps applies.
     is_quick: bool,
 }
 
 #[test]
-fn every_query_goes_along_the_index_it_names() {
+fn every_query_uses_the_index_it_names() {
     let directory = tempfile::tempdir().unwrap();
     let mut connection = million(directory.path());
-    for Case { select, index, is_quick } in cases() {
+    for QueryPlanCase { select, index, is_quick } in cases() {
         check_plan(&connection, &select.sql, index);
         if is_quick {
             let found = bounded(&mut connection, STEPS_OF_A_PAGE, |connection| select.keys(connection));
-            assert!(
-                !found.unwrap_or_else(|error| panic!("{error}: {}", select.sql)).is_empty(),
-                "{}",
-                select.sql
-            );
+            assert!(!found.unwrap_or_else(|error| panic!("{error}: {}", select.sql)).is_empty(), "{}", select.sql);
         }
     }
     for (sql, index) in statements() {
@@ -86,9 +82,9 @@ fn every_query_goes_along_the_index_it_names() {
     a_search_that_finds_too_much_is_refused(&mut connection);
 }
 
-/// A database filled in seconds, because nothing is ever to be read from it after a crash.
+/// A database filled in seconds, without syncs: it need not survive a crash.
 fn million(directory: &std::path::Path) -> Connection {
-    let file = File { path: directory.join("million.db"), vfs: None };
+    let file = DatabaseFile { path: directory.join("million.db"), vfs: None };
     let mut connection = file.writer().unwrap();
     migration::migrate(&mut connection, migration::ALL, Timestamp(0)).unwrap();
     for (pragma, value) in [("synchronous", "off"), ("secure_delete", "off"), ("foreign_keys", "off")] {
@@ -108,26 +104,25 @@ fn check_plan(connection: &Connection, sql: &str, index: &str) {
     let plan = lines.join("\n");
     assert!(plan.contains(index), "expected {index} in\n{plan}\n{sql}");
     for line in &lines {
-        // Words between two places, or one row by its number.
-        let is_search =
-            line.contains("_text VIRTUAL TABLE INDEX") && (line.ends_with(":M1><") || line.ends_with(":="));
-        // One value per status or kind that was asked for, or per tag of one plan; and the two rows of PART.
+        // Words within a range of rowids, or one row by its rowid.
+        let is_search = line.contains("_text VIRTUAL TABLE INDEX") && (line.ends_with(":M1><") || line.ends_with(":="));
+        // One value per requested status or kind, or per tag of one plan; and the two rows of PART.
         let is_small = line.contains("json_each") || line.starts_with("SCAN (subquery");
         assert!(!line.starts_with("SCAN") || is_search || is_small, "{line} in\n{plan}\n{sql}");
         assert!(!line.contains("TEMP B-TREE"), "{line} in\n{plan}\n{sql}");
     }
 }
 
-fn paging(list: List, after: Option<&str>) -> Paging {
-    let after = after.map(|after| Cursor(after.to_owned()));
-    Paging::read(list, &Page { limit: 100, after }).unwrap()
+fn paging(list: ListKind, after: Option<&str>) -> ListPaging {
+    let after = after.map(|after| ListCursor(after.to_owned()));
+    ListPaging::read(list, &Pagination { limit: 100, after }).unwrap()
 }
 
-fn words(text: &str) -> search::Words {
+fn words(text: &str) -> search::SearchWords {
     search::read(Some(text)).unwrap().unwrap()
 }
 
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<QueryPlanCase> {
     let mut cases = Vec::new();
     cases_of_executions(&mut cases);
     cases_of_entries(&mut cases);
@@ -135,19 +130,18 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-fn cases_of_executions(cases: &mut Vec<Case>) {
-    use Status::{Completed, Failed, Partial};
-    let statuses = [vec![], vec![Failed], vec![Partial, Failed, Completed], Status::ALL.to_vec()];
+fn cases_of_executions(cases: &mut Vec<QueryPlanCase>) {
+    use ExecutionStatus::{Completed, Failed, Partial};
+    let statuses = [vec![], vec![Failed], vec![Partial, Failed, Completed], ExecutionStatus::ALL.to_vec()];
     for after in [None, Some("x600000.30001")] {
-        let paging = paging(List::Executions, after);
+        let paging = paging(ListKind::Executions, after);
         for bits in 0..8_u32 {
             let (asking, plan, tag) = (bits & 1 > 0, (bits & 2 > 0).then_some(1), bits & 4 > 0);
             for statuses in &statuses {
-                let opened = Between { from: Some(Timestamp(10)), until: Some(Timestamp(900_000)) };
+                let opened = TimeRange { from: Some(Timestamp(10)), until: Some(Timestamp(900_000)) };
                 let tag = tag.then(|| "common".to_owned());
-                let filter =
-                    ExecutionFilter { tag, statuses: statuses.clone(), asking, opened, ..Default::default() };
-                let wanted = executions::Wanted { tenant: 1, plan, filter: &filter };
+                let filter = ExecutionFilter { tag, statuses: statuses.clone(), asking, opened, ..Default::default() };
+                let wanted = executions::ExecutionSelection { tenant: 1, plan, filter: &filter };
                 let (index, columns) = match (asking, plan, &filter.tag, statuses.is_empty()) {
                     (true, ..) => ("execution_asking", "tenant=?"),
                     (_, Some(_), _, false) => ("execution_plan_status", "plan=? AND status=?"),
@@ -159,33 +153,31 @@ fn cases_of_executions(cases: &mut Vec<Case>) {
                 let select = wanted.select(&paging);
                 let is_quick = bits.count_ones() + u32::from(!statuses.is_empty()) < 2;
                 assert!(select.sql.contains(index.split(' ').next().unwrap()));
-                cases.push(Case { select, index: seek(index, columns, "opened_at"), is_quick });
+                cases.push(QueryPlanCase { select, index: seek(index, columns, "opened_at"), is_quick });
                 let is_quick = bits == 0 && statuses.is_empty();
-                let [said, planned] = wanted.search(&words("seldom"), &paging);
-                cases.push(Case {
-                    select: said,
+                let [select_statement, planned] = wanted.search(&words("seldom"), &paging);
+                cases.push(QueryPlanCase {
+                    select: select_statement,
                     index: "entry USING INTEGER PRIMARY KEY (rowid=?)",
                     is_quick,
                 });
                 let index = "execution_plan (plan=? AND opened_at>";
-                cases.push(Case { select: planned, index, is_quick });
+                cases.push(QueryPlanCase { select: planned, index, is_quick });
             }
         }
     }
 }
 
-fn cases_of_entries(cases: &mut Vec<Case>) {
+fn cases_of_entries(cases: &mut Vec<QueryPlanCase>) {
     let kinds: [&[i64]; 5] = [&[], &[4], &[3, 4, 5], &[1], &[1, 3]];
     for words in [None, Some(words("often"))] {
         for kinds in kinds {
             for actor in [None, Some(1), Some(3)] {
-                let numbers = Numbers { tenant: 1, journal: None, kinds: kinds.to_vec(), actor };
+                let numbers = FilterNumbers { tenant: 1, journal: None, kinds: kinds.to_vec(), actor };
                 let is_quick = usize::from(!kinds.is_empty()) + usize::from(actor.is_some()) < 2;
-                let filter = EntryFilter {
-                    at: Between { from: Some(Timestamp(10)), until: None },
-                    ..Default::default()
-                };
-                let wanted = |list, after| entries::Wanted {
+                let filter =
+                    EntryFilter { at: TimeRange { from: Some(Timestamp(10)), until: None }, ..Default::default() };
+                let wanted = |list, after| entries::EntrySelection {
                     filter: filter.clone(),
                     words: words.clone(),
                     paging: paging(list, after),
@@ -198,15 +190,14 @@ fn cases_of_entries(cases: &mut Vec<Case>) {
                     _ => seek("entry_at", "tenant=?", "at"),
                 };
                 let (list, cursor) = match words {
-                    None => (List::Entries, "e300000.1099512000000"),
-                    Some(_) => (List::FoundEntries, "f300000.1099512000000"),
+                    None => (ListKind::Entries, "e300000.1099512000000"),
+                    Some(_) => (ListKind::FoundEntries, "f300000.1099512000000"),
                 };
                 for after in [None, Some(cursor)] {
                     let select = entries::select(&numbers, &wanted(list, after));
-                    let is_quick =
-                        is_quick && !(words.is_some() && kinds.first().is_some_and(|kind| *kind != 4));
+                    let is_quick = is_quick && !(words.is_some() && kinds.first().is_some_and(|kind| *kind != 4));
                     let is_quick = is_quick && !(words.is_some() && actor == Some(3));
-                    cases.push(Case { select, index, is_quick });
+                    cases.push(QueryPlanCase { select, index, is_quick });
                 }
                 let index = match words {
                     None => "entry_seq (execution=? AND seq>?)",
@@ -214,31 +205,30 @@ fn cases_of_entries(cases: &mut Vec<Case>) {
                 };
                 for after in [None, Some("j3.1")] {
                     let part = (1 << 40, (1 << 40) + 100);
-                    let select = entries::select_journal(&numbers, 2, &wanted(List::Journal, after), part);
-                    cases.push(Case { select, index, is_quick: is_quick && words.is_none() });
+                    let select = entries::select_journal(&numbers, 2, &wanted(ListKind::Journal, after), part);
+                    cases.push(QueryPlanCase { select, index, is_quick: is_quick && words.is_none() });
                 }
             }
         }
     }
 }
 
-fn cases_of_plans(cases: &mut Vec<Case>) {
+fn cases_of_plans(cases: &mut Vec<QueryPlanCase>) {
     for after in [None, Some("p500.1500")] {
-        let paging = paging(List::Plans, after);
+        let paging = paging(ListKind::Plans, after);
         for (name, tag) in
             [(None, None), (Some("name 7"), None), (None, Some("common")), (Some("name 7"), Some("common"))]
         {
-            let filter =
-                PlanFilter { name: name.map(str::to_owned), tag: tag.map(str::to_owned), text: None };
+            let filter = PlanFilter { name: name.map(str::to_owned), tag: tag.map(str::to_owned), text: None };
             let index = match (name, tag) {
                 (Some(_), _) => seek("plan_name", "tenant=? AND name=?", "saved_at"),
                 (_, Some(_)) => seek("plan_tag USING PRIMARY KEY", "tenant=? AND tag=?", "saved_at"),
                 _ => seek("plan_saved", "tenant=?", "saved_at"),
             };
             let select = plans::select(1, &filter, &paging);
-            cases.push(Case { select, index, is_quick: true });
+            cases.push(QueryPlanCase { select, index, is_quick: true });
             let select = plans::written(1, &filter, &words("seldom"), &paging);
-            cases.push(Case {
+            cases.push(QueryPlanCase {
                 select,
                 index: "plan USING INTEGER PRIMARY KEY (rowid=?)",
                 is_quick: name.is_none(),
@@ -247,12 +237,12 @@ fn cases_of_plans(cases: &mut Vec<Case>) {
     }
 }
 
-/// How a plan says that an index is entered at both bounds of the list.
+/// How a query plan shows that an index is searched within both bounds of the list.
 fn seek(index: &str, columns: &str, time: &str) -> &'static str {
     format!("{index} ({columns} AND {time}>").leak()
 }
 
-/// Statements that are not put together, and the index each must use.
+/// Fixed statements, and the index each must use.
 fn statements() -> Vec<(&'static str, &'static str)> {
     let mut all = vec![
         (TENANT, "tenant USING COVERING INDEX sqlite_autoindex_tenant_1 (name=?)"),
@@ -279,6 +269,8 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         (feed::ENTRIES, "entry USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
         (register::FIND, "sqlite_autoindex_note_1 (tenant=? AND kind=? AND id=?)"),
         (register::LIST, "sqlite_autoindex_note_1 (tenant=? AND kind=? AND id>?)"),
+        (register::COUNT, "note_kind (kind=? AND tenant=?)"),
+        (register::NEXT_TENANT, "note_kind (kind=? AND tenant>?)"),
         (register::VERSION, "sqlite_autoindex_note_1 (tenant=? AND kind=? AND id=?)"),
         (proof::CHECKPOINTS, "checkpoint USING PRIMARY KEY (tenant=? AND (epoch,size)<(?,?))"),
         (outbox::MARK, "mark USING PRIMARY KEY (tenant=? AND reader=?)"),
@@ -295,22 +287,20 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         (list::ONE, "delivery USING INTEGER PRIMARY KEY (rowid=?)"),
         (list::ATTEMPTS, "delivery_attempt USING PRIMARY KEY (delivery=?)"),
     ];
-    all.extend(
-        payloads::SELECTS.iter().map(|sql| (*sql, "payload USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)")),
-    );
+    all.extend(payloads::SELECTS.iter().map(|sql| (*sql, "payload USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)")));
     all
 }
 
 fn a_search_that_finds_too_much_is_refused(connection: &mut Connection) {
-    let paging = Paging::read(List::Executions, &Page::first(PAGE_MAX)).unwrap();
-    let mut search = |text: &str, opened: Between| {
+    let paging = ListPaging::read(ListKind::Executions, &Pagination::first(PAGE_MAX)).unwrap();
+    let mut search = |text: &str, opened: TimeRange| {
         let filter = ExecutionFilter { opened, ..Default::default() };
         bounded(connection, STEPS_MAX, |connection| {
             executions::list(connection, 1, &filter, Some(&words(text)), paging)
         })
     };
-    let refused = search("often", Between::default()).unwrap_err();
+    let refused = search("often", TimeRange::default()).unwrap_err();
     assert!(matches!(&refused, Error::TooBroad(why) if why.contains("10000")), "{refused}");
-    let short = Between { from: Some(Timestamp(0)), until: Some(Timestamp(10_000)) };
-    assert_eq!(search("often", short).unwrap().items.len(), 445, "five of 450 say and plan something else");
+    let short = TimeRange { from: Some(Timestamp(0)), until: Some(Timestamp(10_000)) };
+    assert_eq!(search("often", short).unwrap().items.len(), 445, "five of 450 have other words");
 }

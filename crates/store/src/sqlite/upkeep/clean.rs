@@ -1,48 +1,48 @@
 //! Cleaning up a batch of executions that ended long ago.
 
 use super::super::executions::count;
-use super::super::payloads::{self, Kept};
-use super::super::query::Key;
-use super::super::session::{Session, hash_of};
+use super::super::payloads::{self, StoredPayload};
+use super::super::query::CursorKey;
+use super::super::session::{WriteSession, hash_of};
 use super::super::{fault, own};
 use rusqlite::{Connection, OptionalExtension, params};
-use rutter_core::execution::view::Status;
+use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::hash::Hash;
 use rutter_core::id::ExecutionId;
-use rutter_core::journal::event::{Event, Record, Removed};
+use rutter_core::journal::event::{Event, EventRecord, RemovedExecution};
 use rutter_core::port::Error;
-use rutter_core::port::upkeep::{Cleaned, CleanedPart, Cleaning};
+use rutter_core::port::upkeep::{CleanedPart, CleanedTotals, CleaningRequest};
 use rutter_core::time::{Millis, Timestamp};
 use std::sync::Arc;
 
-/// Executions in one transaction, and entries of them.
+/// The most executions in one transaction, and the most entries.
 const BATCH_MAX: usize = 100;
 const BATCH_ENTRIES_MAX: u64 = 10_000;
-/// How long a request is known by its key.
-const REQUESTS_KEPT: Millis = Millis::hours(24 * 30);
+/// How long the key of a request is remembered.
+const REQUESTS_RETENTION: Millis = Millis::hours(24 * 30);
 const REQUESTS_BATCH_MAX: usize = 1_000;
-/// Pages of the index of words that are written anew in one transaction.
+/// Pages of the text index that are rewritten in one transaction.
 const MERGE_PAGES: i64 = 500;
 
 /// What to clean, of one status.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub cleaning: Arc<Cleaning>,
+pub(super) struct CleaningScope {
+    pub cleaning: Arc<CleaningRequest>,
     pub tenant: i64,
-    pub status: Status,
+    pub status: ExecutionStatus,
 }
 
 #[derive(Debug)]
-pub(super) struct Batch {
-    pub asked: Asked,
+pub(super) struct CleaningBatch {
+    pub asked: CleaningScope,
     executions: Vec<i64>,
-    /// Where the next batch begins.
-    pub last: Key,
+    /// The key after which the next batch begins.
+    pub last: CursorKey,
 }
 
-pub(super) const BEGINNING: Key = (i64::MIN, i64::MIN);
+pub(super) const BEGINNING: CursorKey = (i64::MIN, i64::MIN);
 
-/// What was not touched since was not opened since either.
+/// `opened_at` only bounds the index: an execution untouched since a time was not opened since then either.
 pub(in crate::sqlite) const NEXT: &str = "
     select execution.number, execution.opened_at, execution.seq
     from execution indexed by execution_status
@@ -50,13 +50,17 @@ pub(in crate::sqlite) const NEXT: &str = "
     where execution.tenant = ?1 and execution.status = ?2 and execution.opened_at < ?3
         and (execution.opened_at, execution.number) > (?4, ?5)
         and execution.last_at < ?3
-        and execution.letters = 0 and (worker.number is null or worker.until < ?6)
+        and execution.commands = 0 and (worker.number is null or worker.until < ?6)
     order by execution.opened_at, execution.number
     limit ?7";
 
-/// Finds the next executions that can go; those that somebody holds or has written to cannot.
-pub(super) fn next(connection: &Connection, asked: Asked, after: Key) -> Result<Option<Batch>, Error> {
-    let Asked { cleaning, tenant, status } = &asked;
+/// Finds the next executions to clean; those with a live lease or pending commands are left alone.
+pub(super) fn next(
+    connection: &Connection,
+    asked: CleaningScope,
+    after: CursorKey,
+) -> Result<Option<CleaningBatch>, Error> {
+    let CleaningScope { cleaning, tenant, status } = &asked;
     let (since, now) = (cleaning.untouched_since.0, cleaning.at.0);
     let found = || -> rusqlite::Result<Vec<(i64, i64, u64)>> {
         let mut statement = connection.prepare_cached(NEXT)?;
@@ -73,16 +77,16 @@ pub(super) fn next(connection: &Connection, asked: Asked, after: Key) -> Result<
         executions.push(number);
         last = (opened_at, number);
     }
-    Ok((!executions.is_empty()).then_some(Batch { asked, executions, last }))
+    Ok((!executions.is_empty()).then_some(CleaningBatch { asked, executions, last }))
 }
 
-/// An execution that goes, or whose payloads do.
-struct Leaving {
+/// An execution to remove, or whose payloads are to be erased.
+struct ExpiredExecution {
     number: i64,
     id: ExecutionId,
     entries: u64,
     head: Hash,
-    payloads: Vec<Kept>,
+    payloads: Vec<StoredPayload>,
 }
 
 pub(in crate::sqlite) const STILL: &str = "
@@ -90,12 +94,12 @@ pub(in crate::sqlite) const STILL: &str = "
     from execution
     left join worker on worker.number = execution.owner
     where execution.number = ?1 and execution.status = ?2 and execution.last_at < ?3
-        and execution.letters = 0 and (worker.number is null or worker.until < ?4)";
+        and execution.commands = 0 and (worker.number is null or worker.until < ?4)";
 
-/// Looks again at each of a batch: something may have happened to it since it was found.
-fn leaving(connection: &Connection, batch: &Batch) -> Result<Vec<Leaving>, Error> {
-    let Batch { asked, executions, .. } = batch;
-    let Asked { cleaning, status, .. } = asked;
+/// Checks each execution of a batch again: it may have changed since it was found.
+fn leaving(connection: &Connection, batch: &CleaningBatch) -> Result<Vec<ExpiredExecution>, Error> {
+    let CleaningBatch { asked, executions, .. } = batch;
+    let CleaningScope { cleaning, status, .. } = asked;
     let mut leaving = Vec::new();
     for number in executions {
         let bounds = params![number, status.as_str(), cleaning.untouched_since.0, cleaning.at.0];
@@ -110,14 +114,14 @@ fn leaving(connection: &Connection, batch: &Batch) -> Result<Vec<Leaving>, Error
         let payloads = payloads::of_execution(connection, *number, None)?;
         if cleaning.what == CleanedPart::Executions || !payloads.is_empty() {
             let (id, head) = (ExecutionId::new(&id), hash_of(&head)?);
-            leaving.push(Leaving { number: *number, id, entries, head, payloads });
+            leaving.push(ExpiredExecution { number: *number, id, entries, head, payloads });
         }
     }
     Ok(leaving)
 }
 
-fn sum(leaving: &[Leaving], what: CleanedPart) -> Cleaned {
-    leaving.iter().fold(Cleaned::default(), |sum, one| Cleaned {
+fn sum(leaving: &[ExpiredExecution], what: CleanedPart) -> CleanedTotals {
+    leaving.iter().fold(CleanedTotals::default(), |sum, one| CleanedTotals {
         executions: sum.executions + 1,
         entries: sum.entries + if what == CleanedPart::Executions { one.entries } else { 0 },
         payloads: sum.payloads + one.payloads.len() as u64,
@@ -126,17 +130,17 @@ fn sum(leaving: &[Leaving], what: CleanedPart) -> Cleaned {
 }
 
 /// What cleaning the batch would remove.
-pub(super) fn measure(connection: &Connection, batch: &Batch) -> Result<Cleaned, Error> {
+pub(super) fn measure(connection: &Connection, batch: &CleaningBatch) -> Result<CleanedTotals, Error> {
     Ok(sum(&leaving(connection, batch)?, batch.asked.cleaning.what))
 }
 
-/// Cleans a batch up and says so. `before` is what an earlier attempt did, as in [`super::erase::erase`].
+/// Cleans a batch up and records it. `before` is what an earlier try did, as in [`super::erase::erase`].
 pub(super) fn clean(
-    session: &mut Session,
-    batch: &Batch,
-    before: &mut Option<Cleaned>,
-) -> Result<Cleaned, Error> {
-    let Asked { cleaning, tenant, status } = &batch.asked;
+    session: &mut WriteSession,
+    batch: &CleaningBatch,
+    before: &mut Option<CleanedTotals>,
+) -> Result<CleanedTotals, Error> {
+    let CleaningScope { cleaning, tenant, status } = &batch.asked;
     session.log_holds_erased = true;
     let leaving = leaving(&session.connection, batch)?;
     if leaving.is_empty() {
@@ -161,11 +165,11 @@ pub(super) fn clean(
     }
     if cleaning.what == CleanedPart::Executions {
         let gone = leaving.into_iter();
-        let gone = gone.map(|one| Removed { execution: one.id, entries: one.entries, head: one.head });
+        let gone = gone.map(|one| RemovedExecution { execution: one.id, entries: one.entries, head: one.head });
         events.push(Event::ExecutionsRemoved { executions: gone.collect(), reason: reason() });
     }
     for event in events {
-        let record = Record { at: cleaning.at, actor: cleaning.actor.clone(), event };
+        let record = EventRecord { at: cleaning.at, actor: cleaning.actor.clone(), event };
         own::record(session, *tenant, &cleaning.tenant, &record)?;
     }
     Ok(cleaned)
@@ -181,8 +185,8 @@ pub(in crate::sqlite) const HASHES_ONLY: &str = "
 pub(in crate::sqlite) const UNTAG: &str = "delete from execution_tag where execution = ?1";
 const REMOVE: &str = "delete from execution where number = ?1";
 
-/// Everything but the hashes: the ledger's tree is over them.
-fn remove(session: &Session, one: &Leaving) -> Result<(), Error> {
+/// Removes everything but the hashes: they are the leaves of the ledger's tree.
+fn remove(session: &WriteSession, one: &ExpiredExecution) -> Result<(), Error> {
     for sql in [UNINDEX, HASHES_ONLY, UNTAG, REMOVE] {
         session.execute(sql, [one.number])?;
     }
@@ -197,21 +201,20 @@ pub(in crate::sqlite) const OLD_REQUESTS: &str = "
         where tenant = ?1 and at < ?2
         limit ?3)";
 
-/// Forgets some requests that are known for long; returns whether there may be more.
-pub(super) fn forget_requests(session: &Session, tenant: i64, now: Timestamp) -> Result<bool, Error> {
-    let oldest = now.0.saturating_sub_unsigned(REQUESTS_KEPT.0);
+/// Deletes some expired request keys; returns whether there may be more.
+pub(super) fn forget_requests(session: &WriteSession, tenant: i64, now: Timestamp) -> Result<bool, Error> {
+    let oldest = now.0.saturating_sub_unsigned(REQUESTS_RETENTION.0);
     let gone = session.execute(OLD_REQUESTS, params![tenant, oldest, REQUESTS_BATCH_MAX as i64])?;
     Ok(gone == REQUESTS_BATCH_MAX)
 }
 
 const MERGE: &str = "insert into entry_text (entry_text, rank) values ('merge', ?1)";
 
-/// The index only marks words as removed. Writing it anew leaves them out, some pages at a time; returns whether
-/// there is more to do.
-pub(super) fn merge_words(session: &mut Session, is_first: bool) -> Result<bool, Error> {
+/// Rewrites some pages of the text index, which only marks words as removed; returns whether there is more to do.
+pub(super) fn merge_words(session: &mut WriteSession, is_first: bool) -> Result<bool, Error> {
     session.log_holds_erased = true;
     let before = session.connection.total_changes();
-    // A negative number begins with all of the index, a positive one goes on.
+    // A negative number begins a merge of the whole index, a positive one continues it.
     session.execute(MERGE, [if is_first { -MERGE_PAGES } else { MERGE_PAGES }])?;
     // The command itself counts as one change.
     Ok(session.connection.total_changes() - before >= 2)

@@ -1,31 +1,29 @@
-//! The promises about what tools say while they are called: tickets, and questions of their own.
+//! The promises about tools during calls: tickets and questions.
 
-use rutter_core::actor::Party;
+use rutter_core::actor::ActorKind;
 use rutter_core::execution::input::ToolCall;
 use rutter_core::id::PartId;
-use rutter_core::journal::event::{Event, Record, Side};
+use rutter_core::journal::event::{CallSide, Event, EventRecord};
 use rutter_core::plan::Plan;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which calls may be made, and how; which questions are open, and whose they are to answer.
+/// Which calls may be made, and how; which questions are open, and who may answer them.
 #[derive(Clone, Debug, Default)]
-pub struct Talk {
-    /// Attempts under way, with whether the call itself was made.
-    running: BTreeMap<PartId, (Side, u32, bool)>,
+pub struct CallMonitor {
+    /// Running attempts, with whether the call itself was made.
+    running: BTreeMap<PartId, (CallSide, u32, bool)>,
     tickets: BTreeMap<PartId, String>,
     asking: BTreeSet<PartId>,
 }
 
-impl Talk {
-    /// A call is about to be made: anew only once, and never where a ticket was given.
+impl CallMonitor {
+    /// A call is about to be made: a new one only once, and never after a ticket was given.
     pub fn called(&mut self, call: &ToolCall) -> Result<(), String> {
         let part = &call.part;
-        let Some((_, _, made)) = self
-            .running
-            .get_mut(part)
-            .filter(|(side, attempt, _)| (*side, *attempt) == (call.side, call.attempt))
+        let Some((_, _, made)) =
+            self.running.get_mut(part).filter(|(side, attempt, _)| (*side, *attempt) == (call.side, call.attempt))
         else {
-            return Err(format!("attempt {} of {part} was called without being on record", call.attempt));
+            return Err(format!("attempt {} of {part} was called without a record", call.attempt));
         };
         match (self.tickets.get(part), call.ticket.as_deref()) {
             (None, None) if !*made => {
@@ -38,16 +36,16 @@ impl Talk {
         }
     }
 
-    /// After a crash every call with a ticket goes on.
+    /// After a crash every call with a ticket is resumed.
     pub fn gone_on_with(&self, calls: &[ToolCall]) -> Result<(), String> {
         let is_called = |part: &PartId| calls.iter().any(|call| call.part == *part);
         match self.tickets.keys().find(|part| !is_called(part)) {
-            Some(part) => Err(format!("nobody asks any more about {part}, which has a ticket")),
+            Some(part) => Err(format!("{part} has a ticket and is not resumed")),
             None => Ok(()),
         }
     }
 
-    pub fn observe(&mut self, record: &Record, plan: &Plan) -> Result<(), String> {
+    pub fn observe(&mut self, record: &EventRecord, plan: &Plan) -> Result<(), String> {
         match &record.event {
             Event::AttemptStarted { part, side, attempt, .. } => {
                 self.close(part);
@@ -73,10 +71,10 @@ impl Talk {
                 }
                 let step = plan.find(part.step.as_str()).map(|step| &plan.steps[step]);
                 let approved = step.is_some_and(|step| step.approval.is_some());
-                if approved && record.actor.party == Party::Agent {
+                if approved && record.actor.party == ActorKind::Agent {
                     return Err(format!("an agent answered the tool of {part}, which needs approval"));
                 }
-                let fits = |answer: &rutter_core::journal::payload::Payload| {
+                let fits = |answer: &rutter_core::journal::payload::EventPayload| {
                     answer.value().is_some_and(|answer| answer["port"].is_u64())
                 };
                 if answer.as_ref().is_some_and(|answer| !fits(answer)) {
@@ -90,7 +88,7 @@ impl Talk {
             | Event::AttemptFailed { part, .. }
             | Event::AttemptLost { part, .. }
             | Event::DoubtSettled { part, .. } => self.close(part),
-            Event::Killed { .. } => *self = Talk::default(),
+            Event::Killed { .. } => *self = CallMonitor::default(),
             _ => {}
         }
         Ok(())

@@ -1,21 +1,24 @@
-//! Reads the lists of MCP servers other programs keep: `mcpServers` (`.mcp.json`) and `servers` (VS Code).
+//! Reads the lists of MCP servers of other programs: `mcpServers` (`.mcp.json`) and `servers` (VS Code).
 //!
 //! Such files have comments, trailing commas and `${VARIABLES}`, and keys that mean something only to the program
-//! they were written for. What is not understood is left out with a note; what would mislead is refused.
+//! they were written for. Unknown keys are ignored with a note; misleading entries are refused.
 
-use super::{Reach, Server, child, http};
+use super::{McpServerConfig, McpTransport, child, http};
 use jsonc_parser::ParseOptions;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What the names of variables stand for.
-pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// Looks up an environment variable.
+pub type VariableLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The servers of such a file, and what of it was left out or should be known.
-pub fn import(text: &str, lookup: Lookup<'_>) -> Result<(BTreeMap<String, Server>, Vec<String>), Error> {
-    let file: Value = jsonc_parser::parse_to_serde_value(text, &reading())
-        .map_err(|error| Error::Unreadable(error.to_string()))?;
+/// Returns the servers of such a file, and notes about what was ignored.
+pub fn import(
+    text: &str,
+    lookup: VariableLookup<'_>,
+) -> Result<(BTreeMap<String, McpServerConfig>, Vec<String>), Error> {
+    let file: Value =
+        jsonc_parser::parse_to_serde_value(text, &reading()).map_err(|error| Error::Unreadable(error.to_string()))?;
     let Some(Value::Object(entries)) = file.get("mcpServers").or(file.get("servers")) else {
         return Err(Error::NoServers);
     };
@@ -71,41 +74,30 @@ fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::Name { name: name.to_owned(), better })
 }
 
-const KNOWN: &[&str] = &[
-    "type",
-    "transport",
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "url",
-    "serverUrl",
-    "headers",
-    "disabled",
-    "enabled",
-];
+const KNOWN: &[&str] =
+    &["type", "transport", "command", "args", "env", "cwd", "url", "serverUrl", "headers", "disabled", "enabled"];
 
-fn read(entry: &Value, lookup: Lookup<'_>, mut note: impl FnMut(String)) -> Result<Server, String> {
+fn read(entry: &Value, lookup: VariableLookup<'_>, mut note: impl FnMut(String)) -> Result<McpServerConfig, String> {
     let Value::Object(entry) = entry else {
         return Err("expected an object with `command` or `url`".to_owned());
     };
-    let fields = Fields { entry, lookup };
+    let fields = ImportedEntry { entry, lookup };
     let kind = fields.text("type")?.or(fields.text("transport")?);
     let command = fields.text("command")?;
     let url = fields.text("url")?.or(fields.text("serverUrl")?);
     let reach = match (kind.as_deref(), command, url) {
         (Some("sse"), ..) => {
-            return Err("`sse` is the transport of 2024, which is not spoken here; \
+            return Err("`sse` is the transport of 2024, which is not supported; \
                         ask for the address of the server's streamable HTTP"
                 .to_owned());
         }
         (_, Some(_), Some(_)) => return Err("expected one of `command` and `url`, got both".to_owned()),
         (None | Some("stdio"), Some(command), None) => {
             let cwd = fields.text("cwd")?.map(PathBuf::from);
-            Reach::Child(child(command, fields.list("args")?, fields.table("env")?, cwd)?)
+            McpTransport::Child(child(command, fields.list("args")?, fields.table("env")?, cwd)?)
         }
         (None | Some("http" | "streamable-http" | "streamableHttp"), None, Some(url)) => {
-            Reach::Http(http(&url, fields.table("headers")?)?)
+            McpTransport::Http(http(&url, fields.table("headers")?)?)
         }
         (None, None, None) => return Err("expected `command` or `url`, got neither".to_owned()),
         (Some("stdio"), None, _) => return Err("expected `command`, which type stdio needs".to_owned()),
@@ -116,22 +108,22 @@ fn read(entry: &Value, lookup: Lookup<'_>, mut note: impl FnMut(String)) -> Resu
             return Err(format!("`type` is {other:?}; expected stdio, http or streamable-http"));
         }
     };
-    let mut server = Server::new(reach);
+    let mut server = McpServerConfig::new(reach);
     server.disabled = matches!(entry.get("disabled"), Some(Value::Bool(true)))
         || matches!(entry.get("enabled"), Some(Value::Bool(false)));
     for key in entry.keys().filter(|key| !KNOWN.contains(&key.as_str())) {
-        note(format!("`{key}` means nothing here and was left out"));
+        note(format!("`{key}` is unknown and was ignored"));
     }
     Ok(server)
 }
 
 /// One entry, whose texts are expanded as they are read.
-struct Fields<'a> {
+struct ImportedEntry<'a> {
     entry: &'a Map<String, Value>,
-    lookup: Lookup<'a>,
+    lookup: VariableLookup<'a>,
 }
 
-impl Fields<'_> {
+impl ImportedEntry<'_> {
     fn text(&self, key: &str) -> Result<Option<String>, String> {
         match self.entry.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -147,10 +139,7 @@ impl Fields<'_> {
             Some(_) => return Err(format!("`{key}` must be a list of texts")),
         };
         let text = |item: &Value| item.as_str().map(|text| self.expand(key, text));
-        items
-            .iter()
-            .map(|item| text(item).unwrap_or_else(|| Err(format!("`{key}` must be a list of texts"))))
-            .collect()
+        items.iter().map(|item| text(item).unwrap_or_else(|| Err(format!("`{key}` must be a list of texts")))).collect()
     }
 
     fn table(&self, key: &str) -> Result<BTreeMap<String, String>, String> {
@@ -163,7 +152,7 @@ impl Fields<'_> {
         for (name, value) in table {
             let text = match value {
                 Value::String(text) => self.expand(name, text)?,
-                // Written without quotes by people who mean the text of it.
+                // Often written without quotes, but meant as text.
                 Value::Number(number) => number.to_string(),
                 Value::Bool(flag) => flag.to_string(),
                 _ => return Err(format!("`{name}` in `{key}` must be a text")),
@@ -173,16 +162,16 @@ impl Fields<'_> {
         Ok(texts)
     }
 
-    /// Fills in `${VAR}`, `${env:VAR}` and `${VAR:-default}`. What a variable holds is not looked at again.
+    /// Fills in `${VAR}`, `${env:VAR}` and `${VAR:-default}`. The value of a variable is not expanded again.
     fn expand(&self, key: &str, text: &str) -> Result<String, String> {
         let mut expanded = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(start) = rest.find("${") {
             expanded.push_str(&rest[..start]);
             let inner = &rest[start + 2..];
-            let end = inner.find('}').ok_or_else(|| {
-                format!("`{key}` has a `${{` without its `}}`; close it or write the text out")
-            })?;
+            let end = inner
+                .find('}')
+                .ok_or_else(|| format!("`{key}` has a `${{` without its `}}`; close it or write the text out"))?;
             expanded.push_str(&self.value(key, &inner[..end])?);
             rest = &inner[end + 1..];
         }
@@ -201,8 +190,10 @@ impl Fields<'_> {
                 "`{key}` has `${{{inner}}}`, which only the program it was written for can fill in; write the value out"
             ));
         }
-        (self.lookup)(name)
-            .or_else(|| default.map(str::to_owned))
-            .ok_or_else(|| format!("`{key}` needs the variable `{name}`, which is not set; set it or write a default: `${{{name}:-…}}`"))
+        (self.lookup)(name).or_else(|| default.map(str::to_owned)).ok_or_else(|| {
+            format!(
+                "`{key}` needs the variable `{name}`, which is not set; set it or write a default: `${{{name}:-…}}`"
+            )
+        })
     }
 }

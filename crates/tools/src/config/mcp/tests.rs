@@ -1,24 +1,24 @@
-//! What a table of a server, and a list of servers of another program, are read as.
+//! Reading the table of a server, and the list of servers of another program.
 
 use super::*;
 use crate::config::Config;
 use import::import;
 
-fn written(table: &str) -> Result<Server, String> {
+fn written(table: &str) -> Result<McpServerConfig, String> {
     let text = format!("[servers.one]\n{table}");
     let config: Config = toml_edit::de::from_str(&text).map_err(|error| error.to_string())?;
     Ok(config.servers["one"].clone())
 }
 
-fn imported(text: &str) -> Result<(BTreeMap<String, Server>, Vec<String>), String> {
+fn imported(text: &str) -> Result<(BTreeMap<String, McpServerConfig>, Vec<String>), String> {
     let lookup = |name: &str| (name == "TOKEN").then(|| "s3cret ${HOME}".to_owned());
     import(text, &lookup).map_err(|error| error.to_string())
 }
 
-fn child_of(server: &Server) -> &Child {
+fn child_of(server: &McpServerConfig) -> &McpChildConfig {
     match &server.reach {
-        Reach::Child(child) => child,
-        Reach::Http(_) => panic!("expected a child"),
+        McpTransport::Child(child) => child,
+        McpTransport::Http(_) => panic!("expected a child"),
     }
 }
 
@@ -77,19 +77,18 @@ fn a_list_with_comments_commas_and_variables_is_imported() {
     )
     .unwrap();
     assert_eq!(child_of(&servers["files"]).args, ["-y", "/srv"]);
-    // What a variable holds is taken as it is.
+    // The value of a variable is used as it is.
     assert_eq!(child_of(&servers["files"]).env["T"], "s3cret ${HOME}");
     assert_eq!(child_of(&servers["files"]).env["N"], "3");
-    let Reach::Http(http) = &servers["far-away"].reach else { panic!("expected an address") };
+    let McpTransport::Http(http) = &servers["far-away"].reach else { panic!("expected an address") };
     assert_eq!(http.headers["Authorization"], "Bearer s3cret ${HOME}");
     assert!(servers["off"].disabled && !servers["files"].disabled);
-    assert_eq!(notes, ["server `far-away`: `alwaysAllow` means nothing here and was left out"]);
+    assert_eq!(notes, ["server `far-away`: `alwaysAllow` is unknown and was ignored"]);
 }
 
 #[test]
 fn the_list_of_vs_code_is_imported() {
-    let (servers, notes) =
-        imported(r#"{"inputs": [], "servers": {"a": {"type": "stdio", "command": "b"}}}"#).unwrap();
+    let (servers, notes) = imported(r#"{"inputs": [], "servers": {"a": {"type": "stdio", "command": "b"}}}"#).unwrap();
     assert_eq!(child_of(&servers["a"]).command, "b");
     assert!(notes.is_empty());
 }
@@ -102,10 +101,7 @@ fn a_list_that_would_mislead_is_refused_with_the_reason() {
         (r#"{"servers": {"my files!": {"command": "a"}}}"#, "to `my-files` for example"),
         (r#"{"servers": {"a.b": {"command": "a"}}}"#, "to `a-b` for example"),
         (r#"{"servers": {"a": {"type": "sse", "url": "http://b"}}}"#, "transport of 2024"),
-        (
-            r#"{"servers": {"a": {"type": "ws", "url": "http://b"}}}"#,
-            "expected stdio, http or streamable-http",
-        ),
+        (r#"{"servers": {"a": {"type": "ws", "url": "http://b"}}}"#, "expected stdio, http or streamable-http"),
         (r#"{"servers": {"a": {"type": "http", "command": "b"}}}"#, "expected `url`"),
         (r#"{"servers": {"a": {"command": "b", "url": "http://c"}}}"#, "got both"),
         (r#"{"servers": {"a": {"command": "${NOPE}"}}}"#, "needs the variable `NOPE`"),

@@ -1,5 +1,5 @@
-//! The HTTP requests themselves. The library's own client reads answers of any size and keeps of most refusals only a
-//! text; here an answer has a limit and a refusal its status.
+//! The HTTP requests themselves. The library's own client reads responses of any size and reduces most refusals to a
+//! text; here a response has a limit and a refusal keeps its status.
 
 use futures::{StreamExt, TryStreamExt};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
@@ -17,7 +17,7 @@ use std::io;
 use std::sync::Arc;
 
 #[derive(Clone)]
-pub(in crate::mcp) struct Client {
+pub(in crate::mcp) struct McpHttpClient {
     pub(super) requests: reqwest::Client,
     pub(super) answer_bytes_max: usize,
 }
@@ -31,16 +31,16 @@ pub(in crate::mcp) enum Error {
     Status { status: u16, retry_after: Option<String> },
     #[error("it sent an answer of more than {0} bytes")]
     TooLarge(usize),
-    #[error("its answer is no message")]
+    #[error("its answer is not a JSON-RPC message")]
     Unreadable,
     #[error("{0}")]
     Stream(String),
 }
 
 type Result<T> = std::result::Result<T, StreamableHttpError<Error>>;
-type Headers = HashMap<HeaderName, HeaderValue>;
+type HttpHeaders = HashMap<HeaderName, HeaderValue>;
 
-impl StreamableHttpClient for Client {
+impl StreamableHttpClient for McpHttpClient {
     type Error = Error;
 
     async fn post_message(
@@ -49,7 +49,7 @@ impl StreamableHttpClient for Client {
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
         _: Option<String>,
-        headers: Headers,
+        headers: HttpHeaders,
     ) -> Result<StreamableHttpPostResponse> {
         let has_session = session.is_some();
         let mut request = self
@@ -69,7 +69,7 @@ impl StreamableHttpClient for Client {
         uri: Arc<str>,
         session: Arc<str>,
         _: Option<String>,
-        headers: Headers,
+        headers: HttpHeaders,
     ) -> Result<()> {
         self.requests.delete_session(uri, session, None, headers).await.map_err(of_library)
     }
@@ -80,7 +80,7 @@ impl StreamableHttpClient for Client {
         session: Option<Arc<str>>,
         last_event: Option<String>,
         _: Option<String>,
-        headers: Headers,
+        headers: HttpHeaders,
     ) -> Result<BoxedSseResponse> {
         let limit = self.answer_bytes_max;
         self.requests
@@ -90,7 +90,7 @@ impl StreamableHttpClient for Client {
     }
 }
 
-impl Client {
+impl McpHttpClient {
     async fn read(
         &self,
         message: &ClientJsonRpcMessage,
@@ -99,9 +99,7 @@ impl Client {
     ) -> Result<StreamableHttpPostResponse> {
         let status = response.status();
         let wants_answer = matches!(message, ClientJsonRpcMessage::Request(_));
-        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT)
-            || status.is_success() && !wants_answer
-        {
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) || status.is_success() && !wants_answer {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if status == StatusCode::NOT_FOUND && has_session {
@@ -115,8 +113,7 @@ impl Client {
         if status.is_success() && kind.starts_with(EVENT_STREAM_MIME_TYPE) {
             return Ok(StreamableHttpPostResponse::Sse(self.events(response), session));
         }
-        let refusal =
-            Error::Status { status: status.as_u16(), retry_after: text_of(&response, RETRY_AFTER.as_str()) };
+        let refusal = Error::Status { status: status.as_u16(), retry_after: text_of(&response, RETRY_AFTER.as_str()) };
         let answer: Option<ServerJsonRpcMessage> = if kind.starts_with(JSON_MIME_TYPE) {
             serde_json::from_slice(&self.bytes(response).await?).ok()
         } else {
@@ -148,18 +145,14 @@ impl Client {
         let (limit, mut count) = (self.answer_bytes_max, 0);
         let bytes = response.bytes_stream().map_err(io::Error::other).and_then(move |chunk| {
             count += chunk.len();
-            std::future::ready(if count <= limit {
-                Ok(chunk)
-            } else {
-                Err(io::Error::other(Error::TooLarge(limit)))
-            })
+            std::future::ready(if count <= limit { Ok(chunk) } else { Err(io::Error::other(Error::TooLarge(limit))) })
         });
         SseStream::from_bytes_stream(bytes).boxed()
     }
 }
 
-/// The JSON-RPC error in a refusal. A server of the old era that refuses the question for its era answers it with that,
-/// under whatever id it found, and must be understood.
+/// The JSON-RPC error in a refusal. A legacy server refuses the modern handshake with one, possibly under
+/// another id, and must be understood.
 fn refused(
     message: &ClientJsonRpcMessage,
     status: StatusCode,
@@ -169,8 +162,7 @@ fn refused(
     if matches!(status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS) {
         return None;
     }
-    let is_greeting =
-        matches!(request.request, ClientRequest::DiscoverRequest(_)) && status.is_client_error();
+    let is_greeting = matches!(request.request, ClientRequest::DiscoverRequest(_)) && status.is_client_error();
     match answer {
         Some(ServerJsonRpcMessage::Error(error)) if is_greeting => {
             Some(ServerJsonRpcMessage::error(error.error, Some(request.id.clone())))

@@ -4,7 +4,7 @@ use super::*;
 
 fn done(result: Value) -> Value {
     match of_result(result) {
-        Outcome::Done { result, cost_micros: 0 } => (*result).clone(),
+        CallOutcome::Done { result, cost_micros: 0 } => (*result).clone(),
         other => panic!("expected done, got {other:?}"),
     }
 }
@@ -28,10 +28,7 @@ fn one_text_that_is_json_is_the_result() {
 fn anything_else_is_handed_on_as_content() {
     let image = json!({"type": "image", "data": "AA==", "mimeType": "image/png"});
     let text = json!({"type": "text", "text": "{}", "annotations": {"priority": 1}});
-    assert_eq!(
-        done(json!({"content": [text, image]})),
-        json!({"content": [{"type": "text", "text": "{}"}, image]})
-    );
+    assert_eq!(done(json!({"content": [text, image]})), json!({"content": [{"type": "text", "text": "{}"}, image]}));
     assert_eq!(done(json!({"content": [], "isError": false})), json!({"content": []}));
 }
 
@@ -39,8 +36,8 @@ fn anything_else_is_handed_on_as_content() {
 fn an_error_of_the_tool_is_not_done_and_its_text_is_cut() {
     let text = "ä".repeat(5_000);
     let result = json!({"content": [{"type": "text", "text": text}], "isError": true});
-    let Outcome::NotDone(failure) = of_result(result) else { panic!("expected not done") };
-    assert_eq!(failure.category, Category::ToolError);
+    let CallOutcome::NotDone(failure) = of_result(result) else { panic!("expected not done") };
+    assert_eq!(failure.category, FailureCategory::ToolError);
     assert!(failure.message.len() < 4_200 && failure.message.ends_with("ä…"));
 }
 
@@ -48,20 +45,22 @@ fn an_error_of_the_tool_is_not_done_and_its_text_is_cut() {
 fn what_is_no_result_is_maybe() {
     for result in [json!({}), json!([]), json!("text"), json!({"tools": []})] {
         let outcome = of_result(result.clone());
-        let Outcome::Maybe(failure) = outcome else { panic!("{result}: {outcome:?}") };
-        assert_eq!(failure.category, Category::Protocol);
+        let CallOutcome::Maybe(failure) = outcome else { panic!("{result}: {outcome:?}") };
+        assert_eq!(failure.category, FailureCategory::Protocol);
     }
 }
 
 #[test]
 fn only_errors_from_before_the_call_are_not_done() {
     let of_code = |code| of_error(&ErrorData::new(ErrorCode(code), "said", None));
-    for (code, category) in
-        [(-32601, Category::NotFound), (-32602, Category::InvalidInput), (-32020, Category::Protocol)]
-    {
-        assert_eq!(of_code(code), Outcome::NotDone(Failure::new(category, "said")));
+    for (code, category) in [
+        (-32601, FailureCategory::NotFound),
+        (-32602, FailureCategory::InvalidInput),
+        (-32020, FailureCategory::Protocol),
+    ] {
+        assert_eq!(of_code(code), CallOutcome::NotDone(ToolFailure::new(category, "said")));
     }
     for code in [-32600, -32603, -32700, -32000, 0, 1, 500] {
-        assert!(matches!(of_code(code), Outcome::Maybe(_)), "{code}");
+        assert!(matches!(of_code(code), CallOutcome::Maybe(_)), "{code}");
     }
 }

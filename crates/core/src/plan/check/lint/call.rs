@@ -1,31 +1,31 @@
-//! Doubts about single calls: effects nobody can settle, keys that go astray, retries that safety forbids.
+//! Lints for single calls: effects that cannot be settled, unused keys, unsafe retries.
 
-use super::super::site::{Purpose, Site, sites};
-use super::super::sketch::{Sketch, passes_key};
+use super::super::call_site::{CallPurpose, CallSite, sites};
+use super::super::sketch::{PlanSketch, passes_key};
+use crate::diagnostic::{Diagnostic, PatchOperation};
 use crate::plan::Step;
-use crate::plan::diagnostic::{Diagnostic, PatchOp};
 use crate::plan::draft::StepDraft;
-use crate::plan::pointer;
-use crate::plan::wording::quoted;
-use crate::tool::{Category, Safety, Tool};
+use crate::pointer;
+use crate::tool::{FailureCategory, Safety, Tool};
+use crate::wording::quoted;
 use serde_json::json;
 
-pub(super) fn check(sketch: &Sketch<'_>, draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic>) {
+pub(super) fn check(sketch: &PlanSketch<'_>, draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic>) {
     for site in sites(draft, step) {
-        if matches!(site.purpose, Purpose::Probe | Purpose::UndoProbe) {
+        if matches!(site.purpose, CallPurpose::Probe | CallPurpose::UndoProbe) {
             continue;
         }
         found.extend(forbidden_retry(&site));
-        // Of a tool nobody registered nothing can be said.
+        // A tool that is not registered cannot be checked.
         let Some(tool) = sketch.tool(site.call) else { continue };
         found.extend(key(tool, &site));
-        if site.purpose == Purpose::Effect {
+        if site.purpose == CallPurpose::Effect {
             found.extend(unsettled_effect(tool, draft, step));
         }
     }
 }
 
-/// An effect that, once in doubt, only a person can settle.
+/// Warns of an effect that, once in doubt, only a person can settle.
 fn unsettled_effect(tool: &Tool, draft: &StepDraft, step: &Step) -> Option<Diagnostic> {
     let settled = step.call.is_repeatable() || step.compensation.is_some() || step.probe.is_some();
     (!settled).then(|| {
@@ -39,12 +39,11 @@ fn unsettled_effect(tool: &Tool, draft: &StepDraft, step: &Step) -> Option<Diagn
     })
 }
 
-fn key(tool: &Tool, site: &Site<'_>) -> Option<Diagnostic> {
+fn key(tool: &Tool, site: &CallSite<'_>) -> Option<Diagnostic> {
     let parameters = &site.call.parameters;
     match &tool.key_parameter {
         Some(name) if site.call.safety != Safety::ReadOnly && !passes_key(parameters, name) => {
-            let message =
-                format!("{} drops repeats of the key in {}, which is not passed", tool.name, quoted(name));
+            let message = format!("{} drops repeats of the key in {}, which is not passed", tool.name, quoted(name));
             let given = site.draft.fields().contains_key(name);
             let at = pointer::field(&site.parameters_pointer(), name);
             Some(
@@ -58,16 +57,11 @@ fn key(tool: &Tool, site: &Site<'_>) -> Option<Diagnostic> {
             )
         }
         None if parameters.uses_key() => {
-            let (at, _) =
-                parameters.reads().find(|(_, path)| path.first().is_some_and(|root| root == "key"))?;
+            let (at, _) = parameters.reads().find(|(_, path)| path.first().is_some_and(|root| root == "key"))?;
             let message = format!("{} gets a key and is not known to honour one", tool.name);
             Some(
-                Diagnostic::warning(
-                    "lint.key_not_honoured",
-                    format!("{}{at}", site.parameters_pointer()),
-                    message,
-                )
-                .hint("if it does, say so in the tool's configuration; until then the call is not repeated"),
+                Diagnostic::warning("lint.key_not_honoured", format!("{}{at}", site.parameters_pointer()), message)
+                    .hint("if it does, say so in the tool's configuration; until then the call is not repeated"),
             )
         }
         _ => None,
@@ -75,34 +69,33 @@ fn key(tool: &Tool, site: &Site<'_>) -> Option<Diagnostic> {
 }
 
 /// Failures after which a call may have taken effect.
-const DOUBTFUL: [Category; 4] =
-    [Category::Timeout, Category::Cancelled, Category::Protocol, Category::Internal];
+const DOUBTFUL: [FailureCategory; 4] =
+    [FailureCategory::Timeout, FailureCategory::Cancelled, FailureCategory::Protocol, FailureCategory::Internal];
 
-fn forbidden_retry(site: &Site<'_>) -> Option<Diagnostic> {
+fn forbidden_retry(site: &CallSite<'_>) -> Option<Diagnostic> {
     let written = site.draft.retry.as_ref()?;
     let retry = &site.call.retry;
-    let doubtful = |category: &&Category| DOUBTFUL.contains(category);
+    let doubtful = |category: &&FailureCategory| DOUBTFUL.contains(category);
     if site.call.is_repeatable() || retry.max_attempts < 2 || !retry.on.iter().any(|it| doubtful(&it)) {
         return None;
     }
     let named: Vec<&str> = retry.on.iter().filter(doubtful).map(|category| category.as_str()).collect();
-    let allowed: Vec<&str> =
-        retry.on.iter().filter(|it| !doubtful(it)).map(|category| category.as_str()).collect();
+    let allowed: Vec<&str> = retry.on.iter().filter(|it| !doubtful(it)).map(|category| category.as_str()).collect();
     let message = format!(
-        "{} is not tried again after {}: it may have taken effect, and must not twice",
+        "{} is not retried after {}: it may have taken effect and must not be repeated",
         site.call.tool,
         named.join(", ")
     );
     let at = &written.pointer;
     let fix = match allowed.is_empty() {
-        true => PatchOp::Remove { path: at.clone() },
-        false => PatchOp::Add { path: format!("{at}/on"), value: json!(allowed) },
+        true => PatchOperation::Remove { path: at.clone() },
+        false => PatchOperation::Add { path: format!("{at}/on"), value: json!(allowed) },
     };
     let pointer = if written.on.is_some() { format!("{at}/on") } else { at.clone() };
-    let fix: Vec<PatchOp> = vec![fix];
+    let fix: Vec<PatchOperation> = vec![fix];
     Some(
         Diagnostic::warning("lint.forbidden_retry", pointer, message)
-            .hint("retry only what fails before it takes effect, or pass the tool a key")
+            .hint("retry only failures before the effect, or pass the tool a key")
             .fix(fix),
     )
 }

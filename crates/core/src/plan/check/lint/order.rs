@@ -1,20 +1,20 @@
-//! Doubts about the order of steps: too early, needless, or stricter than it has to be.
+//! Lints for the order of steps: irreversible too early, needless, or too strict.
 
 use super::super::edge::reads;
-use super::super::sketch::Sketch;
-use crate::plan::diagnostic::{Diagnostic, PatchOp};
-use crate::plan::draft::Shape;
-use crate::plan::graph::{Ancestors, Graph, NeedKind};
-use crate::plan::wording::quoted;
+use super::super::sketch::PlanSketch;
+use crate::diagnostic::{Diagnostic, PatchOperation};
+use crate::plan::draft::DraftShape;
+use crate::plan::graph::{AncestorSets, NeedKind, StepGraph};
 use crate::plan::{Cancellable, PolicyAction};
 use crate::tool::Safety;
+use crate::wording::quoted;
 use serde_json::Value;
 use std::collections::HashSet;
 
-pub(super) fn check(sketch: &Sketch<'_>, graph: &Graph, sound: &[bool], found: &mut Vec<Diagnostic>) {
-    let mut order = Order { sketch, graph, found };
+pub(super) fn check(sketch: &PlanSketch<'_>, graph: &StepGraph, sound: &[bool], found: &mut Vec<Diagnostic>) {
+    let mut order = OrderLint { sketch, graph, found };
     order.irreversible_early(sound);
-    if sketch.draft.shape != Shape::Flat {
+    if sketch.draft.shape != DraftShape::Flat {
         order.needless_dependencies(sound);
     }
     if sound.iter().all(|sound| *sound) {
@@ -22,14 +22,14 @@ pub(super) fn check(sketch: &Sketch<'_>, graph: &Graph, sound: &[bool], found: &
     }
 }
 
-struct Order<'a> {
-    sketch: &'a Sketch<'a>,
-    graph: &'a Graph,
+struct OrderLint<'a> {
+    sketch: &'a PlanSketch<'a>,
+    graph: &'a StepGraph,
     found: &'a mut Vec<Diagnostic>,
 }
 
-impl Order<'_> {
-    /// A step that cannot be undone wants to be last: what fails after it cannot be rolled back whole.
+impl OrderLint<'_> {
+    /// An irreversible step should be last: after it, a failure cannot be rolled back completely.
     fn irreversible_early(&mut self, sound: &[bool]) {
         let order = &self.graph.topological;
         let mut rank = vec![0; order.len()];
@@ -53,19 +53,18 @@ impl Order<'_> {
             let found = if dependents.iter().any(can_hurt) {
                 found.hint("put what can fail before what cannot be undone, or guard it with an approval")
             } else {
-                let after: Vec<usize> =
-                    order[rank[position] + 1..].iter().copied().filter(can_hurt).collect();
+                let after: Vec<usize> = order[rank[position] + 1..].iter().copied().filter(can_hurt).collect();
                 self.put_last(position, &after, found)
             };
             self.found.push(found);
         }
     }
 
-    /// Nothing that can fail needs this step, so it may as well wait for all of it.
+    /// No step that can fail needs this step, so it can run after all of them.
     fn put_last(&self, position: usize, after: &[usize], found: Diagnostic) -> Diagnostic {
         let draft = &self.sketch.draft.steps[position];
-        let found = found.hint("nothing of that needs it: let it come last");
-        if self.sketch.draft.shape != Shape::Native {
+        let found = found.hint("none of those steps needs it: let it run last");
+        if self.sketch.draft.shape != DraftShape::Native {
             return found;
         }
         let mut later = vec![false; self.graph.len()];
@@ -76,7 +75,7 @@ impl Order<'_> {
         let written = self.sketch.draft.document.pointer(&path).and_then(Value::as_array);
         let ends = ends.map(|id| Value::from(id.as_str()));
         let value = Value::Array(written.into_iter().flatten().cloned().chain(ends).collect());
-        found.fix(vec![PatchOp::Add { path, value }])
+        found.fix(vec![PatchOperation::Add { path, value }])
     }
 
     fn needless_dependencies(&mut self, sound: &[bool]) {
@@ -95,13 +94,7 @@ impl Order<'_> {
         }
     }
 
-    fn needless(
-        &self,
-        position: usize,
-        step: usize,
-        pointer: &str,
-        ancestors: &Ancestors,
-    ) -> Option<Diagnostic> {
+    fn needless(&self, position: usize, step: usize, pointer: &str, ancestors: &AncestorSets) -> Option<Diagnostic> {
         let id = |step: usize| quoted(&self.sketch.draft.steps[step].id);
         let needs = &self.graph.needs[position];
         let own = needs.binary_search_by_key(&step, |need| need.step).ok().map(|at| needs[at].kind);
@@ -112,7 +105,7 @@ impl Order<'_> {
             return Some(needless(pointer, format!("{} already comes after {}", id(via.step), id(step))));
         }
         let sequential = self.sketch.draft.max_parallel.unwrap_or(1) == 1;
-        if sequential || self.order_matters(position, step) {
+        if sequential || self.is_order_significant(position, step) {
             return None;
         }
         let message = format!(
@@ -122,14 +115,14 @@ impl Order<'_> {
         );
         Some(
             Diagnostic::warning("lint.order_only", pointer, message)
-                .hint("if the order does not matter, take the entry away")
-                .fix(vec![PatchOp::Remove { path: pointer.to_owned() }]),
+                .hint("if the order does not matter, remove the entry")
+                .fix(vec![PatchOperation::Remove { path: pointer.to_owned() }]),
         )
     }
 
-    /// Whether one waits for the other for a reason that needs no data: for its effect, for its approval, to look at how
-    /// it ended, or because it cannot be undone itself.
-    fn order_matters(&self, position: usize, needed: usize) -> bool {
+    /// Whether a dependency without data has a reason: the effect or the approval of the other step, a read of its
+    /// status, or because the step itself is irreversible.
+    fn is_order_significant(&self, position: usize, needed: usize) -> bool {
         let (step, needed) = (&self.sketch.steps[position], &self.sketch.steps[needed]);
         let has_effect = needed.call.safety != Safety::ReadOnly;
         let is_last = step.call.safety != Safety::ReadOnly && step.cancellable == Cancellable::Irreversible;
@@ -141,7 +134,7 @@ impl Order<'_> {
 
     fn parallel_possible(&mut self) {
         let draft = self.sketch.draft;
-        if draft.max_parallel.is_some() || draft.shape != Shape::Native {
+        if draft.max_parallel.is_some() || draft.shape != DraftShape::Native {
             return;
         }
         let mut level = vec![0_usize; self.graph.len()];
@@ -154,7 +147,7 @@ impl Order<'_> {
         if widest > 1 {
             let message = format!("up to {widest} steps do not need each other and still run one by one");
             let pointer = format!("{}/steps", self.sketch.root());
-            // No fix: which of the two is meant only the author knows, and a repair must not change what happens.
+            // No fix: either can be meant, and a fix must not change the execution.
             self.found.push(
                 Diagnostic::warning("lint.parallel_possible", pointer, message)
                     .hint("set \"max_parallel\" to let them run at once, or to 1 to keep it so"),
@@ -165,5 +158,5 @@ impl Order<'_> {
 
 fn needless(pointer: &str, message: String) -> Diagnostic {
     Diagnostic::warning("lint.needless_dependency", pointer, message)
-        .fix(vec![PatchOp::Remove { path: pointer.to_owned() }])
+        .fix(vec![PatchOperation::Remove { path: pointer.to_owned() }])
 }

@@ -1,16 +1,16 @@
-//! Parameters that look like secrets. What was found is never repeated in the message.
+//! Warns of parameters that look like secrets. The message never repeats the value.
 
-use super::super::site::sites;
+use super::super::call_site::sites;
+use crate::diagnostic::{Diagnostic, PatchOperation};
 use crate::plan::Step;
-use crate::plan::diagnostic::{Diagnostic, PatchOp};
 use crate::plan::draft::StepDraft;
-use crate::plan::wording::{quoted, spelled_plainly};
+use crate::wording::{quoted, spelled_plainly};
 use serde_json::{Value, json};
 
 pub(super) fn check(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic>) {
     let reason = |name: &str, value: &Value| value.as_str().and_then(|text| reason(name, text));
     for site in sites(draft, step) {
-        site.visit_parameters(&|name, value| reason(name, value).is_some(), &mut |at, name, value| {
+        site.for_each_parameter(&|name, value| reason(name, value).is_some(), &mut |at, name, value| {
             found.extend(reason(name, value).map(|reason| looks_secret(at, name, reason)));
         });
     }
@@ -19,8 +19,8 @@ pub(super) fn check(draft: &StepDraft, step: &Step, found: &mut Vec<Diagnostic>)
 fn looks_secret(at: &str, name: &str, reason: &str) -> Diagnostic {
     let reference = json!({"secret": slug(name)});
     Diagnostic::warning("lint.looks_like_secret", at, format!("{} {reason}", quoted(name)))
-        .hint(format!("secrets are named, never written: {reference}"))
-        .fix(vec![PatchOp::Replace { path: at.to_owned(), value: reference }])
+        .hint(format!("refer to a secret by name: {reference}"))
+        .fix(vec![PatchOperation::Replace { path: at.to_owned(), value: reference }])
 }
 
 fn reason(name: &str, text: &str) -> Option<&'static str> {
@@ -52,7 +52,7 @@ fn is_secret_name(name: &str) -> bool {
     ENDINGS.iter().any(|ending| name.ends_with(ending)) && !HARMLESS.contains(&name.as_str())
 }
 
-/// Recognises secrets by how they are written.
+/// Recognises secrets by their format.
 fn shape(text: &str) -> Option<&'static str> {
     const PREFIXES: [(&str, usize); 12] = [
         ("sk-", 20),
@@ -84,7 +84,7 @@ fn shape(text: &str) -> Option<&'static str> {
     is_random(word).then_some("looks random enough to be a key")
 }
 
-/// Whether a word of key-like length mixes capitals, small letters and digits without a pattern.
+/// Whether a word is as long as a key and mixes letters and digits randomly.
 fn is_random(word: &str) -> bool {
     const BITS_MIN: f64 = 4.3;
     let bytes = word.as_bytes();
@@ -99,18 +99,14 @@ fn is_random(word: &str) -> bool {
     let mut counts = [0_u32; 256];
     bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
     let share = |count: &u32| f64::from(*count) / bytes.len() as f64;
-    let bits: f64 =
-        counts.iter().filter(|count| **count > 0).map(|count| -share(count) * share(count).log2()).sum();
+    let bits: f64 = counts.iter().filter(|count| **count > 0).map(|count| -share(count) * share(count).log2()).sum();
     bits >= BITS_MIN
 }
 
-/// A name a secret may have.
+/// A valid name for a secret.
 fn slug(name: &str) -> String {
-    let slug: String = name
-        .chars()
-        .take(128)
-        .map(|c| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' })
-        .collect();
+    let slug: String =
+        name.chars().take(128).map(|c| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' }).collect();
     if slug.is_empty() { "secret".to_owned() } else { slug.to_lowercase() }
 }
 

@@ -1,13 +1,12 @@
 //! The kinds of fields a plan has, as JSON Schemas.
 
-use super::Fields;
+use super::FormFields;
 use crate::limits::{NAME_CHARS_MAX, PLAN_STEPS_MAX, TEXT_BYTES_MAX};
 use crate::time::Millis;
 use serde_json::{Map, Value, json};
 
-pub(super) fn object(what: &str, required: &[&str], fields: Fields) -> Value {
-    let properties: Map<String, Value> =
-        fields.into_iter().map(|(name, field)| (name.to_owned(), field)).collect();
+pub(super) fn object(what: &str, required: &[&str], fields: FormFields) -> Value {
+    let properties: Map<String, Value> = fields.into_iter().map(|(name, field)| (name.to_owned(), field)).collect();
     json!({
         "description": what, "type": "object", "required": required,
         "properties": properties, "additionalProperties": false,
@@ -23,7 +22,7 @@ pub(super) fn text(what: &str) -> Value {
     json!({ "description": what, "type": "string", "maxLength": TEXT_BYTES_MAX })
 }
 
-/// A text that must say something.
+/// A text that must not be blank.
 pub(super) fn filled(what: &str) -> Value {
     json!({ "description": what, "type": "string", "pattern": r"\S" })
 }
@@ -68,15 +67,14 @@ pub(super) fn count(what: &str, default: u32, max: u32) -> Value {
 
 pub(super) fn span(what: &str, max: Millis, default: Option<Millis>) -> Value {
     let what = format!("{what} At most {max}.");
-    let mut schema =
-        json!({ "description": what, "type": "string", "pattern": r"^\s*([0-9]+(ms|s|m|h|d))+\s*$" });
+    let mut schema = json!({ "description": what, "type": "string", "pattern": r"^\s*([0-9]+(ms|s|m|h|d))+\s*$" });
     if let Some(default) = default {
         schema["default"] = json!(default.to_string());
     }
     schema
 }
 
-/// No default is said where it depends on something else.
+/// An empty `default` means that the default depends on other fields.
 pub(super) fn words<T>(what: &str, words: &[(&'static str, T)], default: &str) -> Value {
     let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
     let mut schema = json!({ "description": what, "type": "string", "enum": words });
@@ -97,7 +95,7 @@ pub(super) fn list(what: &str, items: Value, max: usize) -> Value {
 pub(super) fn steps(of: &str) -> Value {
     let items = json!({ "$ref": format!("#/$defs/{of}") });
     json!({
-        "description": "What is to be done.", "type": "array", "items": items,
+        "description": "The steps of the plan.", "type": "array", "items": items,
         "minItems": 1, "maxItems": PLAN_STEPS_MAX,
     })
 }
@@ -106,7 +104,7 @@ pub(super) fn reference(what: &str, to: &str) -> Value {
     json!({ "description": what, "$ref": format!("#/$defs/{to}") })
 }
 
-/// A short form, or an object that says more.
+/// A short form, or an object with options.
 pub(super) fn either(what: &str, short: Value, to: &str) -> Value {
     json!({ "description": what, "anyOf": [short, { "$ref": format!("#/$defs/{to}") }] })
 }

@@ -1,16 +1,16 @@
 //! The schema and the reader know the same fields, object by object.
 
 use super::schema;
-use crate::plan::document::{Document, Format};
+use crate::plan::document::{DocumentFormat, PlanDocument};
 use crate::plan::draft::PlanDraft;
 use crate::plan::draft::reader::ASKED;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the reader asked for, by pointer.
+/// The fields the reader asked for, by pointer.
 fn asked(plan: &Value) -> BTreeMap<String, BTreeSet<&'static str>> {
     ASKED.take();
-    let document = Document::read(plan.to_string().as_bytes(), Format::Json).unwrap();
+    let document = PlanDocument::read(plan.to_string().as_bytes(), DocumentFormat::Json).unwrap();
     let (_, found) = PlanDraft::read(&document, None);
     assert_eq!(found, [], "the plan has no mistakes");
     ASKED.take().into_iter().map(|(pointer, names)| (pointer, names.into_iter().collect())).collect()

@@ -1,11 +1,14 @@
 //! Filters on text.
 
-use super::{Datum, Evaluated, Work};
+use super::{EvaluatedValue, EvaluationResult, FilterCall};
 use crate::plan::expression::evaluate::{VALUE_BYTES, unfit};
 use serde_json::Value;
 use std::borrow::Cow;
 
-pub(super) fn string<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
+pub(super) fn string<'a>(
+    work: &mut FilterCall<'_, 'a>,
+    input: EvaluatedValue<'a>,
+) -> EvaluationResult<EvaluatedValue<'a>> {
     match &*input {
         Value::String(_) => Ok(input),
         other => Ok(Cow::Owned(Value::String(work.evaluator.text(other, work.at)?))),
@@ -13,27 +16,42 @@ pub(super) fn string<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated
 }
 
 /// Unlike `string`, quotes text and can write null.
-pub(super) fn tojson<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
+pub(super) fn tojson<'a>(
+    work: &mut FilterCall<'_, 'a>,
+    input: EvaluatedValue<'a>,
+) -> EvaluationResult<EvaluatedValue<'a>> {
     work.evaluator.build_json(&input)?;
     Ok(Cow::Owned(Value::String(input.to_string())))
 }
 
-pub(super) fn upper<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
+pub(super) fn upper<'a>(
+    work: &mut FilterCall<'_, 'a>,
+    input: EvaluatedValue<'a>,
+) -> EvaluationResult<EvaluatedValue<'a>> {
     change(work, &input, |text| text.to_uppercase())
 }
 
-pub(super) fn lower<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
+pub(super) fn lower<'a>(
+    work: &mut FilterCall<'_, 'a>,
+    input: EvaluatedValue<'a>,
+) -> EvaluationResult<EvaluatedValue<'a>> {
     change(work, &input, |text| text.to_lowercase())
 }
 
-pub(super) fn trim<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
+pub(super) fn trim<'a>(
+    work: &mut FilterCall<'_, 'a>,
+    input: EvaluatedValue<'a>,
+) -> EvaluationResult<EvaluatedValue<'a>> {
     match work.text_argument(0)? {
         None => change(work, &input, |text| text.trim().to_owned()),
         Some(ends) => change(work, &input, |text| text.trim_matches(|c| ends.contains(c)).to_owned()),
     }
 }
 
-pub(super) fn split<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
+pub(super) fn split<'a>(
+    work: &mut FilterCall<'_, 'a>,
+    input: EvaluatedValue<'a>,
+) -> EvaluationResult<EvaluatedValue<'a>> {
     let separator = work.text_argument(0)?;
     let Value::String(text) = &*input else { return Err(work.wants("text", &input)) };
     let mut parts = Vec::new();
@@ -51,7 +69,10 @@ pub(super) fn split<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<
     Ok(Cow::Owned(Value::Array(parts)))
 }
 
-pub(super) fn replace<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
+pub(super) fn replace<'a>(
+    work: &mut FilterCall<'_, 'a>,
+    input: EvaluatedValue<'a>,
+) -> EvaluationResult<EvaluatedValue<'a>> {
     let (old, new) = (work.text_argument(0)?.unwrap_or_default(), work.text_argument(1)?.unwrap_or_default());
     let Value::String(text) = &*input else { return Err(work.wants("text", &input)) };
     if old.is_empty() {
@@ -62,7 +83,10 @@ pub(super) fn replace<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluate
     Ok(Cow::Owned(Value::String(text.replace(&old, &new))))
 }
 
-pub(super) fn join<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<Datum<'a>> {
+pub(super) fn join<'a>(
+    work: &mut FilterCall<'_, 'a>,
+    input: EvaluatedValue<'a>,
+) -> EvaluationResult<EvaluatedValue<'a>> {
     let separator = work.text_argument(0)?.unwrap_or_default();
     let attribute = work.attribute(1)?;
     let mut joined = String::new();
@@ -79,12 +103,12 @@ pub(super) fn join<'a>(work: &mut Work<'_, 'a>, input: Datum<'a>) -> Evaluated<D
 }
 
 fn change<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut FilterCall<'_, 'a>,
     input: &Value,
     change: impl FnOnce(&str) -> String,
-) -> Evaluated<Datum<'a>> {
+) -> EvaluationResult<EvaluatedValue<'a>> {
     let Value::String(text) = input else { return Err(work.wants("text", input)) };
-    // One character becomes three at the most when its case changes.
+    // A change of case turns one character into at most three.
     work.evaluator.build(text.len().saturating_mul(3))?;
     Ok(Cow::Owned(Value::String(change(text))))
 }

@@ -1,16 +1,18 @@
-//! Values and what is inside them; paths as far as they are known before anything is evaluated.
+//! Values and their members; paths as far as they are known before evaluation.
 
-use super::{KEYWORDS, Parsed, Parser, constant, unknown};
+use super::{ExpressionParser, KEYWORDS, ParseResult, constant, unknown};
 use crate::plan::expression::ROOTS;
-use crate::plan::expression::node::{Access, Key, Kind, Node, Path, Root};
-use crate::plan::expression::token::{Word, wrong};
+use crate::plan::expression::node::{
+    ExpressionKind, ExpressionNode, MemberAccess, PathRoot, PathSegment, ReferencePath,
+};
+use crate::plan::expression::token::{TokenKind, wrong};
 use serde_json::Value;
 use std::ops::Range;
 
-impl Parser<'_> {
-    pub(super) fn member(&mut self) -> Parsed<Node> {
+impl ExpressionParser<'_> {
+    pub(super) fn member(&mut self) -> ParseResult<ExpressionNode> {
         let at = self.at();
-        if let Word::Name(name) = self.peek()
+        if let TokenKind::Name(name) = self.peek()
             && !KEYWORDS.contains(&name.as_str())
             && constant(name).is_none()
         {
@@ -25,17 +27,17 @@ impl Parser<'_> {
             return Ok(node);
         }
         let at = node.at.start..self.last_end();
-        Ok(Node { kind: Kind::Member(Box::new(node), accesses), at })
+        Ok(ExpressionNode { kind: ExpressionKind::Member(Box::new(node), accesses), at })
     }
 
-    fn accesses(&mut self) -> Parsed<Vec<Access>> {
+    fn accesses(&mut self) -> ParseResult<Vec<MemberAccess>> {
         let mut accesses = Vec::new();
         loop {
             if self.take(".") {
-                accesses.push(Access::Key(self.dotted()?));
+                accesses.push(MemberAccess::Key(self.dotted()?));
             } else if self.take("[") {
                 accesses.push(self.bracketed()?);
-            } else if *self.peek() == Word::Symbol("(") {
+            } else if *self.peek() == TokenKind::Symbol("(") {
                 return Err(wrong("there are no functions".to_owned(), self.at())
                     .hint("use a filter, as in `inputs.list | length`"));
             } else {
@@ -44,66 +46,73 @@ impl Parser<'_> {
         }
     }
 
-    fn dotted(&mut self) -> Parsed<Key> {
+    fn dotted(&mut self) -> ParseResult<PathSegment> {
         let key = match self.peek() {
-            Word::Name(name) => Key::Name(name.clone()),
-            Word::Number(number) => Key::Position(number.as_u64().unwrap_or(u64::MAX)),
+            TokenKind::Name(name) => PathSegment::Name(name.clone()),
+            TokenKind::Number(number) => PathSegment::Position(number.as_u64().unwrap_or(u64::MAX)),
             _ => return Err(self.unexpected("a name or a position after the dot")),
         };
         self.next += 1;
         Ok(key)
     }
 
-    fn bracketed(&mut self) -> Parsed<Access> {
+    fn bracketed(&mut self) -> ParseResult<MemberAccess> {
         let start = match self.peek() {
-            Word::Symbol(":") => None,
+            TokenKind::Symbol(":") => None,
             _ => Some(self.expression()?),
         };
         if !self.take(":") {
             self.expect("]")?;
             return match start {
-                Some(Node { kind: Kind::Literal(Value::String(name)), .. }) => {
-                    Ok(Access::Key(Key::Name(name)))
+                Some(ExpressionNode { kind: ExpressionKind::Literal(Value::String(name)), .. }) => {
+                    Ok(MemberAccess::Key(PathSegment::Name(name)))
                 }
-                Some(Node { kind: Kind::Literal(Value::Number(number)), .. }) if number.is_u64() => {
-                    Ok(Access::Key(Key::Position(number.as_u64().unwrap_or(u64::MAX))))
+                Some(ExpressionNode { kind: ExpressionKind::Literal(Value::Number(number)), .. })
+                    if number.is_u64() =>
+                {
+                    Ok(MemberAccess::Key(PathSegment::Position(number.as_u64().unwrap_or(u64::MAX))))
                 }
-                Some(node) => Ok(Access::Index(node)),
+                Some(node) => Ok(MemberAccess::Index(node)),
                 None => Err(self.unexpected("an index")),
             };
         }
         let stop = match self.peek() {
-            Word::Symbol("]") => None,
-            Word::Symbol(":") => return Err(wrong("a slice has no step here".to_owned(), self.at())),
+            TokenKind::Symbol("]") => None,
+            TokenKind::Symbol(":") => return Err(wrong("a slice has no step here".to_owned(), self.at())),
             _ => Some(self.expression()?),
         };
-        if *self.peek() == Word::Symbol(":") {
+        if *self.peek() == TokenKind::Symbol(":") {
             return Err(wrong("a slice has no step here".to_owned(), self.at()));
         }
         self.expect("]")?;
-        Ok(Access::Slice(start, stop))
+        Ok(MemberAccess::Slice(start, stop))
     }
 
-    /// Turns a root and what follows it into a path, as far as the path is known now.
-    fn path(&mut self, name: &str, root_at: Range<usize>, mut accesses: Vec<Access>) -> Parsed<Node> {
+    /// Turns a root and its accesses into a path, as far as the path is known before evaluation.
+    fn path(
+        &mut self,
+        name: &str,
+        root_at: Range<usize>,
+        mut accesses: Vec<MemberAccess>,
+    ) -> ParseResult<ExpressionNode> {
         let at = root_at.start..self.last_end();
-        let known = accesses.iter().take_while(|access| matches!(access, Access::Key(_))).count();
+        let known = accesses.iter().take_while(|access| matches!(access, MemberAccess::Key(_))).count();
         let rest = accesses.split_off(known);
-        let mut keys: Vec<Key> = accesses
+        let mut keys: Vec<PathSegment> = accesses
             .into_iter()
             .filter_map(|access| match access {
-                Access::Key(key) => Some(key),
-                Access::Index(_) | Access::Slice(..) => None,
+                MemberAccess::Key(key) => Some(key),
+                MemberAccess::Index(_) | MemberAccess::Slice(..) => None,
             })
             .collect();
-        let read = std::iter::once(name.to_owned()).chain(keys.iter().map(Key::to_string)).collect();
+        let read = std::iter::once(name.to_owned()).chain(keys.iter().map(PathSegment::to_string)).collect();
         let root = match name {
-            "inputs" => Root::Inputs,
-            "key" => Root::Key,
-            "result" => Root::Result,
-            "parameters" => Root::Parameters,
-            "item" => Root::Item,
-            "index" => Root::Index,
+            "inputs" => PathRoot::Inputs,
+            "key" => PathRoot::Key,
+            "result" => PathRoot::Result,
+            "parameters" => PathRoot::Parameters,
+            "item" => PathRoot::Item,
+            "index" => PathRoot::Index,
             "steps" => {
                 let root = self.step_root(&keys, rest.is_empty(), at.clone())?;
                 keys.drain(..2);
@@ -114,39 +123,37 @@ impl Parser<'_> {
         if !self.reads.contains(&read) {
             self.reads.push(read);
         }
-        let node = Node { kind: Kind::Path(Path { root, keys }), at: at.clone() };
+        let node = ExpressionNode { kind: ExpressionKind::Path(ReferencePath { root, keys }), at: at.clone() };
         Ok(match rest.is_empty() {
             true => node,
-            false => Node { kind: Kind::Member(Box::new(node), rest), at },
+            false => ExpressionNode { kind: ExpressionKind::Member(Box::new(node), rest), at },
         })
     }
 
-    /// `steps.<id>.result` and `steps.<id>.status` are all there is below `steps`.
-    fn step_root(&self, keys: &[Key], is_whole: bool, at: Range<usize>) -> Parsed<Root> {
+    /// Below `steps` there are only `steps.<id>.result` and `steps.<id>.status`.
+    fn step_root(&self, keys: &[PathSegment], is_whole: bool, at: Range<usize>) -> ParseResult<PathRoot> {
         let step = match keys.first() {
-            Some(Key::Name(step)) => step,
-            Some(Key::Position(_)) => {
-                return Err(wrong("steps are found by id, not by position".to_owned(), at)
-                    .hint("write `steps.<id>.result`"));
+            Some(PathSegment::Name(step)) => step,
+            Some(PathSegment::Position(_)) => {
+                return Err(
+                    wrong("steps are found by id, not by position".to_owned(), at).hint("write `steps.<id>.result`")
+                );
             }
             None if is_whole => {
-                return Err(
-                    wrong("`steps` alone has no value".to_owned(), at).hint("write `steps.<id>.result`")
-                );
+                return Err(wrong("`steps` alone has no value".to_owned(), at).hint("write `steps.<id>.result`"));
             }
             None => {
                 return Err(wrong(
-                    "the step must be named in the expression itself, so that its dependencies are known"
-                        .to_owned(),
+                    "the step must be named in the expression itself, so that its dependencies are known".to_owned(),
                     at,
                 )
                 .hint("write `steps.<id>.result` or `steps[\"<id>\"].result`"));
             }
         };
         match keys.get(1) {
-            Some(Key::Name(part)) if part == "result" => Ok(Root::StepResult(step.clone())),
-            Some(Key::Name(part)) if part == "status" => match keys.len() == 2 && is_whole {
-                true => Ok(Root::StepStatus(step.clone())),
+            Some(PathSegment::Name(part)) if part == "result" => Ok(PathRoot::StepResult(step.clone())),
+            Some(PathSegment::Name(part)) if part == "status" => match keys.len() == 2 && is_whole {
+                true => Ok(PathRoot::StepStatus(step.clone())),
                 false => Err(wrong("a status is plain text: nothing is inside it".to_owned(), at)),
             },
             Some(other) => {
@@ -165,7 +172,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What looks like the rest of an id directly behind `end`: `-id` in `steps.my-id.result`.
+    /// Text after `end` that looks like the rest of an id: `-id` in `steps.my-id.result`.
     fn dashed_id(&self, end: usize) -> Option<&str> {
         let rest = self.source.get(end..)?;
         let length = rest.find(|c: char| c != '-' && c != '_' && !c.is_alphanumeric()).unwrap_or(rest.len());

@@ -1,19 +1,19 @@
 //! Filters and tests, resolved by name.
 
-use super::{Parsed, Parser, unknown};
-use crate::plan::expression::filter::{self, Filter};
-use crate::plan::expression::node::{Kind, Node, Stage};
+use super::{ExpressionParser, ParseResult, unknown};
+use crate::plan::expression::filter::{self, FilterDefinition};
+use crate::plan::expression::node::{ExpressionKind, ExpressionNode, PipeStage};
 use crate::plan::expression::test;
-use crate::plan::expression::token::{Token, Word, wrong};
+use crate::plan::expression::token::{ExpressionToken, TokenKind, wrong};
 use serde_json::Value;
 
-impl Parser<'_> {
-    pub(super) fn filter(&mut self) -> Parsed<Stage> {
+impl ExpressionParser<'_> {
+    pub(super) fn filter(&mut self) -> ParseResult<PipeStage> {
         let (name, mut at) = self.name("a filter")?;
         let Some(filter) = filter::find(&name) else {
             return Err(unknown("filter", &name, at, filter::names()));
         };
-        let mut arguments: Vec<Option<Node>> = filter.parameters.iter().map(|_| None).collect();
+        let mut arguments: Vec<Option<ExpressionNode>> = filter.parameters.iter().map(|_| None).collect();
         if self.take("(") {
             self.arguments(filter, &mut arguments)?;
         }
@@ -25,15 +25,16 @@ impl Parser<'_> {
         if let Some(Some(node)) = filter.test_at.map(|position| &arguments[position]) {
             check_test_name(node)?;
         }
-        Ok(Stage::Filter { filter, arguments, at })
+        Ok(PipeStage::Filter { filter, arguments, at })
     }
 
-    /// What stands between the parentheses of a filter, by position or by name.
-    fn arguments(&mut self, filter: &Filter, arguments: &mut [Option<Node>]) -> Parsed<()> {
+    /// The arguments between a filter's parentheses, by position or by name.
+    fn arguments(&mut self, filter: &FilterDefinition, arguments: &mut [Option<ExpressionNode>]) -> ParseResult<()> {
         let mut position = 0;
         while !self.take(")") {
             let at = self.at();
-            let named = matches!(self.tokens.get(self.next + 1), Some(Token { word: Word::Symbol("="), .. }));
+            let named =
+                matches!(self.tokens.get(self.next + 1), Some(ExpressionToken { word: TokenKind::Symbol("="), .. }));
             let slot = if named {
                 let (name, at) = self.name("a name")?;
                 self.next += 1;
@@ -48,23 +49,22 @@ impl Parser<'_> {
                 Some(free @ None) => *free = Some(node),
                 Some(_) => return Err(wrong(format!("\"{}\" is given twice", filter.parameters[slot]), at)),
                 None => {
-                    let message =
-                        format!("filter \"{}\" takes {} arguments at the most", filter.name, arguments.len());
+                    let message = format!("filter \"{}\" takes {} arguments at the most", filter.name, arguments.len());
                     return Err(wrong(message, at));
                 }
             }
-            if !self.take(",") && *self.peek() != Word::Symbol(")") {
+            if !self.take(",") && *self.peek() != TokenKind::Symbol(")") {
                 return Err(self.unexpected("`,` or `)`"));
             }
         }
         Ok(())
     }
 
-    pub(super) fn test(&mut self) -> Parsed<Stage> {
+    pub(super) fn test(&mut self) -> ParseResult<PipeStage> {
         let negated = self.take_name("not");
         let (name, mut at) = match self.peek() {
-            // The one test that is spelt like a keyword.
-            Word::Name(name) if name == "in" => (name.clone(), self.advance().at),
+            // The only test with the name of a keyword.
+            TokenKind::Name(name) if name == "in" => (name.clone(), self.advance().at),
             _ => self.name("a test")?,
         };
         let Some(test) = test::find(&name) else {
@@ -80,14 +80,14 @@ impl Parser<'_> {
             Some(self.signed()?)
         };
         at.end = self.last_end();
-        Ok(Stage::Test { test, argument, negated, at })
+        Ok(PipeStage::Test { test, argument, negated, at })
     }
 }
 
-fn check_test_name(node: &Node) -> Parsed<()> {
+fn check_test_name(node: &ExpressionNode) -> ParseResult<()> {
     match &node.kind {
-        Kind::Literal(Value::String(name)) if test::find(name).is_some() => Ok(()),
-        Kind::Literal(Value::String(name)) => Err(unknown("test", name, node.at.clone(), test::names())),
+        ExpressionKind::Literal(Value::String(name)) if test::find(name).is_some() => Ok(()),
+        ExpressionKind::Literal(Value::String(name)) => Err(unknown("test", name, node.at.clone(), test::names())),
         _ => Err(wrong("expected the name of a test in quotes".to_owned(), node.at.clone())),
     }
 }

@@ -1,0 +1,282 @@
+//! The ledger as a whole: its size, signed checkpoints, export and verification.
+
+use crate::reply::{ApiReply, ListReply};
+use crate::request::ApiRequest;
+use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, Response, header};
+use rutter_app::auth::AccessScope;
+use rutter_app::cleanup::{CleanupFindings, CleanupRequest, CleanupType, clean, days};
+use rutter_app::error::AppError;
+use rutter_core::id::{ExecutionId, TenantId};
+use rutter_core::port::proof::SignedCheckpoint;
+use rutter_core::port::query::ListPage;
+use rutter_core::port::upkeep::CleanedPart;
+use rutter_core::time::calendar::utc;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Lines buffered for the reader of an export.
+const LINES_AHEAD: usize = 64;
+const EXECUTIONS_MAX: usize = 1_000;
+const EXPORT: &str = "application/x-ndjson";
+
+pub(crate) fn routes() -> Vec<ApiRoute> {
+    vec![
+        ApiRoute::new(RouteSpec::get("/ledger", "getLedger", "The size of the ledger and the key that signs it"), show),
+        ApiRoute::new(
+            RouteSpec::get("/ledger/checkpoints", "listCheckpoints", "Signed checkpoints, newest first"),
+            checkpoints,
+        ),
+        ApiRoute::with_body(
+            RouteSpec::post("/ledger/checkpoints", "signCheckpoint", "Sign a checkpoint now")
+                .scope(AccessScope::Admin)
+                .success(&[201, 200])
+                .idempotency(Idempotency::Reply { without: None }),
+            sign,
+        ),
+        ApiRoute::with_body(
+            RouteSpec::post("/ledger/verify", "verifyLedger", "Verify the ledger from beginning to end"),
+            verify,
+        ),
+        ApiRoute::other(
+            RouteSpec::get(
+                "/ledger/export",
+                "exportLedger",
+                "The ledger, or some executions, one JSON object per line",
+            ),
+            EXPORT,
+            export,
+        ),
+        ApiRoute::with_body(
+            RouteSpec::post("/history/cleanup", "cleanupHistory", "Remove old executions; hashes stay")
+                .scope(AccessScope::Admin)
+                .idempotency(Idempotency::Reply { without: None }),
+            cleanup,
+        ),
+    ]
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct LedgerJson {
+    /// Entries ever written, including removed ones; also the last position of the event stream.
+    size: u64,
+    plans: u64,
+    /// The number of executions by status.
+    executions: std::collections::BTreeMap<String, u64>,
+    /// Verifies the signatures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public_key: Option<String>,
+}
+
+async fn show(call: ApiRequest, _: NoParameters) -> Result<ApiReply<LedgerJson>, AppError> {
+    let (app, tenant) = (call.app(), &call.principal.tenant);
+    let totals = app.query.totals(tenant).await?;
+    Ok(ApiReply::ok(LedgerJson {
+        size: app.feed.size(tenant).await?,
+        plans: totals.plans,
+        executions: totals.executions.into_iter().map(|(status, count)| (status.to_owned(), count)).collect(),
+        public_key: app.proof.public_key().await?,
+    }))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CheckpointsQuery {
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct CheckpointJson {
+    /// How many entries it covers.
+    size: u64,
+    at: String,
+    /// The signed note, to be stored elsewhere.
+    note: String,
+}
+
+impl CheckpointJson {
+    fn of(head: SignedCheckpoint) -> CheckpointJson {
+        CheckpointJson { size: head.size, at: utc(head.at), note: head.note }
+    }
+}
+
+async fn checkpoints(
+    call: ApiRequest,
+    query: CheckpointsQuery,
+) -> Result<ApiReply<ListReply<CheckpointJson>>, AppError> {
+    let page = call.page(query.limit, query.cursor)?;
+    let found = call.app().proof.checkpoints(&call.principal.tenant, page).await?;
+    let items = found.items.into_iter().map(CheckpointJson::of).collect();
+    Ok(call.list(ListPage { items, next: found.next }))
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct SignAnswer {
+    /// False when there was nothing new to sign.
+    is_new: bool,
+    /// The signed note.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+async fn sign(call: ApiRequest, _: NoParameters) -> Result<ApiReply<SignAnswer>, AppError> {
+    let note = call.app().proof.sign(&call.principal.tenant).await?;
+    let answer = SignAnswer { is_new: note.is_some(), note };
+    Ok(match answer.is_new {
+        true => ApiReply::created(answer, &format!("{}/ledger/checkpoints", crate::BASE)),
+        false => ApiReply::ok(answer),
+    })
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct VerifyAnswer {
+    is_clean: bool,
+    /// The result as a sentence.
+    verdict: String,
+    /// The first entry that is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<BadEntry>,
+    entries: u64,
+    executions: u64,
+    checkpoints: u64,
+    erased: u64,
+    removed: u64,
+    /// Entries covered by a signed checkpoint.
+    protected: u64,
+    /// Rows of the store that contradict the journals.
+    rows: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct BadEntry {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+    why: String,
+}
+
+async fn verify(call: ApiRequest, _: NoParameters) -> Result<ApiReply<VerifyAnswer>, AppError> {
+    let checked = call.app().watch.verify(&call.principal.tenant).await?;
+    let verdict = &checked.verdict;
+    let fault = verdict.fault.as_ref().map(|fault| BadEntry {
+        execution_id: fault.entry.as_ref().map(|(execution, _)| execution.to_string()),
+        seq: fault.entry.as_ref().map(|(_, seq)| *seq),
+        why: fault.why.to_string(),
+    });
+    Ok(ApiReply::ok(VerifyAnswer {
+        is_clean: checked.is_clean(),
+        verdict: verdict.to_string(),
+        fault,
+        entries: verdict.entries,
+        executions: verdict.executions,
+        checkpoints: verdict.checkpoints,
+        erased: verdict.erased,
+        removed: verdict.removed,
+        protected: verdict.protected,
+        rows: checked.rows.clone(),
+    }))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ExportQuery {
+    /// Only these executions, separated by commas.
+    executions: Option<String>,
+}
+
+async fn export(call: ApiRequest, query: ExportQuery) -> Result<Response<Body>, AppError> {
+    let executions = query.executions.as_deref().map(|text| {
+        text.split(',').map(str::trim).filter(|id| !id.is_empty()).map(ExecutionId::new).collect::<Vec<_>>()
+    });
+    if executions.as_ref().is_some_and(|executions| executions.len() > EXECUTIONS_MAX) {
+        let message = format!("expected at most {EXECUTIONS_MAX} executions, or none for all of them");
+        return Err(AppError::new("server.arguments", message));
+    }
+    for execution in executions.iter().flatten() {
+        let identity = rutter_core::execution::ExecutionIdentity {
+            tenant: call.principal.tenant.clone(),
+            execution: execution.clone(),
+        };
+        crate::executions::find_summary(&call, &identity).await?;
+    }
+    let lines = lines(&call, call.principal.tenant.clone(), executions);
+    let pieces = futures::stream::unfold(lines, |mut lines: mpsc::Receiver<Bytes>| async move {
+        let line = lines.recv().await?;
+        Some((Ok::<Bytes, Infallible>(line), lines))
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EXPORT));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let attachment = HeaderValue::from_static("attachment; filename=\"ledger.ndjson\"");
+    headers.insert(header::CONTENT_DISPOSITION, attachment);
+    Ok(response)
+}
+
+/// The lines of an export, with backpressure.
+fn lines(call: &ApiRequest, tenant: TenantId, executions: Option<Vec<ExecutionId>>) -> mpsc::Receiver<Bytes> {
+    let (sender, receiver) = mpsc::channel(LINES_AHEAD);
+    let app = Arc::clone(call.app());
+    tokio::spawn(async move {
+        let each = move |line: rutter_core::journal::export::ExportLine| {
+            let Ok(mut bytes) = serde_json::to_vec(&line) else { return false };
+            bytes.push(b'\n');
+            // The store calls this on its own thread, which may block.
+            sender.blocking_send(Bytes::from(bytes)).is_ok()
+        };
+        if let Err(error) = app.proof.export(&tenant, executions, Box::new(each)).await {
+            tracing::warn!(error.code = error.code(), "an export ended early: {error}");
+        }
+    });
+    receiver
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewCleanup {
+    cleanup_type: CleanupType,
+    /// Default 30.
+    #[schemars(range(min = 1, max = 365))]
+    older_than_days: Option<u32>,
+    /// Default true: nothing is removed.
+    dry_run: Option<bool>,
+    /// true: remove whole executions; false: only parameters and results, their events stay.
+    #[serde(default)]
+    include_events: bool,
+    reason: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct CleanupAnswer {
+    dry_run: bool,
+    items_found: u64,
+    items_deleted: u64,
+    payloads: u64,
+    bytes: u64,
+}
+
+async fn cleanup(call: ApiRequest, new: NewCleanup) -> Result<ApiReply<CleanupAnswer>, AppError> {
+    let dry_run = new.dry_run.unwrap_or(true);
+    let what = if new.include_events { CleanedPart::Executions } else { CleanedPart::Payloads };
+    let days = days(new.older_than_days)?;
+    let cleanup = CleanupRequest { kind: new.cleanup_type, days, dry_run, what, reason: new.reason };
+    Ok(ApiReply::ok(match clean(call.app(), &call.principal, cleanup).await? {
+        CleanupFindings::Orphans { count, .. } => {
+            CleanupAnswer { dry_run: true, items_found: count, items_deleted: 0, payloads: 0, bytes: 0 }
+        }
+        CleanupFindings::Cleaned(cleaned) => CleanupAnswer {
+            dry_run,
+            items_found: cleaned.executions,
+            items_deleted: if dry_run { 0 } else { cleaned.executions },
+            payloads: cleaned.payloads,
+            bytes: cleaned.bytes,
+        },
+    }))
+}

@@ -1,0 +1,34 @@
+//! The table of routes, in the order of the documents.
+
+use crate::route::ApiRoute;
+use crate::{
+    alerts, analytics, events, executions, journal, keys, ledger, plans, preview, questions, records, replan, service,
+    signals, tools, webhooks,
+};
+use std::sync::LazyLock;
+
+static ROUTES: LazyLock<Vec<ApiRoute>> = LazyLock::new(|| {
+    let groups = [
+        plans::routes(),
+        executions::routes(),
+        preview::routes(),
+        signals::routes(),
+        replan::routes(),
+        records::routes(),
+        questions::routes(),
+        events::routes(),
+        journal::routes(),
+        ledger::routes(),
+        tools::routes(),
+        analytics::routes(),
+        webhooks::routes(),
+        alerts::routes(),
+        keys::routes(),
+        service::routes(),
+    ];
+    groups.into_iter().flatten().collect()
+});
+
+pub(crate) fn all() -> &'static [ApiRoute] {
+    &ROUTES
+}

@@ -1,0 +1,11 @@
+//! Attacks that must fail: enumerated cases against a real server over real connections.
+
+mod forgery;
+mod framing;
+pub(crate) mod harbour;
+mod names;
+mod programs;
+mod rights;
+mod routes;
+mod sizes;
+mod slow;

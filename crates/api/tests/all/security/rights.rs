@@ -1,0 +1,154 @@
+//! Scopes: every operation with every kind of key, valid and invalid.
+
+use crate::security::harbour::{Answer, Harbour, owner};
+use crate::security::routes::{Entry, Route, all, counted};
+use rutter_app::auth::AccessScope;
+use rutter_app::auth::key::NewApiKey;
+use rutter_core::time::Millis;
+use serde_json::json;
+
+struct Somebody {
+    name: &'static str,
+    secret: Option<String>,
+    scopes: Vec<AccessScope>,
+}
+
+async fn everybody(harbour: &Harbour) -> Vec<Somebody> {
+    let mut everybody = Vec::new();
+    for (name, scopes) in [
+        ("looks", vec![AccessScope::Read]),
+        ("operates", vec![AccessScope::Operate]),
+        ("approves", vec![AccessScope::Approve]),
+        ("administers", vec![AccessScope::Admin]),
+        ("does all", AccessScope::ALL.to_vec()),
+    ] {
+        let (_, secret) = harbour.key(name, &scopes).await;
+        everybody.push(Somebody { name, secret: Some(secret), scopes });
+    }
+    let (revoked, secret) = harbour.key("revoked", &AccessScope::ALL).await;
+    harbour.auth.revoke(&owner(), &revoked.id).await.unwrap();
+    everybody.push(Somebody { name: "revoked", secret: Some(secret), scopes: Vec::new() });
+    let new = NewApiKey { name: "expired".to_owned(), scopes: AccessScope::ALL.into(), expires_in: Some(Millis(1)) };
+    let (_, secret) = harbour.auth.create(&owner(), new).await.unwrap();
+    harbour.time.pass(Millis(1));
+    everybody.push(Somebody { name: "expired", secret: Some(secret), scopes: Vec::new() });
+    everybody.push(Somebody { name: "nobody", secret: None, scopes: Vec::new() });
+    everybody
+}
+
+async fn ask(harbour: &Harbour, route: &Route, somebody: &Somebody) -> Answer {
+    let bearer = somebody.secret.as_ref().map(|secret| format!("Bearer {secret}"));
+    let mut headers = vec![("Content-Type", "application/json")];
+    headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
+    let body = if route.method == "GET" { "" } else { "{}" };
+    harbour.ask(&harbour.request(&route.method, &route.path, &headers, body)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_operation_requires_its_scope() {
+    let harbour = Harbour::new().await;
+    let everybody = everybody(&harbour).await;
+    let mut cases = 0;
+    for route in &all() {
+        let Entry::Both(scope) = route.entry else { continue };
+        for somebody in &everybody {
+            let answer = ask(&harbour, route, somebody).await;
+            let is_known = !somebody.scopes.is_empty();
+            let may = somebody.scopes.contains(&scope);
+            match (is_known, may) {
+                (false, _) => assert_eq!(answer.status, 401, "{} {route:?} {answer:?}", somebody.name),
+                (true, false) => {
+                    assert_eq!(answer.status, 403, "{} {route:?} {answer:?}", somebody.name);
+                    assert!(answer.body.contains(scope.as_str()), "it names the scope: {answer:?}");
+                }
+                (true, true) => {
+                    assert!(!matches!(answer.status, 0 | 401 | 403 | 500..), "{} {route:?} {answer:?}", somebody.name);
+                }
+            }
+            cases += 1;
+        }
+    }
+    counted("operations and keys", cases);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mcp_requires_read_and_operate_and_admin_for_the_admin_toolset() {
+    let harbour = Harbour::new().await;
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "tester", "version": "1" } } });
+    let message = message.to_string();
+    let mut cases = 0;
+    for bits in 0..16_u8 {
+        let scopes: Vec<AccessScope> =
+            AccessScope::ALL.into_iter().filter(|scope| bits & (1 << *scope as u8) != 0).collect();
+        if scopes.is_empty() {
+            continue;
+        }
+        let (_, secret) = harbour.key(&format!("key {bits}"), &scopes).await;
+        for toolset in ["default", "journal", "admin"] {
+            let bearer = format!("Bearer {secret}");
+            let accept = "application/json, text/event-stream";
+            let headers =
+                [("Authorization", bearer.as_str()), ("Content-Type", "application/json"), ("Accept", accept)];
+            let path = format!("/mcp?toolset={toolset}");
+            let answer = harbour.ask(&harbour.request("POST", &path, &headers, &message)).await;
+            let has = |scope| scopes.contains(&scope);
+            let may =
+                has(AccessScope::Read) && has(AccessScope::Operate) && (toolset != "admin" || has(AccessScope::Admin));
+            assert_eq!(answer.status, if may { 200 } else { 403 }, "{scopes:?} {toolset} {answer:?}");
+            cases += 1;
+        }
+    }
+    counted("keys and toolsets", cases);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_has_the_scopes_of_its_key() {
+    let harbour = Harbour::new().await;
+    let routes = all();
+    let pages = routes.iter().filter(|route| route.entry == Entry::Browsers && route.method == "GET");
+    // Confirmation pages require the scope of the action.
+    let pages = pages.filter(|route| route.path != "/nothing" && !route.path.ends_with("/confirm"));
+    let pages: Vec<&Route> = pages.collect();
+    let mut cases = 0;
+    for (name, scopes) in
+        [("looks", vec![AccessScope::Read]), ("approves", vec![AccessScope::Approve, AccessScope::Admin])]
+    {
+        let (_, secret) = harbour.key(name, &scopes).await;
+        let (cookie, csrf) = harbour.session(&secret).await;
+        let may_look = scopes.contains(&AccessScope::Read);
+        for route in &pages {
+            let answer = harbour.get(&route.path, &[("Cookie", &cookie), ("Accept", "text/html")]).await;
+            let expected = if may_look { &[200, 303, 404][..] } else { &[403] };
+            assert!(expected.contains(&answer.status), "{name} {route:?} {answer:?}");
+            cases += 1;
+        }
+        for path in ["/journal/sign", "/executions/bulk"] {
+            let answer = harbour.post(path, &[("Cookie", &cookie)], &format!("csrf={csrf}")).await;
+            assert_eq!(answer.status, 403, "{name} {path} {answer:?}");
+            cases += 1;
+        }
+    }
+    counted("sessions and pages", cases);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_ids_and_ids_of_others_look_the_same() {
+    let harbour = Harbour::new().await;
+    let (view, secret) = harbour.key("looks", &[AccessScope::Read]).await;
+    let other = "f".repeat(64);
+    let guesses = [
+        format!("rutter_{}_{other}", view.id),
+        format!("rutter_000000000000_{other}"),
+        format!("rutter_agent_{other}"),
+        format!("{}x", secret),
+        secret.to_uppercase(),
+    ];
+    let mut answers = Vec::new();
+    for guess in &guesses {
+        let answer = harbour.get("/api/v1/me", &[("Authorization", &format!("Bearer {guess}"))]).await;
+        answers.push((answer.status, answer.body));
+    }
+    assert!(answers.iter().all(|answer| *answer == answers[0] && answer.0 == 401), "{answers:?}");
+    counted("guesses", guesses.len());
+}

@@ -1,0 +1,209 @@
+//! A command to an execution: which verb, by whom, and why. Every surface reaches the engine through it.
+
+use crate::app::App;
+use crate::auth::require;
+use crate::error::AppError;
+use crate::principal::Principal;
+use crate::verb::{VERBS, Verb};
+use rutter_core::execution::ExecutionIdentity;
+use rutter_core::hash::Hash;
+use rutter_core::id::{ExecutionId, PartId, StepId, ToolName};
+use rutter_core::journal::event::QuestionAnswer;
+use rutter_engine::control::ControlAction;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserializer, Error as _};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// A request to change an execution.
+#[derive(Clone, Debug)]
+pub struct Command {
+    pub principal: Principal,
+    pub execution: ExecutionId,
+    pub verb: Verb,
+    pub arguments: CommandArguments,
+    pub reason: Option<String>,
+    /// Commands with the same key are performed once.
+    pub request_key: Option<String>,
+    /// The number of journal entries the caller has seen; the command is refused if there are others by now.
+    pub if_match: Option<u64>,
+}
+
+/// The arguments of the verbs, as people and programs write them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CommandArguments {
+    /// `step` or `step[item]`; needed if more than one question is open.
+    pub step: Option<String>,
+    /// undo: only these steps and their dependents.
+    pub steps: Option<Vec<String>>,
+    /// cancel: whether to undo; the default is the plan's.
+    pub undo: Option<bool>,
+    /// resolve: false if it certainly did not happen; default true.
+    pub happened: Option<bool>,
+    /// resolve: the result that later steps read.
+    pub result: Option<Value>,
+    /// resolve: how this is known.
+    pub evidence: Option<Value>,
+    /// approve, reject: the hash of the call that was reviewed, so that no other call is approved.
+    pub call: Option<String>,
+    /// answer: the verb to answer with.
+    pub with: Option<Verb>,
+    /// reply: the values the tool asked for; none to decline.
+    pub reply: Option<Map<String, Value>>,
+    /// accept_tool: the tool, as `server.tool`.
+    pub tool: Option<String>,
+    /// accept_tool: the hash of the definition that was reviewed, so that no other is accepted.
+    pub definition: Option<String>,
+}
+
+impl App {
+    /// Checks the scope, the reason and the arguments; then the execution decides.
+    pub async fn perform(&self, command: Command) -> Result<(), AppError> {
+        let Command { principal, execution, verb, arguments, reason, request_key, if_match } = command;
+        require(&principal, verb.row().scope)?;
+        let control = arguments.control(verb)?;
+        let reason = arguments.reason(verb, reason)?;
+        let identity = ExecutionIdentity { tenant: principal.tenant.clone(), execution };
+        let actor = principal.actor();
+        Ok(self.engine.control_as_seen(&identity, actor, control, reason, request_key, if_match).await?)
+    }
+}
+
+impl CommandArguments {
+    /// Whether the command needs a reason besides these arguments.
+    pub fn needs_reason(&self, verb: Verb) -> bool {
+        self.meant(verb).row().needs_reason && self.evidence_in_words(verb).is_none()
+    }
+
+    /// An answer has the requirements of the verb it answers with.
+    fn meant(&self, verb: Verb) -> Verb {
+        self.with.filter(|_| verb == Verb::Answer).unwrap_or(verb)
+    }
+
+    /// The evidence of `resolve`, if it is text, also serves as the reason.
+    fn evidence_in_words(&self, verb: Verb) -> Option<&str> {
+        let evidence = self.evidence.as_ref().and_then(Value::as_str).filter(|_| verb == Verb::Resolve);
+        evidence.filter(|evidence| !evidence.trim().is_empty())
+    }
+
+    /// Returns the reason, or an error where one is required and missing.
+    fn reason(&self, verb: Verb, reason: Option<String>) -> Result<String, AppError> {
+        let words = reason.into_iter().chain(self.evidence_in_words(verb).map(str::to_owned));
+        let verb = self.meant(verb);
+        let reason = words.into_iter().find(|words| !words.trim().is_empty());
+        match reason {
+            Some(reason) => Ok(reason),
+            None if verb.row().needs_reason => Err(reason_missing(verb.name())),
+            None => Ok(String::new()),
+        }
+    }
+
+    fn control(&self, verb: Verb) -> Result<ControlAction, AppError> {
+        let part = || self.step.as_deref().map(part).transpose();
+        let answer =
+            |answer| -> Result<ControlAction, AppError> { Ok(ControlAction::Answer { about: part()?, answer }) };
+        Ok(match verb {
+            Verb::Pause => ControlAction::Pause,
+            Verb::Resume => ControlAction::Resume,
+            Verb::Cancel => ControlAction::Cancel { undo: self.undo },
+            Verb::Kill => ControlAction::Kill,
+            Verb::TakeOver => ControlAction::TakeOver,
+            Verb::HandBack => ControlAction::HandBack,
+            Verb::Retry => answer(QuestionAnswer::Retry)?,
+            Verb::Skip => answer(QuestionAnswer::Skip)?,
+            Verb::Stop => answer(QuestionAnswer::Stop)?,
+            Verb::Continue => answer(QuestionAnswer::Continue)?,
+            Verb::Replan => answer(QuestionAnswer::Replan)?,
+            Verb::Answer => answer(match self.with.ok_or_else(|| wrong("give the answer in `with`"))? {
+                Verb::Retry => QuestionAnswer::Retry,
+                Verb::Skip => QuestionAnswer::Skip,
+                Verb::Stop => QuestionAnswer::Stop,
+                Verb::Continue => QuestionAnswer::Continue,
+                Verb::Undo => QuestionAnswer::Compensate,
+                Verb::Replan => QuestionAnswer::Replan,
+                _ => return Err(wrong("an answer is retry, skip, stop, continue, undo or replan")),
+            })?,
+            Verb::Resolve => ControlAction::Resolve {
+                part: part()?,
+                happened: self.happened.unwrap_or(true),
+                result: self.result.clone().map(Arc::new),
+                evidence: self.evidence.clone().map(Arc::new),
+            },
+            Verb::Approve => ControlAction::Approve { part: part()?, call: hash(&self.call, "call")? },
+            Verb::Reject => ControlAction::Reject { part: part()?, call: hash(&self.call, "call")? },
+            Verb::Reply => {
+                let answer = self.reply.clone().map(|reply| Arc::new(Value::Object(reply)));
+                ControlAction::Reply { part: part()?, answer }
+            }
+            Verb::Undo => {
+                let named = self.steps.iter().flatten().chain(&self.step);
+                let steps: Vec<StepId> = named.map(|step| StepId::new(step)).collect();
+                ControlAction::Undo { steps: Some(steps).filter(|steps| !steps.is_empty()) }
+            }
+            Verb::AcceptTool => {
+                let tool = self.tool.as_deref().ok_or_else(|| wrong("name the tool in `tool`"))?;
+                let definition = hash(&self.definition, "definition")?;
+                ControlAction::AcceptTool { tool: ToolName::new(tool), definition }
+            }
+        })
+    }
+}
+
+/// The refusal of a command without the reason it needs.
+pub(crate) fn reason_missing(what: &str) -> AppError {
+    AppError::new("command.reason_missing", format!("{what} needs a reason, which the journal records"))
+        .hint("give `reason` in JSON, or `--reason` on the command line")
+}
+
+fn part(text: &str) -> Result<PartId, AppError> {
+    PartId::parse(text).ok_or_else(|| wrong(format!("{text:?} is neither step nor step[item]")))
+}
+
+fn hash(text: &Option<String>, name: &str) -> Result<Option<Hash>, AppError> {
+    let parse =
+        |text: &String| Hash::parse(text).ok_or_else(|| wrong(format!("`{name}` is the hash that the question shows")));
+    text.as_ref().map(parse).transpose()
+}
+
+fn wrong(message: impl Into<String>) -> AppError {
+    AppError::new("server.arguments", message)
+}
+
+/// In JSON a verb is its name; synonyms are accepted.
+impl<'de> Deserialize<'de> for Verb {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Verb, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        Verb::parse(&text).ok_or_else(|| {
+            let names: Vec<&str> = VERBS.iter().map(|row| row.name).collect();
+            D::Error::custom(format!("unknown action {text:?}, expected one of {}", names.join(", ")))
+        })
+    }
+}
+
+impl Serialize for Verb {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl JsonSchema for Verb {
+    fn schema_name() -> Cow<'static, str> {
+        "Action".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names: Vec<&str> =
+            VERBS.iter().flat_map(|row| [row.name].into_iter().chain(row.synonyms.iter().copied())).collect();
+        let meanings: Vec<String> = VERBS.iter().map(|row| format!("- {}: {}", row.words(), row.meaning)).collect();
+        json_schema!({ "type": "string", "description": meanings.join("\n"), "enum": names })
+    }
+}
+
+/// The schema of the verbs that agents may use.
+pub fn verbs_for_agents(_: &mut SchemaGenerator) -> Schema {
+    let names: Vec<&str> = VERBS.iter().filter(|row| row.for_agents).map(|row| row.name).collect();
+    json_schema!({ "type": "string", "enum": names })
+}

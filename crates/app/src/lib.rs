@@ -1,0 +1,30 @@
+//! The application behind every surface: who may do what, what is done, and how it is presented.
+//!
+//! Surfaces (MCP, HTTP, dashboard, command line) parse a request, call this crate, and render the result.
+
+pub mod app;
+pub mod auth;
+pub mod cleanup;
+pub mod command;
+pub mod draft;
+pub mod error;
+pub mod executions;
+pub mod forecast;
+pub mod keys;
+pub mod limits;
+pub mod options;
+pub mod plans;
+pub mod principal;
+pub mod records;
+pub mod replan;
+pub mod rollback;
+pub mod runtime;
+pub mod scope;
+pub mod summary;
+pub mod terse;
+pub mod tool_calls;
+pub mod verb;
+pub mod view;
+pub mod wording;
+
+pub use rutter_engine::all_pages;

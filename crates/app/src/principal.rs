@@ -1,0 +1,189 @@
+//! Who sends a request, and what they may do.
+
+use crate::scope::{self, AccessScope, AccessScopes};
+use rutter_core::actor::Actor;
+use rutter_core::id::TenantId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// Who sends a request: a person, an agent or a service, with its tenant, its rights and how it proved itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    pub tenant: TenantId,
+    /// The name of the token or key, or "local".
+    pub name: String,
+    pub scopes: AccessScopes,
+    pub credential: Credential,
+    /// The person who answers when the client asks its user.
+    pub person: String,
+    pub toolsets: BTreeSet<McpToolset>,
+    /// The program that acts in the name of this principal, as it calls itself.
+    pub client: Option<String>,
+}
+
+/// How a principal proved who it is.
+///
+/// An access token of an identity provider would be one more variant: its subject becomes the name, a claim of it the
+/// tenant. Everything behind this type takes tenant and rights from the [`Principal`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Credential {
+    Token {
+        name: String,
+    },
+    Key {
+        id: String,
+    },
+    /// A one-time sign-in link, which only the owner of the database can create.
+    Link {},
+    /// The user who may open the socket beside the database, and could as well use the command line.
+    Socket {},
+    Anonymous {},
+}
+
+impl Principal {
+    pub fn new(tenant: TenantId, name: &str, scopes: AccessScopes, credential: Credential) -> Principal {
+        let (name, person) = (name.to_owned(), name.to_owned());
+        Principal { tenant, name, scopes, credential, person, toolsets: BTreeSet::new(), client: None }
+    }
+
+    /// Unique among principals: sessions, rate limits and request keys are counted by it.
+    pub fn id(&self) -> String {
+        match &self.credential {
+            Credential::Token { name } => format!("token:{name}"),
+            Credential::Key { id } => format!("key:{id}"),
+            Credential::Link {} => format!("person:{}", self.name),
+            Credential::Socket {} => "local".to_owned(),
+            Credential::Anonymous {} => "anonymous".to_owned(),
+        }
+    }
+
+    /// Any user who can open the socket, which only its owner can.
+    pub fn local(tenant: TenantId, person: &str, toolsets: BTreeSet<McpToolset>) -> Principal {
+        Principal {
+            person: person.to_owned(),
+            toolsets,
+            ..Principal::new(tenant, "local", scope::of_agent(), Credential::Socket {})
+        }
+    }
+
+    /// The owner of the database, at the command line.
+    pub fn owner(tenant: TenantId, person: &str) -> Principal {
+        let principal = Principal::local(tenant, person, BTreeSet::new());
+        Principal { name: person.to_owned(), scopes: scope::of_operator(), ..principal }
+    }
+
+    /// Whether it may use the admin toolset: with the admin scope, or over the socket.
+    pub fn may_administer(&self) -> bool {
+        self.may(AccessScope::Admin) || self.credential == Credential::Socket {}
+    }
+
+    pub fn may(&self, scope: AccessScope) -> bool {
+        self.scopes.contains(&scope)
+    }
+
+    /// The actor in the journal: a client program is an agent, and so is a principal that may not approve.
+    pub fn actor(&self) -> Actor {
+        match &self.client {
+            Some(client) => Actor::agent(client),
+            None if self.may(AccessScope::Approve) => Actor::person(&self.person),
+            None => Actor::agent(&self.name),
+        }
+    }
+
+    /// This principal acting through a program, which never has a person's rights.
+    pub fn through(&self, client: Option<&str>) -> Principal {
+        let client = client.map(plain).filter(|name| !name.is_empty()).unwrap_or_else(|| self.name.clone());
+        let scopes = self.scopes.iter().copied().filter(|scope| *scope != AccessScope::Approve).collect();
+        Principal { client: Some(client), scopes, ..self.clone() }
+    }
+
+    /// The person who uses that program and answers a question in it.
+    pub fn person_at(&self, client: Option<&str>) -> Principal {
+        let person = match client {
+            Some(client) => format!("{} at {}", self.person, plain(client)),
+            None => self.person.clone(),
+        };
+        let scopes = self.scopes.iter().copied().chain([AccessScope::Approve]).collect();
+        Principal { client: None, person, scopes, ..self.clone() }
+    }
+}
+
+/// Programs choose their names; the journal gets a short one on one line.
+fn plain(name: &str) -> String {
+    const NAME_CHARS_MAX: usize = 64;
+    name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect::<String>().trim().to_owned()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PrincipalRole {
+    /// Plans, executes, records. Cannot approve or settle doubt.
+    Agent,
+    /// A person: also approves, settles doubt and administers.
+    Operator,
+}
+
+impl PrincipalRole {
+    pub fn scopes(self) -> AccessScopes {
+        match self {
+            PrincipalRole::Agent => scope::of_agent(),
+            PrincipalRole::Operator => scope::of_operator(),
+        }
+    }
+}
+
+/// Tools that MCP clients are offered together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum McpToolset {
+    /// Plan, execute, control, read.
+    Default,
+    /// Only record what the agent does with its own tools.
+    Journal,
+    /// Administer, and try tools out.
+    Admin,
+}
+
+impl McpToolset {
+    pub const ALL: [McpToolset; 3] = [McpToolset::Default, McpToolset::Journal, McpToolset::Admin];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            McpToolset::Default => "default",
+            McpToolset::Journal => "journal",
+            McpToolset::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for McpToolset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for McpToolset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<McpToolset, String> {
+        let found = McpToolset::ALL.into_iter().find(|toolset| toolset.as_str() == text);
+        found.ok_or_else(|| format!("there is no toolset {text:?}; there are default, journal and admin"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_go_by_a_short_name_of_one_line() {
+        let principal = Principal::local(TenantId::new("default"), "operator", BTreeSet::new());
+        assert_eq!(&*principal.through(Some(" a\nb\u{7} ")).actor().name, "ab");
+        assert_eq!(principal.through(Some(&"x".repeat(500))).actor().name.len(), 64);
+        assert_eq!(&*principal.through(Some("\n")).actor().name, "local");
+        assert_eq!(&*principal.person_at(Some("claude-code")).actor().name, "operator at claude-code");
+    }
+}

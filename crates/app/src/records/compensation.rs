@@ -1,0 +1,45 @@
+//! A compensation that an agent did by hand.
+
+use crate::app::App;
+use crate::error::AppError;
+use crate::principal::Principal;
+use crate::records::{RecordDetails, send_signal};
+use rutter_core::execution::ExecutionIdentity;
+use rutter_core::execution::input::ExecutionInput;
+use rutter_core::id::PartId;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+/// An effect that was undone.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompensationRecord {
+    pub step_id: String,
+    pub reason: String,
+    pub action_taken: String,
+    pub details: Option<RecordDetails>,
+}
+
+/// Records the compensation and returns its part.
+pub async fn record(
+    app: &App,
+    caller: &Principal,
+    identity: &ExecutionIdentity,
+    undone: CompensationRecord,
+    key: Option<String>,
+) -> Result<PartId, AppError> {
+    let missing = || AppError::new("server.arguments", "step_id is the id of a step, or step[item] of a fan-out");
+    let part = PartId::parse(&undone.step_id).ok_or_else(missing)?;
+    let CompensationRecord { reason, action_taken, details, .. } = undone;
+    let description = format!("{action_taken}: {reason}");
+    let mut evidence = json!({ "reason": reason, "action_taken": action_taken });
+    if let Some(RecordDetails(details)) = details {
+        evidence["details"] = (*details).clone();
+    }
+    let evidence = Some(Arc::new(evidence));
+    let signal = ExecutionInput::RecordCompensation { part: part.clone(), description, evidence };
+    send_signal(app, caller, identity, signal, key).await?;
+    Ok(part)
+}

@@ -1,0 +1,122 @@
+//! A decision of an agent about an execution, with its reason.
+
+use crate::app::App;
+use crate::error::AppError;
+use crate::principal::Principal;
+use crate::records::{RecordDetails, part_of, send_signal};
+use rutter_core::execution::ExecutionIdentity;
+use rutter_core::execution::input::ExecutionInput;
+use rutter_core::execution::input::Refusal;
+use rutter_core::execution::view::PendingQuestion;
+use rutter_core::id::StepId;
+use rutter_core::journal::event;
+use rutter_core::journal::event::Question;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// A decision and its reason.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecisionRecord {
+    pub action: DecisionAction,
+    pub reason: String,
+    pub details: Option<RecordDetails>,
+    pub step_id: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionAction {
+    Stop,
+    Continue,
+    End,
+}
+
+/// Records the decision, acts on it, and returns its name.
+pub async fn record(
+    app: &App,
+    caller: &Principal,
+    identity: &ExecutionIdentity,
+    decision: DecisionRecord,
+    key: Option<String>,
+) -> Result<&'static str, AppError> {
+    let DecisionRecord { action, reason, details, step_id } = decision;
+    let step = step_id.as_deref().map(StepId::new);
+    let word = match action {
+        DecisionAction::Stop => "stop",
+        DecisionAction::Continue => "continue",
+        DecisionAction::End => "end",
+    };
+    let execution_input = ExecutionInput::RecordDecision {
+        step: step.clone(),
+        decision: word.to_owned(),
+        reason: reason.clone(),
+        details: details.map(|RecordDetails(details)| details),
+    };
+    let follows = part_of(key.as_deref(), word);
+    match closing(action, &reason) {
+        Some(closing) => {
+            let asked = closing.clone();
+            let actor = caller.actor();
+            let admitted = app.engine.inspect(identity, move |execution| execution.admit(&actor, &asked)).await?;
+            // An execution that cannot be stopped, or was stopped by this very request, gets no second record.
+            if admitted.is_ok() {
+                send_signal(app, caller, identity, execution_input, key).await?;
+            }
+            send_signal(app, caller, identity, closing, follows).await?;
+        }
+        None => {
+            let about = step.clone();
+            let open = app.engine.inspect(identity, move |execution| execution.questions()).await?;
+            let question = question(&open, about.as_ref())?;
+            send_signal(app, caller, identity, execution_input, key).await?;
+            if let Some(about) = question {
+                let answer = event::QuestionAnswer::Continue;
+                let signal = ExecutionInput::Answer { about, answer, reason, result: None, evidence: None };
+                send_signal(app, caller, identity, signal, follows).await?;
+            }
+        }
+    }
+    Ok(word)
+}
+
+/// Records why an execution was started.
+pub async fn note_start(
+    app: &App,
+    caller: &Principal,
+    identity: &ExecutionIdentity,
+    reason: String,
+    key: Option<&str>,
+) -> Result<(), AppError> {
+    let signal = ExecutionInput::RecordDecision { step: None, decision: "start".to_owned(), reason, details: None };
+    send_signal(app, caller, identity, signal, part_of(key, "notes")).await
+}
+
+/// The input that ends the execution.
+fn closing(action: DecisionAction, reason: &str) -> Option<ExecutionInput> {
+    let reason = reason.to_owned();
+    match action {
+        DecisionAction::Stop => Some(ExecutionInput::Cancel { reason, undo: None }),
+        DecisionAction::End => Some(ExecutionInput::RecordEnd { reason }),
+        DecisionAction::Continue => None,
+    }
+}
+
+/// The one open question, about the step if one is named.
+fn question(open: &[PendingQuestion], about: Option<&StepId>) -> Result<Option<Question>, Refusal> {
+    let fitting = open.iter().filter_map(|ask| match ask {
+        PendingQuestion::Failure { step, .. } if about.is_none_or(|about| about == step) => {
+            Some(Question::Failure(step.clone()))
+        }
+        PendingQuestion::Limit { limit, .. } if about.is_none() => Some(Question::Limit(*limit)),
+        _ => None,
+    });
+    let mut fitting: Vec<Question> = fitting.collect();
+    match fitting.len() {
+        0 | 1 => Ok(fitting.pop()),
+        _ => {
+            Err(Refusal::new("execution.no_question", "more than one question is open")
+                .hint("name the step in step_id"))
+        }
+    }
+}

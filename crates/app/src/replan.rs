@@ -1,0 +1,69 @@
+//! Replanning a running execution: first a proposal, then the change.
+
+use crate::app::App;
+use crate::command;
+use crate::error::AppError;
+use crate::plans::PlanInput;
+use crate::principal::Principal;
+use rutter_core::execution::{ExecutionIdentity, input};
+use rutter_core::plan::diff::diff;
+use rutter_core::plan::{Driver, Plan};
+use rutter_engine::ReplanCommand;
+use rutter_engine::submit::AcceptedPlan;
+use std::sync::Arc;
+
+/// A checked plan that the execution accepts.
+#[derive(Debug)]
+pub struct ReplanProposal {
+    accepted: AcceptedPlan,
+    /// The changes, one line each.
+    pub lines: Vec<String>,
+}
+
+/// Checks a new plan and that the execution accepts it, so that no revision is saved in vain.
+pub async fn propose(
+    app: &App,
+    caller: &Principal,
+    identity: &ExecutionIdentity,
+    (old, driver): (&Plan, Driver),
+    new: &PlanInput,
+    reason: &str,
+    key: Option<&str>,
+) -> Result<ReplanProposal, AppError> {
+    if reason.trim().is_empty() {
+        return Err(command::reason_missing("a new plan"));
+    }
+    let engine = &app.engine;
+    let text = new.text(&caller.tenant, driver)?;
+    let accepted = engine.check(&text).await?;
+    let lines = diff(old, &accepted.plan).lines();
+    // A repeated request: this plan is already followed.
+    let is_repeated = key.is_some() && old.hash == accepted.plan.hash;
+    if !is_repeated {
+        let actor = caller.actor();
+        let asked = input::ExecutionInput::Replan { plan: Arc::clone(&accepted.plan), reason: reason.to_owned() };
+        engine.inspect(identity, move |execution| execution.admit(&actor, &asked)).await??;
+    }
+    Ok(ReplanProposal { accepted, lines })
+}
+
+/// Saves the plan as the next revision, makes the execution follow it, and returns the revision.
+pub async fn carry_out(
+    app: &App,
+    caller: &Principal,
+    identity: &ExecutionIdentity,
+    proposal: ReplanProposal,
+    reason: String,
+    key: Option<String>,
+    seen: Option<u64>,
+) -> Result<u32, AppError> {
+    let engine = &app.engine;
+    let plan = app.query.execution(identity).await?;
+    let plan = plan.ok_or_else(|| AppError::missing("execution", identity.execution.as_str()))?.plan;
+    let stored =
+        engine.save(caller.tenant.clone(), proposal.accepted, Some(plan.clone()), None, caller.actor()).await?;
+    let revision = stored.saved.revision();
+    let command = ReplanCommand { plan, revision, reason };
+    engine.follow_revision(identity, caller.actor(), command, key, seen).await?;
+    Ok(revision)
+}

@@ -1,0 +1,287 @@
+//! The composition root: the database, tools, engine and application of one installation, opened and closed together.
+//!
+//! `rutter serve`, `rutter run` and `rutter mcp --embedded` are built on a [`Runtime`], and so is a Rust program that
+//! embeds Rutter:
+//!
+//! ```
+//! use rutter_app::executions::StartRequest;
+//! use rutter_app::plans::{PlanInput, save_plan};
+//! use rutter_app::runtime::{Runtime, RuntimeOptions};
+//! use rutter_core::execution::ExecutionIdentity;
+//! use rutter_core::plan::Driver;
+//! use rutter_core::time::Millis;
+//! use serde_json::json;
+//! use std::sync::Arc;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let directory = directory.path();
+//! let runtime = Runtime::open(RuntimeOptions::new(directory)).await?;
+//! let (app, operator) = (&runtime.app, runtime.operator());
+//! let plan = json!({ "name": "remember", "steps": [
+//!     { "id": "note", "tool": "memory.store", "parameters": { "text": "the gate code is 4711" } },
+//! ] });
+//! let text = PlanInput::Text(plan.to_string()).text(&operator.tenant, Driver::Server)?;
+//! let saved = save_plan(app, &operator, text, None, None, None).await?;
+//! let started = app
+//!     .start(StartRequest {
+//!         tenant: operator.tenant.clone(),
+//!         plan: saved.id,
+//!         revision: None,
+//!         inputs: Arc::new(json!({})),
+//!         driver: Driver::Server,
+//!         actor: operator.actor(),
+//!         request: None,
+//!     })
+//!     .await?;
+//! let identity = ExecutionIdentity { tenant: operator.tenant, execution: started.execution };
+//! let status = app.wait(&identity, Millis::seconds(30)).await?;
+//! assert_eq!(status.map(|status| status.as_str()), Some("completed"));
+//! runtime.close().await;
+//! # Ok(())
+//! # }
+//! ```
+
+use crate::app::{App, AppParts, AppSettings, TraceCollector};
+use crate::auth::{AccessToken, AuthClock};
+use crate::keys::InstallationKeys;
+use crate::principal::Principal;
+use rutter_core::execution::ExecutionIdentity;
+use rutter_core::id::{TenantId, WorkerId};
+use rutter_core::journal::verify::EntryReceipt;
+use rutter_core::port::alert_commands::{AlertCommands, NoAlertCommands};
+use rutter_core::port::proof::LedgerProof;
+use rutter_core::port::tools::ToolGateway;
+use rutter_core::time::Timestamp;
+use rutter_engine::options::hold_after;
+use rutter_engine::{Engine, EngineOptions, SystemClock};
+use rutter_store::{SqliteArchive, SqliteOptions, SqliteStore};
+use rutter_tools::assemble::{AssembledTools, ToolEnvironment, assemble};
+use rutter_tools::child::LauncherProgram;
+use rutter_tools::guard::SystemResolver;
+use rutter_tools::http_sender::GuardedHttpSender;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Everything an installation is made of. [`RuntimeOptions::new`] has the defaults; change the fields you need.
+pub struct RuntimeOptions {
+    /// Where the database and the installation's keys are, or will be.
+    pub directory: PathBuf,
+    pub tools: ToolSource,
+    /// Starts command tools under limits: a program that understands `rutter launch`.
+    pub launcher: LauncherProgram,
+    /// The environment that tools and secrets read.
+    pub environment: BTreeMap<String, String>,
+    /// Private hosts and networks that webhooks may be sent to.
+    pub webhooks_allow: Vec<String>,
+    pub collector: Option<TraceCollector>,
+    /// Tokens beside those of the installation.
+    pub tokens: Vec<AccessToken>,
+    /// The clock of credentials and sessions; the system's if there is none.
+    pub auth_clock: Option<AuthClock>,
+    /// The name under which the owner of the database acts.
+    pub operator: String,
+    pub settings: AppSettings,
+    /// Disk space held back for outcomes; see [`SqliteOptions::reserve_bytes`].
+    pub reserve_bytes: Option<u64>,
+}
+
+/// Where the tools that plans name come from.
+pub enum ToolSource {
+    /// The built-in tools and the servers of a configuration.
+    Config(Box<rutter_tools::config::Config>),
+    /// Tools of the embedding program alone.
+    Gateway(Arc<dyn ToolGateway>),
+}
+
+impl RuntimeOptions {
+    pub fn new(directory: impl Into<PathBuf>) -> RuntimeOptions {
+        RuntimeOptions {
+            directory: directory.into(),
+            tools: ToolSource::Config(Box::default()),
+            launcher: LauncherProgram { program: "rutter".into(), arguments: vec!["launch".into()] },
+            environment: BTreeMap::new(),
+            webhooks_allow: Vec::new(),
+            collector: None,
+            tokens: Vec::new(),
+            auth_clock: None,
+            operator: "operator".to_owned(),
+            settings: AppSettings { ask_at_client: true },
+            reserve_bytes: None,
+        }
+    }
+}
+
+/// Why an installation cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] rutter_core::port::Error),
+    #[error(transparent)]
+    Tools(#[from] rutter_tools::assemble::Error),
+    #[error(transparent)]
+    Engine(#[from] rutter_engine::Error),
+    #[error("the keys beside the database: {0}")]
+    Keys(#[source] std::io::Error),
+    #[error("webhooks.allow: {0}")]
+    Webhooks(String),
+}
+
+pub struct Runtime {
+    pub app: Arc<App>,
+    /// `None` when the embedding program brought its own tools.
+    pub tools: Option<AssembledTools>,
+    pub clock: SystemClock,
+    operator: String,
+    directory: PathBuf,
+    store: Arc<SqliteStore>,
+    shutdown: CancellationToken,
+    background_tasks: Vec<JoinHandle<()>>,
+}
+
+impl Runtime {
+    /// Takes ownership of the database, resumes the executions that are due, and starts the background work.
+    pub async fn open(options: RuntimeOptions) -> Result<Runtime, Error> {
+        let mut runtime = Runtime::prepare(options).await?;
+        runtime.start();
+        Ok(runtime)
+    }
+
+    /// The same without the background work (analytics, alerts, webhooks, traces, timers), which
+    /// [`start`](Runtime::start) begins.
+    pub async fn prepare(options: RuntimeOptions) -> Result<Runtime, Error> {
+        let RuntimeOptions { directory, launcher, environment, operator, settings, collector, .. } = options;
+        let clock = SystemClock::system();
+        let mut sqlite = SqliteOptions::new(&directory, Arc::new(move || clock.now()));
+        sqlite.reserve_bytes = options.reserve_bytes.unwrap_or(sqlite.reserve_bytes);
+        let store = Arc::new(SqliteStore::open(sqlite)?);
+        let (gateway, alert_commands, tools) = match options.tools {
+            ToolSource::Config(config) => {
+                let environment = tool_environment(&directory, launcher, environment, &store, clock);
+                let tools = assemble(&config, environment).await?;
+                let commands: Arc<dyn AlertCommands> = tools.alert_commands.clone();
+                (tools.registry.clone() as Arc<dyn ToolGateway>, commands, Some(tools))
+            }
+            ToolSource::Gateway(gateway) => (gateway, Arc::new(NoAlertCommands) as _, None),
+        };
+        let http_sender = GuardedHttpSender::new(&options.webhooks_allow, Arc::new(SystemResolver));
+        let http_sender = http_sender.map_err(|why| Error::Webhooks(why.to_string()))?;
+        let keys = InstallationKeys::of(&directory).map_err(Error::Keys)?;
+        let engine = start_engine(&store, Arc::clone(&gateway), clock).await?;
+        let parts = AppParts {
+            engine,
+            store: Arc::clone(&store),
+            tools: gateway,
+            http_sender: Arc::new(http_sender),
+            alert_commands,
+            collector,
+            clock,
+            auth_clock: options.auth_clock,
+            tokens: keys.tokens(options.tokens, &operator),
+            settings,
+            seal: keys.seal,
+        };
+        Ok(Runtime {
+            app: App::open(parts).await?,
+            tools,
+            clock,
+            operator,
+            directory,
+            store,
+            shutdown: CancellationToken::new(),
+            background_tasks: Vec::new(),
+        })
+    }
+
+    /// Starts the background work. It ends with [`close`](Runtime::close).
+    pub fn start(&mut self) {
+        self.background_tasks.push(tokio::spawn(Arc::clone(&self.app).run(self.shutdown.clone())));
+        if let Some(tools) = &self.tools {
+            let (builtins, shutdown) = (Arc::clone(&tools.builtins), self.shutdown.clone());
+            self.background_tasks.push(tokio::spawn(async move { builtins.run_timers(shutdown).await }));
+        }
+    }
+
+    /// The owner of the database, who may do everything.
+    pub fn operator(&self) -> Principal {
+        Principal::owner(TenantId::new("default"), &self.operator)
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Returns proof of the journal's present state, to be verified later and elsewhere.
+    pub async fn receipt(&self, identity: &ExecutionIdentity) -> Result<EntryReceipt, Error> {
+        self.store.sign(&identity.tenant).await?;
+        Ok(SqliteArchive::open(&self.directory)?.receipt(identity, None)?)
+    }
+
+    /// Lets the calls in flight end, gives back every lease and stops the background work.
+    pub async fn close(self) {
+        self.shutdown.cancel();
+        self.app.close().await;
+        for task in self.background_tasks {
+            // A panic has already been logged.
+            let _ = task.await;
+        }
+        if let Some(tools) = self.tools {
+            tools.registry.close().await;
+        }
+    }
+}
+
+fn tool_environment(
+    directory: &Path,
+    launcher: LauncherProgram,
+    environment: BTreeMap<String, String>,
+    store: &Arc<SqliteStore>,
+    clock: SystemClock,
+) -> ToolEnvironment {
+    ToolEnvironment {
+        folder: directory.to_owned(),
+        launcher,
+        environment,
+        query: store.clone(),
+        register: store.clone(),
+        clock: Arc::new(move || clock.now()),
+    }
+}
+
+async fn start_engine(
+    store: &Arc<SqliteStore>,
+    tools: Arc<dyn ToolGateway>,
+    clock: SystemClock,
+) -> Result<Engine, rutter_engine::Error> {
+    let worker = WorkerId::new(&rutter_engine::name::fresh("worker", clock.now()));
+    let mut options = EngineOptions::new(worker);
+    // A lease is valid for a fixed time after its worker last renewed it.
+    let last_alive = store.believed_until().map(|until| Timestamp(until.0 - options.lease.0 as i64));
+    options.hold = hold_after(last_alive, clock.now());
+    Engine::run(store.clone(), store.clone(), tools, clock, options).await
+}
+
+impl std::fmt::Debug for RuntimeOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RuntimeOptions").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for ToolSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            ToolSource::Config(_) => "Config",
+            ToolSource::Gateway(_) => "Gateway",
+        })
+    }
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runtime").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}

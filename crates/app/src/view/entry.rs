@@ -1,0 +1,83 @@
+//! A journal entry.
+
+use crate::terse::shortened;
+use rutter_core::actor::Actor;
+use rutter_core::journal::describe::describe;
+use rutter_core::journal::event::EventRecord;
+use rutter_core::journal::payload::EventPayload;
+use rutter_core::port::query::EntrySummary;
+use rutter_core::text::spelled;
+use rutter_core::time::calendar::utc;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::convert::Infallible;
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Entry")]
+pub struct EntryView {
+    /// `ledger` in the ledger's own journal.
+    pub execution_id: String,
+    pub seq: u64,
+    pub at: String,
+    pub actor: ActorView,
+    pub kind: String,
+    /// The event as a sentence.
+    pub text: String,
+    /// The fields of the event, payloads among them; long ones are cut to text.
+    pub event: Map<String, Value>,
+    pub hash: String,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Actor")]
+pub struct ActorView {
+    /// `rutter`, `agent` or `person`.
+    pub party: String,
+    pub name: String,
+}
+
+/// How much of the payloads of an entry is shown.
+#[derive(Clone, Copy, Debug)]
+pub enum PayloadDetail {
+    Whole,
+    /// Longer ones are cut to text.
+    Within(usize),
+    Sizes,
+}
+
+impl ActorView {
+    pub fn of(actor: &Actor) -> ActorView {
+        ActorView { party: spelled(&actor.party), name: actor.name.to_string() }
+    }
+}
+
+impl EntryView {
+    pub fn of(entry: &EntrySummary, payloads: PayloadDetail) -> EntryView {
+        let EventRecord { at, actor, event } = &entry.record;
+        let kind = event.kind();
+        let mut value_of = |payload: EventPayload| -> Result<Value, Infallible> {
+            Ok(match (payload.value(), payloads) {
+                (None, _) => json!({ "erased": true }),
+                (Some(value), PayloadDetail::Whole) => (**value).clone(),
+                (Some(value), PayloadDetail::Within(bytes_max)) => shortened(value, bytes_max),
+                (Some(value), PayloadDetail::Sizes) => json!({ "bytes": value.to_string().len() }),
+            })
+        };
+        let Ok(values) = event.clone().try_map(&mut value_of);
+        let event_fields = match json!(values).get_mut(kind).map(Value::take) {
+            Some(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        };
+        EntryView {
+            execution_id: entry.execution.to_string(),
+            seq: entry.seq,
+            at: utc(*at),
+            actor: ActorView::of(actor),
+            kind: kind.to_owned(),
+            text: describe(event).at(*at).sentence(),
+            event: event_fields,
+            hash: entry.hash.to_string(),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! An execution: its state, its open questions, its results.
+
+use super::{FailureView, QuestionView, execution_url};
+use crate::terse::{bytes, shortened};
+use crate::wording;
+use rutter_core::execution::Execution;
+use rutter_core::execution::view::ExecutionSnapshot;
+use rutter_core::id::PlanId;
+use rutter_core::port::query::ExecutionSummary;
+use rutter_core::text::{cut, spelled};
+use rutter_core::time::calendar::utc;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// The length of each text in a short view.
+pub(super) const TEXT_CHARS_MAX: usize = 300;
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Execution")]
+pub struct ExecutionView {
+    pub execution_id: String,
+    pub plan: PlanRefView,
+    pub goal: String,
+    /// Who calls the tools: `server` or `agent`.
+    pub driver: String,
+    pub status: String,
+    /// The state in one line.
+    pub summary: String,
+    /// Why it did not complete, or is being stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// Settled steps, and all steps.
+    pub done: usize,
+    pub total: usize,
+    pub calls: u64,
+    pub cost_micros: u64,
+    pub opened_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    pub last_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// When it continues without input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wake_at: Option<String>,
+    pub failed_steps: Vec<FailedStepView>,
+    /// Skipped and cancelled steps.
+    pub skipped: Vec<SkippedStepView>,
+    /// Steps that were compensated.
+    pub undone: Vec<String>,
+    /// Effects that remain, or may remain, although it did not complete.
+    pub remains: Vec<String>,
+    /// Open questions that a person or an agent must answer.
+    pub questions: Vec<QuestionView>,
+    /// Where the execution departed from its plan.
+    pub deviations: Vec<DeviationView>,
+    /// Results by step, once it has ended; long ones are cut to text.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub results: Map<String, Value>,
+    /// The page for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// The plan of an execution.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PlanRef")]
+pub struct PlanRefView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    pub name: String,
+    pub revision: u32,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "FailedStep")]
+pub struct FailedStepView {
+    pub step: String,
+    #[serde(flatten)]
+    pub failure: FailureView,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SkippedStep")]
+pub struct SkippedStepView {
+    pub step: String,
+    pub reason: String,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Deviation")]
+pub struct DeviationView {
+    pub kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    pub description: String,
+}
+
+/// An execution in a list.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ExecutionListItem")]
+pub struct ExecutionListView {
+    pub execution_id: String,
+    pub plan: PlanRefView,
+    pub driver: String,
+    pub status: String,
+    pub done: u32,
+    pub total: u32,
+    pub questions_count: u32,
+    /// Entries of its journal.
+    pub entries: u64,
+    pub opened_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    pub last_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+}
+
+impl ExecutionView {
+    /// `base` is the address of the pages, if there are any.
+    pub fn of(plan: Option<&PlanId>, snapshot: &ExecutionSnapshot, base: Option<&str>) -> ExecutionView {
+        let steps = || snapshot.steps.iter();
+        let failed = steps().filter_map(|step| {
+            Some(FailedStepView { step: step.id.to_string(), failure: FailureView::of(step.failure.as_ref()?) })
+        });
+        let skipped = steps()
+            .filter_map(|step| Some(SkippedStepView { step: step.id.to_string(), reason: step.skip_reason.clone()? }));
+        let undone = steps().filter(|step| step.status == "compensated").map(|step| step.id.to_string());
+        let questions = snapshot.questions.iter().map(|question| QuestionView::of(&snapshot.execution, question, base));
+        let deviations = snapshot.deviations.iter().map(|deviation| DeviationView {
+            kind: spelled(&deviation.kind),
+            step: deviation.step.as_ref().map(ToString::to_string),
+            description: deviation.description.clone(),
+        });
+        ExecutionView {
+            execution_id: snapshot.execution.to_string(),
+            plan: PlanRefView {
+                id: plan.map(ToString::to_string),
+                name: snapshot.plan.clone(),
+                revision: snapshot.revision,
+            },
+            goal: snapshot.goal.clone(),
+            driver: snapshot.driver.as_str().to_owned(),
+            status: snapshot.status.as_str().to_owned(),
+            summary: wording::summary(snapshot),
+            cause: snapshot.cause.clone(),
+            done: snapshot.settled,
+            total: snapshot.total,
+            calls: snapshot.calls,
+            cost_micros: snapshot.cost_micros,
+            opened_at: utc(snapshot.opened_at),
+            started_at: snapshot.started_at.map(utc),
+            last_at: utc(snapshot.last_at),
+            ended_at: snapshot.status.has_ended().then(|| utc(snapshot.last_at)),
+            wake_at: snapshot.wake_at.map(utc),
+            failed_steps: failed.collect(),
+            skipped: skipped.collect(),
+            undone: undone.collect(),
+            remains: snapshot.remains.iter().map(ToString::to_string).collect(),
+            questions: questions.collect(),
+            deviations: deviations.collect(),
+            results: Map::new(),
+            url: execution_url(base, &snapshot.execution),
+        }
+    }
+
+    /// The same for a short answer: at most `items_max` items per list, texts are cut.
+    pub fn short(mut self, items_max: usize) -> ExecutionView {
+        self.failed_steps.truncate(items_max);
+        for failed in &mut self.failed_steps {
+            failed.failure.message = cut(&failed.failure.message, TEXT_CHARS_MAX);
+        }
+        self.skipped.truncate(items_max);
+        self.undone.truncate(items_max);
+        self.remains.truncate(items_max);
+        self.questions.truncate(items_max);
+        self.questions = self.questions.into_iter().map(QuestionView::short).collect();
+        self.cause = self.cause.map(|cause| cut(&cause, TEXT_CHARS_MAX));
+        self
+    }
+}
+
+/// The results of an execution that has ended and was not undone, from the last step backwards, as many as fit.
+pub fn results(execution: &Execution, bytes_max: usize, each_bytes_max: usize) -> Map<String, Value> {
+    let mut left = bytes_max;
+    let mut results = Map::new();
+    for step in execution.plan().steps.iter().rev() {
+        let Some(result) = execution.result_of(step.id.as_str()) else { continue };
+        let result = shortened(result, each_bytes_max);
+        let Some(rest) = left.checked_sub(bytes(&result) + step.id.as_str().len() + 4) else { break };
+        left = rest;
+        results.insert(step.id.to_string(), result);
+    }
+    results
+}
+
+impl ExecutionListView {
+    pub fn of(summary: &ExecutionSummary) -> ExecutionListView {
+        let row = &summary.row;
+        ExecutionListView {
+            execution_id: summary.id.to_string(),
+            plan: PlanRefView {
+                id: Some(summary.plan.to_string()),
+                name: summary.name.clone(),
+                revision: row.revision,
+            },
+            driver: row.driver.as_str().to_owned(),
+            status: row.status.as_str().to_owned(),
+            done: row.settled,
+            total: row.total,
+            questions_count: row.questions,
+            entries: summary.entries,
+            opened_at: utc(row.opened_at),
+            started_at: row.started_at.map(utc),
+            last_at: utc(row.last_at),
+            ended_at: row.status.has_ended().then(|| utc(row.last_at)),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! `rutter exec pause`, `approve`, `undo` and the others: sends a command to an execution and follows the effect.
+
+use super::watch;
+use crate::CommandExit;
+use crate::args::run::{AnswerValue, ExecActionArgs, ExecCommand};
+use crate::config::Config;
+use crate::daemon::{self, HandledBy};
+use crate::failure::CommandRefusal;
+use crate::plan;
+use crate::progress::ProgressPrinter;
+use crate::runtime::LocalRuntime;
+use crate::socket::{SocketCommand, SocketCommandKind, SocketRequest};
+use crate::store;
+use crate::terminal::Terminal;
+use rutter_app::command::CommandArguments;
+use rutter_app::verb::Verb;
+use rutter_core::id::ExecutionId;
+use serde_json::{Map, Value};
+use std::path::Path;
+
+pub(crate) fn run(command: &ExecCommand, terminal: &Terminal) -> anyhow::Result<CommandExit> {
+    let (args, what) = read(command)?;
+    let config = Config::load_with(&args.store, &args.tools)?;
+    let sent = SocketCommand {
+        tenant: args.tenant.id(),
+        execution: ExecutionId::new(&args.execution),
+        person: config.operator.clone(),
+        reason: reason(args, &what, terminal)?,
+        what,
+        key: args.key.clone(),
+    };
+    // Only entries after the command are printed.
+    let count = store::archive(&args.store)?.receipt(&sent.identity(), None)?.seq;
+    let greeting = SocketRequest::Say(Box::new(sent.clone()));
+    let here = || crate::blocking::block_on(run_locally(args, sent.clone(), count, terminal));
+    match daemon::locally_or_by_server(&config.directory, &greeting, here)? {
+        HandledBy::ThisProcess(exit) => Ok(exit),
+        HandledBy::Server(answer) if answer["ok"] != true => Err(CommandRefusal::from_answer(&answer).into()),
+        HandledBy::Server(_) if args.no_wait => print_acknowledgement(args, terminal),
+        HandledBy::Server(_) => watch::follow(&args.store, &args.tools, &sent.identity(), false, count, terminal),
+    }
+}
+
+/// Performs the command in this process, and continues the execution.
+async fn run_locally(
+    args: &ExecActionArgs,
+    sent: SocketCommand,
+    count: u64,
+    terminal: &Terminal,
+) -> anyhow::Result<CommandExit> {
+    let runtime = LocalRuntime::open(&args.store, &args.tools).await?;
+    let identity = sent.identity();
+    let updates = runtime.app.engine.subscribe();
+    let ended = match sent.perform(&runtime.app).await {
+        Err(app_error) => Err(CommandRefusal::of(app_error).into()),
+        Ok(()) if args.no_wait => print_acknowledgement(args, terminal),
+        Ok(()) => {
+            let progress = ProgressPrinter::new(terminal, args.store.json && !terminal.is_watched);
+            let mut progress = progress.after(count);
+            match runtime.follow(&identity, updates, false, &mut progress).await {
+                Ok(()) => runtime.conclude(&identity, args.store.json, terminal).await,
+                Err(error) => Err(error),
+            }
+        }
+    };
+    runtime.close().await;
+    ended
+}
+
+fn print_acknowledgement(args: &ExecActionArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
+    if args.store.json {
+        terminal.answer("{\"ok\":true}\n")?;
+    }
+    Ok(CommandExit::Done)
+}
+
+/// The arguments as a command.
+fn read(command: &ExecCommand) -> anyhow::Result<(&ExecActionArgs, SocketCommandKind)> {
+    let none = CommandArguments::default;
+    let (args, verb, arguments) = match command {
+        ExecCommand::Pause(args) => (args, Verb::Pause, none()),
+        ExecCommand::Resume(args) => (args, Verb::Resume, none()),
+        ExecCommand::Kill(args) => (args, Verb::Kill, none()),
+        ExecCommand::TakeOver(args) => (args, Verb::TakeOver, none()),
+        ExecCommand::HandBack(args) => (args, Verb::HandBack, none()),
+        ExecCommand::Cancel(args) => {
+            let undo = match (args.undo, args.no_undo) {
+                (true, _) => Some(true),
+                (_, true) => Some(false),
+                (false, false) => None,
+            };
+            (&args.act, Verb::Cancel, CommandArguments { undo, ..none() })
+        }
+        ExecCommand::Retry(args) => (&args.act, Verb::Retry, about(&args.step)),
+        ExecCommand::Skip(args) => (&args.act, Verb::Skip, about(&args.step)),
+        ExecCommand::Stop(args) => (&args.act, Verb::Stop, about(&args.step)),
+        ExecCommand::Continue(args) => (&args.act, Verb::Continue, about(&args.step)),
+        ExecCommand::Answer(args) => {
+            let with = match args.answer {
+                AnswerValue::Retry => Verb::Retry,
+                AnswerValue::Skip => Verb::Skip,
+                AnswerValue::Stop => Verb::Stop,
+                AnswerValue::Continue => Verb::Continue,
+                AnswerValue::Undo => Verb::Undo,
+                AnswerValue::Replan => Verb::Replan,
+            };
+            (&args.act, Verb::Answer, CommandArguments { with: Some(with), ..about(&args.step) })
+        }
+        ExecCommand::Resolve(args) => {
+            let result = args.result.as_deref().map(json).transpose()?;
+            // Evidence is usually a sentence.
+            let evidence = args.evidence.as_deref().map(|text| json(text).unwrap_or_else(|_| Value::from(text)));
+            let happened = Some(!args.not_done);
+            let arguments = CommandArguments { happened, result, evidence, ..about(&args.step) };
+            (&args.act, Verb::Resolve, arguments)
+        }
+        ExecCommand::Approve(args) => {
+            (&args.act, Verb::Approve, CommandArguments { call: args.call.clone(), ..about(&args.step) })
+        }
+        ExecCommand::Reject(args) => {
+            (&args.act, Verb::Reject, CommandArguments { call: args.call.clone(), ..about(&args.step) })
+        }
+        ExecCommand::Reply(args) => {
+            let reply = args.answer.as_deref().map(fields).transpose()?;
+            (&args.act, Verb::Reply, CommandArguments { reply, ..about(&args.step) })
+        }
+        ExecCommand::Undo(args) => {
+            let steps = Some(args.steps.clone()).filter(|steps| !steps.is_empty());
+            (&args.act, Verb::Undo, CommandArguments { steps, ..none() })
+        }
+        ExecCommand::AcceptTool(args) => {
+            let (tool, definition) = (Some(args.tool.clone()), args.definition.clone());
+            (&args.act, Verb::AcceptTool, CommandArguments { tool, definition, ..none() })
+        }
+        ExecCommand::Replan(args) => match &args.plan {
+            None => (&args.act, Verb::Replan, about(&args.step)),
+            Some(plan) => return Ok((&args.act, SocketCommandKind::Replan(plan_text(plan)?))),
+        },
+        ExecCommand::List(_) | ExecCommand::Show(_) | ExecCommand::Watch(_) => {
+            unreachable!("these only read, and have their own modules")
+        }
+    };
+    Ok((args, SocketCommandKind::Command { verb, arguments: Box::new(arguments) }))
+}
+
+fn plan_text(path: &Path) -> Result<String, CommandRefusal> {
+    let unreadable = |why: String| CommandRefusal::new("file.unreadable", why);
+    let bytes = plan::bytes_of(path).map_err(|error| unreadable(format!("cannot read {}: {error}", path.display())))?;
+    String::from_utf8(bytes).map_err(|_| unreadable(format!("{} is not text", path.display())))
+}
+
+fn about(step: &Option<String>) -> CommandArguments {
+    CommandArguments { step: step.clone(), ..Default::default() }
+}
+
+/// The reason from the command line; at a terminal the user is asked for it if the verb needs one.
+fn reason(args: &ExecActionArgs, what: &SocketCommandKind, terminal: &Terminal) -> anyhow::Result<String> {
+    let name = match what {
+        SocketCommandKind::Command { verb, arguments } if arguments.needs_reason(*verb) => verb.name(),
+        SocketCommandKind::Replan(_) => Verb::Replan.name(),
+        SocketCommandKind::Command { .. } => return Ok(args.reason.clone()),
+    };
+    match args.reason.trim().is_empty() && terminal.can_ask() {
+        true => terminal.ask(&format!("Why {}? The reason is journaled: ", name.replace('_', " "))),
+        false => Ok(args.reason.clone()),
+    }
+}
+
+fn json(text: &str) -> Result<Value, CommandRefusal> {
+    let wrong = |error| CommandRefusal::new("command.inputs", format!("this must be JSON: {error}"));
+    serde_json::from_str(text).map_err(wrong)
+}
+
+fn fields(text: &str) -> Result<Map<String, Value>, CommandRefusal> {
+    let wrong = |error| CommandRefusal::new("command.inputs", format!("this must be a JSON object: {error}"));
+    serde_json::from_str(text).map_err(wrong)
+}

@@ -1,0 +1,15 @@
+//! The server and its clients: `rutter mcp`, `serve`, `stop`, and commands while the database is in use. Real
+//! processes, real sockets; effects are counted in a file.
+#![cfg(target_os = "linux")]
+
+mod agent;
+mod daemon;
+mod doors;
+mod fixture;
+mod front;
+mod keys;
+mod reasons;
+mod through;
+mod verbs;
+mod views;
+mod web;

@@ -1,0 +1,109 @@
+//! Commands while the database is in use: they go to its owner, and end as they would here.
+
+use crate::server::fixture::{ServerFixture, ended, output_text, until};
+use serde_json::Value;
+use std::fs;
+use std::process::{Child, Output};
+
+/// A fixture with a server.
+fn served() -> (ServerFixture, Child) {
+    let fixture = ServerFixture::new();
+    let server = fixture.command(&["serve", "--no-http"]).spawn().unwrap();
+    until("the server listens", || fixture.data.join("rutter.sock").exists());
+    (fixture, server)
+}
+
+fn close(fixture: &ServerFixture, server: Child) {
+    fixture.rutter(&["stop"]);
+    let server = ended(server);
+    assert_eq!(server.status.code(), Some(0), "{}", output_text(&server));
+}
+
+#[test]
+fn run_lets_the_server_execute_the_plan_and_follows_it() {
+    let (fixture, server) = served();
+    let running = fixture.command(&["run", "plan.yaml", "--json"]).spawn().unwrap();
+    until("the gate was called", || fixture.calls() == 1);
+    assert_eq!(fixture.owner(), Some(server.id()));
+    fixture.open_the_gate();
+    let ran = ended(running);
+    assert_eq!(ran.status.code(), Some(0), "{}", output_text(&ran));
+    let answer: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!((&answer["status"], &answer["steps"][0]["status"]), (&"completed".into(), &"completed".into()));
+    assert!(answer["receipt"]["hash"].is_string(), "{answer}");
+    assert_eq!(fixture.calls(), 1);
+
+    let asking = fixture.rutter(&["run", "asking.yaml"]);
+    assert_eq!(asking.status.code(), Some(3), "{}", output_text(&asking));
+    assert!(output_text(&asking).contains("rutter exec approve"), "{}", output_text(&asking));
+    close(&fixture, server);
+}
+
+#[test]
+fn mistakes_in_a_plan_are_reported_alike_by_the_server_and_here() {
+    let broken = "name: broken\nsteps:\n  - { id: a, tool: gate.pas }\n  - { id: b, tool: gate.pass, depends_on: [c] }\n  - { id: d, tool: gone.x }\n";
+    let (fixture, server) = served();
+    fs::write(fixture.path("broken.yaml"), broken).unwrap();
+    for words in [&["run", "broken.yaml"][..], &["run", "broken.yaml", "--json"], &["plan", "save", "broken.yaml"]] {
+        let there = fixture.rutter(words);
+        assert_eq!(there.status.code(), Some(2), "{}", output_text(&there));
+        assert!(output_text(&there).contains("plan.unknown_step"), "{}", output_text(&there));
+        let here = fixture.rutter(&[words, &["--dir", "elsewhere"]].concat());
+        assert_eq!(findings(&there), findings(&here), "{words:?}");
+        assert!(output_text(&there).contains("server gone could not be asked"), "{}", output_text(&there));
+    }
+    close(&fixture, server);
+}
+
+/// The findings about the plan, without log messages.
+fn findings(output: &Output) -> Vec<String> {
+    output_text(output).lines().filter(|line| !line.trim_start().starts_with("WARN ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn other_tools_than_the_servers_are_refused() {
+    let (fixture, server) = served();
+    let other = "dir = 'data'\n[commands.other.tools.x]\ndescription = 'x'\nargv = ['/bin/true']\n";
+    fs::write(fixture.path("other.toml"), other).unwrap();
+    fs::write(fixture.path("list.json"), r#"{ "mcpServers": { "x": { "command": "x" } } }"#).unwrap();
+    for words in [["--config", "other.toml"], ["--mcp-config", "list.json"]] {
+        let refused = fixture.rutter(&[&["run", "plan.yaml", "--json"], &words[..]].concat());
+        assert_eq!(refused.status.code(), Some(2), "{}", output_text(&refused));
+        assert!(output_text(&refused).contains("rutter stop"), "{}", output_text(&refused));
+    }
+    // The same settings from another file are the same tools.
+    fs::copy(fixture.path("rutter.toml"), fixture.path("same.toml")).unwrap();
+    let saved = fixture.json(&["plan", "save", "plan.yaml", "--json", "--config", "same.toml"]);
+    assert_eq!(saved["ok"], true, "{saved}");
+    assert_eq!(fixture.calls(), 0);
+    close(&fixture, server);
+}
+
+#[test]
+fn plans_are_saved_listed_and_printed_with_a_server_and_without_one() {
+    let (fixture, server) = served();
+    let there = fixture.json(&["plan", "save", "plan.yaml", "--id", "plan_slow", "--json"]);
+    assert_eq!((&there["plan_id"], &there["revision"]), (&"plan_slow".into(), &1.into()), "{there}");
+    assert_eq!(fixture.json(&["plan", "list", "--json"])["plan_id"], "plan_slow");
+    close(&fixture, server);
+
+    fs::write(fixture.path("plan.yaml"), fs::read_to_string(fixture.path("plan.yaml")).unwrap() + "# changed\n")
+        .unwrap();
+    let here = fixture.json(&["plan", "save", "plan.yaml", "--id", "plan_slow", "--json"]);
+    assert_eq!((&here["revision"], &here["is_new"]), (&2.into(), &true.into()), "{here}");
+    let again = fixture.json(&["plan", "save", "plan.yaml", "--id", "plan_slow", "--json"]);
+    assert_eq!((&again["revision"], &again["is_new"]), (&2.into(), &false.into()), "{again}");
+    let newest = fixture.rutter(&["plan", "show", "plan_slow"]);
+    assert_eq!(newest.stdout, fs::read(fixture.path("plan.yaml")).unwrap());
+    let first = fixture.json(&["plan", "show", "plan_slow", "--revision", "1", "--json"]);
+    assert_eq!(first["source"], crate::server::fixture::PLAN);
+    let missing = fixture.rutter(&["plan", "show", "plan_fast", "--json"]);
+    assert_eq!(missing.status.code(), Some(2), "{}", output_text(&missing));
+    assert!(output_text(&missing).contains("rutter plan list"), "{}", output_text(&missing));
+    // The settings file with the directory is enough to find everything.
+    fs::rename(fixture.path("rutter.toml"), fixture.path("named.toml")).unwrap();
+    let found = fixture.json(&["plan", "list", "--json", "--config", "named.toml"]);
+    assert_eq!(found["plan_id"], "plan_slow");
+    let listed = fixture.rutter(&["exec", "list", "--config", "named.toml"]);
+    assert_eq!(listed.status.code(), Some(0), "{}", output_text(&listed));
+}

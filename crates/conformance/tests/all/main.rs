@@ -1,0 +1,5 @@
+//! The tests of the MCP conformance suite, in one binary.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
+
+mod suite;

@@ -1,0 +1,121 @@
+//! One tool call in flight: sent if it still may be, and its outcome returned to the loop.
+
+use crate::active_executions::{CallMessage, CallReport, LoopMessage};
+use crate::shared::EngineShared;
+use crate::update::{ExecutionUpdate, UpdateContent};
+use rutter_core::execution::ExecutionIdentity;
+use rutter_core::execution::input::ToolCall;
+use rutter_core::id::{PartId, ToolName};
+use rutter_core::journal::event::CallSide;
+use rutter_core::port::tools::{
+    CallPermit, CallReporter, CallReturn, PortFuture, ToolCallId, ToolCallRequest, ToolProgress,
+};
+use rutter_core::tool::Elicitation;
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+pub(crate) struct CallEnded {
+    pub(crate) part: PartId,
+    pub(crate) side: CallSide,
+    pub(crate) attempt: u32,
+    pub(crate) tool: ToolName,
+    pub(crate) returned: CallReturn,
+}
+
+pub(crate) async fn run_call(
+    shared: Arc<EngineShared>,
+    identity: ExecutionIdentity,
+    call: ToolCall,
+    permit: CallPermit,
+) -> CallEnded {
+    let now = shared.clock.now();
+    let execution = identity.execution.clone();
+    let ToolCall { part, side, attempt, tool, definition, parameters, key, deadline, ticket } = call;
+    let returned = match reason_not_to_send(&shared, deadline.since(now).0) {
+        Some(failure) => CallReturn::Outcome(CallOutcome::NotDone(failure)),
+        None => {
+            let id = ToolCallId { identity, part: part.clone(), side, attempt };
+            let reporter = Arc::new(LoopReporter { shared: Arc::clone(&shared), call: id.clone() });
+            let call = ToolCallRequest {
+                id,
+                tool: tool.clone(),
+                definition,
+                parameters,
+                key,
+                timeout: deadline.since(now),
+                now,
+                ticket: ticket.map(|ticket| ticket.to_string()),
+                reporter,
+            };
+            shared.tools.call(call, permit).await
+        }
+    };
+    let elapsed_ms = shared.clock.now().since(now).0;
+    let (outcome, code) = match &returned {
+        CallReturn::Outcome(CallOutcome::Done { .. }) => ("done", None),
+        CallReturn::Outcome(CallOutcome::NotDone(failure)) => ("not done", Some(failure.category.as_str())),
+        CallReturn::Outcome(CallOutcome::Maybe(failure)) => ("maybe", Some(failure.category.as_str())),
+        CallReturn::Drifted { .. } => ("drifted", None),
+    };
+    let worker = &shared.options.worker;
+    tracing::info!(
+        %execution, step = %part, attempt, side = ?side, %tool, %worker, elapsed_ms, outcome, error.code = code,
+        "attempt"
+    );
+    CallEnded { part, side, attempt, tool, returned }
+}
+
+/// A call that was decided but not sent: a later decision of the same append closed its attempt.
+pub(crate) fn withdrawn(call: ToolCall) -> CallEnded {
+    let ToolCall { part, side, attempt, tool, .. } = call;
+    let failure = ToolFailure::new(FailureCategory::Cancelled, "it was closed before it could be sent");
+    CallEnded { part, side, attempt, tool, returned: CallReturn::Outcome(CallOutcome::NotDone(failure)) }
+}
+
+/// Why the call must not be sent. Checked at the last moment: the process may have been suspended.
+fn reason_not_to_send(shared: &EngineShared, left_ms: u64) -> Option<ToolFailure> {
+    if shared.lease_has_ended() {
+        let message = "the lease ended before the call could be sent";
+        return Some(ToolFailure::new(FailureCategory::Unavailable, message));
+    }
+    let message = "its deadline passed before it could be sent";
+    (left_ms == 0).then(|| ToolFailure::new(FailureCategory::Timeout, message))
+}
+
+/// Forwards the reports of a tool to the loop of its execution.
+struct LoopReporter {
+    shared: Arc<EngineShared>,
+    call: ToolCallId,
+}
+
+impl LoopReporter {
+    fn send(&self, call_message: CallMessage) {
+        let ToolCallId { identity, part, side, attempt } = self.call.clone();
+        // If the loop has ended, the reply channel closes and the waiting tool notices.
+        let _ = self
+            .shared
+            .active_executions
+            .send(&identity, LoopMessage::Report(CallReport { part, side, attempt, message: call_message }));
+    }
+}
+
+impl CallReporter for LoopReporter {
+    fn accepted(&self, ticket: String) -> PortFuture<'_, ()> {
+        let (recorded, done) = oneshot::channel();
+        self.send(CallMessage::Accepted { ticket, recorded });
+        Box::pin(async move { done.await.unwrap_or_default() })
+    }
+
+    fn ask(&self, question: Elicitation) -> PortFuture<'_, Option<Value>> {
+        let (answer, answered) = oneshot::channel();
+        self.send(CallMessage::Asked { question, answer });
+        Box::pin(async move { answered.await.unwrap_or_default() })
+    }
+
+    fn progress(&self, progress: ToolProgress) {
+        let live = UpdateContent::Progress { part: self.call.part.clone(), progress };
+        self.shared.publish(ExecutionUpdate { identity: self.call.identity.clone(), content: live });
+    }
+}

@@ -1,0 +1,138 @@
+//! Turns messages into inputs of the execution: outcomes of calls, reports of tools, commands.
+
+use super::{ExecutionLoop, LoopError};
+use crate::active_executions::{CallMessage, CallReport};
+use crate::call_task::CallEnded;
+use crate::command::{CommandBody, CommandEnvelope, ReplanCommand};
+use rutter_core::actor::Actor;
+use rutter_core::execution::input::{ExecutionInput, Refusal};
+use rutter_core::id::PartId;
+use rutter_core::journal::event::CallSide;
+use rutter_core::plan::schema::CompiledSchema;
+use rutter_core::port::journal::StoredCommand;
+use rutter_core::port::tools::CallReturn;
+use rutter_core::tool::Elicitation;
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
+
+impl ExecutionLoop {
+    pub(super) fn on_call_ended(&mut self, ended: CallEnded) -> Result<(), LoopError> {
+        let CallEnded { part, side, attempt, tool, returned } = ended;
+        self.active_calls.retain(|call| (&call.part, call.side, call.attempt) != (&part, side, attempt));
+        self.elicitation_replies.remove(&(part.clone(), attempt));
+        let outcome = match returned {
+            CallReturn::Outcome(outcome) => self.checked_outcome(&part, side, outcome),
+            CallReturn::Drifted { found } => {
+                self.decide(&Actor::rutter(), ExecutionInput::ReportDrift { tool: tool.clone(), found })?.ok();
+                let message = format!("{tool} is no longer the tool the plan was checked with; nothing was sent");
+                CallOutcome::NotDone(ToolFailure::new(FailureCategory::Unavailable, message))
+            }
+        };
+        let input = ExecutionInput::Returned { part, side, attempt, outcome };
+        if let Err(refusal) = self.decide(&Actor::rutter(), input)? {
+            tracing::warn!(execution = %self.execution.identity().execution, "outcome refused: {refusal}");
+        }
+        Ok(())
+    }
+
+    /// Handles what a tool reports during its call.
+    pub(super) fn on_report(&mut self, report: CallReport) -> Result<(), LoopError> {
+        let CallReport { part, side, attempt, message: call_message } = report;
+        let refused = match call_message {
+            CallMessage::Accepted { ticket, recorded } => {
+                let input = ExecutionInput::Accepted { part, side, attempt, ticket };
+                let refused = self.decide(&Actor::rutter(), input)?.err();
+                self.pending.recorded.push(recorded);
+                refused
+            }
+            CallMessage::Asked { question: Elicitation { message, schema }, answer } => {
+                let asked = (part.clone(), attempt);
+                let input = ExecutionInput::ToolAsks { part, side, attempt, message, schema };
+                let refused = self.decide(&Actor::rutter(), input)?.err();
+                if refused.is_none() {
+                    self.elicitation_replies.insert(asked, answer);
+                }
+                refused
+            }
+        };
+        if let Some(refusal) = refused {
+            tracing::warn!(execution = %self.execution.identity().execution, "report refused: {refusal}");
+        }
+        Ok(())
+    }
+
+    /// A result that violates the step's schema does not count, but the call may have had its effect.
+    fn checked_outcome(&mut self, part: &PartId, side: CallSide, outcome: CallOutcome) -> CallOutcome {
+        let (CallOutcome::Done { result, .. }, CallSide::Do | CallSide::Fallback) = (&outcome, side) else {
+            return outcome;
+        };
+        let plan = self.execution.plan();
+        let Some(step) = plan.find(part.step.as_str()).map(|at| &plan.steps[at]) else { return outcome };
+        let Some(wanted) = &step.output else { return outcome };
+        let schema = self.schemas.entry(step.id.clone()).or_insert_with(|| CompiledSchema::compile(wanted).ok());
+        // The plan's check compiled it; a schema that no longer compiles refuses nothing.
+        let violation = schema.as_ref().and_then(|schema| schema.validate(result).into_iter().next());
+        match violation {
+            None => outcome,
+            Some(violation) => {
+                let message = format!("the tool answered, but result{}: {}", violation.pointer, violation.message);
+                CallOutcome::Maybe(ToolFailure::new(FailureCategory::Protocol, message))
+            }
+        }
+    }
+
+    pub(super) async fn on_command(&mut self, command: StoredCommand) -> Result<(), LoopError> {
+        if !self.seen.insert(command.number) {
+            return Ok(());
+        }
+        let envelope: Result<CommandEnvelope, Refusal> = serde_json::from_slice(&command.bytes)
+            .map_err(|error| Refusal::new("engine.unreadable", error.to_string()));
+        let (key, input) = match envelope {
+            Ok(CommandEnvelope { key, seen, body }) => match self.has_changed_since(seen) {
+                Some(refusal) => (key, Err(refusal)),
+                None => (key, self.input_of(body).await),
+            },
+            Err(refusal) => (None, Err(refusal)),
+        };
+        let decided = match input {
+            Ok(input) => {
+                let answered = match &input {
+                    ExecutionInput::AnswerTool { part, attempt, answer, .. } => {
+                        Some((part.clone(), *attempt, answer.as_deref().cloned()))
+                    }
+                    _ => None,
+                };
+                let decided = self.decide(&command.actor, input)?;
+                self.pending.answered.extend(answered.filter(|_| decided.is_ok()));
+                decided
+            }
+            Err(refusal) => Err(refusal),
+        };
+        self.pending.decided_commands.push(command.number);
+        self.pending.refused_keys.extend(key.filter(|_| decided.is_err()));
+        self.pending.replies.push((command.number, decided));
+        Ok(())
+    }
+
+    /// Refuses a command whose caller has not seen the newest entries.
+    fn has_changed_since(&self, seen: Option<u64>) -> Option<Refusal> {
+        let (seen, entries) = (seen?, self.execution.entries());
+        let message = || format!("it has changed since: it had {seen} entries and has {entries} now");
+        let refusal = || Refusal::new("engine.changed", message()).hint("look at it again, then decide");
+        (seen != entries).then(refusal)
+    }
+
+    async fn input_of(&self, body: CommandBody) -> Result<ExecutionInput, Refusal> {
+        match body {
+            CommandBody::Input(input) => Ok(input),
+            CommandBody::Control { control, reason } => control.input(&self.execution, reason),
+            CommandBody::Replan(ReplanCommand { plan, revision, reason }) => {
+                let unreadable = |why: String| Refusal::new("engine.unreadable", why);
+                let tenant = &self.execution.identity().tenant;
+                let saved = self.shared.query.plan(tenant, &plan, Some(revision)).await;
+                let saved = saved.map_err(|error| unreadable(error.to_string()))?;
+                let missing = || unreadable(format!("there is no plan {plan} revision {revision}"));
+                Ok(ExecutionInput::Replan { plan: saved.ok_or_else(missing)?.plan, reason })
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Call permits, requested from the tools while an execution decides.
+
+use rutter_core::execution::input::CallCapacity;
+use rutter_core::id::{TenantId, ToolName};
+use rutter_core::port::tools::{Admission, CallPermit, PermitWaiter, ToolGateway};
+use rutter_core::time::Millis;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// An execution that waits for call permits.
+pub(crate) struct ExecutionWaiter {
+    pub(crate) tenant: TenantId,
+    pub(crate) priority: i32,
+    pub(crate) wakeup: Arc<Notify>,
+}
+
+impl PermitWaiter for ExecutionWaiter {
+    fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    fn priority(&self) -> i32 {
+        self.priority
+    }
+
+    fn wake(&self) {
+        self.wakeup.notify_one();
+    }
+}
+
+/// The permits granted to one decision. Those it does not use are returned when this is dropped.
+pub(crate) struct PermitSource<'a> {
+    pub(crate) tools: &'a dyn ToolGateway,
+    pub(crate) waiter: &'a Arc<dyn PermitWaiter>,
+    /// The engine is closing: no new call starts.
+    pub(crate) is_closed: bool,
+    pub(crate) granted: Vec<(ToolName, CallPermit)>,
+    /// When to ask again, where that is known.
+    pub(crate) retry_after: Option<Millis>,
+}
+
+impl CallCapacity for PermitSource<'_> {
+    fn try_acquire(&mut self, tool: &ToolName) -> bool {
+        if self.is_closed {
+            return false;
+        }
+        match self.tools.admit(tool, self.waiter) {
+            Admission::Granted(permit) => {
+                self.granted.push((tool.clone(), permit));
+                true
+            }
+            Admission::Later => false,
+            Admission::After(span) => {
+                self.retry_after = Some(self.retry_after.map_or(span, |again| again.min(span)));
+                false
+            }
+        }
+    }
+}
+
+impl PermitSource<'_> {
+    /// Takes the permit of a call that was decided.
+    pub(crate) fn take_permit(granted: &mut Vec<(ToolName, CallPermit)>, tool: &ToolName) -> CallPermit {
+        match granted.iter().position(|(granted, _)| granted == tool) {
+            Some(at) => granted.swap_remove(at).1,
+            // A call that continues under its ticket was admitted before a restart.
+            None => CallPermit::unlimited(),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Executions on a real store, with tools in the process that count what they are asked to do.
+
+mod fixture;
+mod flaky;
+mod steering;
+
+use fixture::{EngineFixture, Script};
+use rutter_core::execution::input::ExecutionInput;
+use rutter_core::execution::view::ExecutionStatus;
+use rutter_core::time::Millis;
+use rutter_engine::control::ControlAction;
+use serde_json::json;
+
+const CHAIN: &str = "
+name: chain
+goal: three steps in order
+steps:
+  - { id: a, tool: fake.once, parameters: { n: 1 } }
+  - { id: b, tool: fake.once, depends_on: [a], parameters: { n: '{{ steps.a.result.n }}' } }
+  - { id: c, tool: fake.read, depends_on: [b] }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_is_carried_out_and_every_step_is_called_once() {
+    let fixture = EngineFixture::new(Script::default()).await;
+    let execution = fixture.start(CHAIN).await;
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Completed);
+    assert_eq!(fixture.calls("fake.once"), 2);
+    assert_eq!(fixture.calls("fake.read"), 1);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_in_flight_at_a_crash_is_not_sent_again() {
+    let fixture = EngineFixture::new(Script { hang: vec!["fake.once"], ..Script::default() }).await;
+    let execution = fixture.start(CHAIN).await;
+    fixture.until(|fixture| fixture.calls("fake.once") == 1).await;
+    let fixture = fixture.crash(Script::default()).await;
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Waiting);
+    assert_eq!(fixture.calls("fake.once"), 1, "its outcome is unknown, so it is not repeated");
+    let view = fixture.engine.view(&execution).await.unwrap();
+    assert_eq!(view.questions.len(), 1);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_holds_back_steps_that_have_not_started() {
+    let fixture = EngineFixture::new(Script { hold: vec!["fake.once"], ..Script::default() }).await;
+    let execution = fixture.start(CHAIN).await;
+    fixture.until(|fixture| fixture.calls("fake.once") == 1).await;
+    fixture.signal(&execution, ExecutionInput::Pause { reason: "look".into() }).await.unwrap();
+    fixture.release();
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Paused);
+    assert_eq!(fixture.calls("fake.once"), 1);
+    fixture.signal(&execution, ExecutionInput::Resume { reason: "go".into() }).await.unwrap();
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Completed);
+    assert_eq!(fixture.calls("fake.once"), 2);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_killed_before_it_is_recorded_is_not_sent() {
+    let script = Script { hold: vec!["fake.once"], commands_before_load: 3, ..Script::default() };
+    let fixture = EngineFixture::with(script, |options| options.rest = Millis(50)).await;
+    let execution = fixture.start(CHAIN).await;
+    fixture.until(|fixture| fixture.calls("fake.once") == 1).await;
+    fixture.signal(&execution, ExecutionInput::Pause { reason: "look".into() }).await.unwrap();
+    fixture.release();
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Paused);
+    fixture.until(|fixture| fixture.engine.active_count() == 0).await;
+    // Both are decided before either is written.
+    let kill = async {
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        fixture.signal(&execution, ExecutionInput::Kill { reason: "no".into() }).await
+    };
+    let (resumed, killed) =
+        tokio::join!(fixture.signal(&execution, ExecutionInput::Resume { reason: "go".into() }), kill);
+    resumed.unwrap();
+    killed.unwrap();
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Cancelled);
+    assert_eq!(fixture.calls("fake.once"), 1);
+    fixture.until(|fixture| fixture.engine.active_count() == 0).await;
+    assert!(fixture.engine.view(&execution).await.unwrap().questions.is_empty(), "it is known not to have happened");
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_execution_that_left_the_memory_still_answers() {
+    let fixture = EngineFixture::with(Script { fail: vec!["fake.once"], ..Script::default() }, |options| {
+        options.rest = Millis(50);
+    })
+    .await;
+    let execution = fixture.start(CHAIN).await;
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Waiting);
+    fixture.until(|fixture| fixture.engine.active_count() == 0).await;
+    fixture.signal(&execution, ExecutionInput::Cancel { reason: "enough".into(), undo: None }).await.unwrap();
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Cancelled);
+    let late = ExecutionInput::Pause { reason: "too late".into() };
+    assert_eq!(fixture.signal(&execution, late).await.unwrap_err().code(), "execution.ended");
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_key_starts_one_execution() {
+    let fixture = EngineFixture::new(Script::default()).await;
+    let plan = fixture.save(CHAIN).await;
+    let mut starts = Vec::new();
+    for _ in 0..50 {
+        let start = fixture.start_of(&plan, json!({}), Some("order-1"));
+        let engine = fixture.engine.clone();
+        starts.push(tokio::spawn(async move { engine.start(start).await.unwrap() }));
+    }
+    let mut ids = Vec::new();
+    for start in starts {
+        ids.push(start.await.unwrap());
+    }
+    assert_eq!(ids.iter().filter(|started| started.is_new).count(), 1);
+    ids.dedup_by(|a, b| a.execution == b.execution);
+    assert_eq!(ids.len(), 1);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_violates_its_schema_leaves_a_doubt() {
+    let fixture = EngineFixture::new(Script::default()).await;
+    let plan = "
+name: strict
+steps:
+  - { id: a, tool: fake.once, output: { type: object, required: [receipt] } }
+";
+    let execution = fixture.start(plan).await;
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Waiting);
+    let view = fixture.engine.view(&execution).await.unwrap();
+    assert_eq!(view.steps[0].status, "in_doubt", "it was done, so it must not count as not done");
+    assert_eq!(fixture.calls("fake.once"), 1);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_long_gap_due_timers_wait_for_a_person() {
+    let fixture = EngineFixture::new(Script { fail_once: vec!["fake.read"], ..Script::default() }).await;
+    let plan = "
+name: patient
+steps:
+  - { id: a, tool: fake.read, retry: { max_attempts: 3, initial: 300ms, backoff: fixed, jitter: false, on: [tool_error] } }
+";
+    let execution = fixture.start(plan).await;
+    fixture.until(|fixture| fixture.calls("fake.read") == 1).await;
+    let fixture = fixture.crash_for(std::time::Duration::from_millis(400), Some("three days have gone by")).await;
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Paused);
+    assert_eq!(fixture.calls("fake.read"), 1);
+    fixture.signal(&execution, ExecutionInput::Resume { reason: "still wanted".into() }).await.unwrap();
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Completed);
+    assert_eq!(fixture.calls("fake.read"), 2);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_lost_before_a_long_gap_are_not_retried() {
+    let fixture = EngineFixture::new(Script { hang: vec!["fake.read"], ..Script::default() }).await;
+    let execution = fixture.start("{ name: lost, steps: [{ id: a, tool: fake.read, timeout: 200ms }] }").await;
+    fixture.until(|fixture| fixture.calls("fake.read") == 1).await;
+    let fixture = fixture.crash_for(std::time::Duration::from_millis(400), Some("three days have gone by")).await;
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Paused);
+    let view = fixture.engine.view(&execution).await.unwrap();
+    assert_eq!((view.steps[0].attempts, fixture.calls("fake.read")), (1, 1), "nothing has begun");
+    fixture.signal(&execution, ExecutionInput::Resume { reason: "still wanted".into() }).await.unwrap();
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Completed);
+    assert_eq!(fixture.calls("fake.read"), 2);
+    fixture.close().await;
+}
+
+#[test]
+fn only_long_gaps_and_clocks_that_went_back_hold_timers() {
+    use rutter_core::time::Timestamp;
+    use rutter_engine::options::{CLOCK_SLACK, GAP_MAX, hold_after};
+    let now = Timestamp(1_800_000_000_000);
+    let ago = |ms: u64| Some(Timestamp(now.0 - ms as i64));
+    let ahead = |ms: u64| Some(now.plus(Millis(ms)));
+    for (last, holds) in [
+        (None, false),
+        (ago(1), false),
+        (ago(GAP_MAX.0), false),
+        (ago(GAP_MAX.0 + 1), true),
+        (ahead(CLOCK_SLACK.0), false),
+        (ahead(CLOCK_SLACK.0 + 1), true),
+    ] {
+        assert_eq!(hold_after(last, now).is_some(), holds, "{last:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_with_a_ticket_is_taken_up_again_after_a_crash_and_not_repeated() {
+    let fixture = EngineFixture::new(Script { ticket: vec!["fake.once"], ..Script::default() }).await;
+    let execution = fixture.start("{ name: long, steps: [{ id: a, tool: fake.once }] }").await;
+    fixture.ticket_is_on_record().await;
+    let fixture = fixture.crash(Script::default()).await;
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Completed);
+    assert_eq!(fixture.calls("fake.once"), 1);
+    assert_eq!(fixture.calls("fake.once under t-1"), 1);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_question_of_a_tool_is_asked_and_the_answer_reaches_it() {
+    let fixture = EngineFixture::new(Script { ask: vec!["fake.once"], ..Script::default() }).await;
+    let execution = fixture.start("{ name: paint, steps: [{ id: a, tool: fake.once }] }").await;
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Waiting);
+    let reply = |answer| ControlAction::Reply { part: None, answer: Some(std::sync::Arc::new(answer)) };
+    let refused = fixture.control(&execution, reply(json!({ "color": "red" }))).await.unwrap_err();
+    assert_eq!(refused.code(), "execution.answer_invalid");
+    fixture.control(&execution, reply(json!({ "colour": "red" }))).await.unwrap();
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Completed);
+    let result = fixture.engine.inspect(&execution, |execution| execution.result_of("a").cloned()).await.unwrap();
+    assert_eq!(result, Some(json!({ "colour": "red" })));
+    assert_eq!(fixture.calls("fake.once"), 1);
+    fixture.close().await;
+}

@@ -1,0 +1,326 @@
+//! Questions that only a person may answer, shown to the user of the client.
+//!
+//! Modern clients get them as the response to their call and call again with the answers; legacy clients are asked
+//! (elicitation) while their call is open. A client without forms leaves the question to the command line and the
+//! dashboard. A declined question stays open.
+
+use crate::tool_request::ToolRequest;
+use crate::wait::settled;
+use rmcp::model::RequestStateCodec;
+use rmcp::model::{
+    ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
+    InputRequests, InputRequiredResult, SealOptions,
+};
+use rutter_app::command::{Command, CommandArguments};
+use rutter_app::error::AppError;
+use rutter_app::limits::{PERSON_MAX, QUESTION_AGE_MAX};
+use rutter_app::verb::Verb;
+use rutter_core::execution::ExecutionIdentity;
+use rutter_core::execution::view::{ExecutionSnapshot, PendingQuestion};
+use rutter_core::id::ExecutionId;
+use rutter_core::journal::event::QuestionAnswer;
+use rutter_core::text::cut;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How often to check whether the question was answered elsewhere.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// The longest text in a question.
+const TEXT_CHARS_MAX: usize = 1_000;
+
+pub(crate) enum SettledOrAsking {
+    View(Box<ExecutionSnapshot>),
+    Ask(Box<InputRequiredResult>),
+}
+
+/// Waits for an execution, and lets the user of the client answer what only a person may.
+pub(crate) async fn settle(
+    request: &ToolRequest,
+    identity: &ExecutionIdentity,
+    span: Duration,
+) -> Result<SettledOrAsking, AppError> {
+    loop {
+        let view = settled(request, identity, span).await?;
+        let asked: Vec<QuestionForm> = view.questions.iter().filter_map(QuestionForm::of).collect();
+        if asked.is_empty() || !request.can_ask || request.gone.is_cancelled() {
+            return Ok(SettledOrAsking::View(Box::new(view)));
+        }
+        if request.is_modern {
+            return required(request, identity, asked).map(|required| SettledOrAsking::Ask(Box::new(required)));
+        }
+        let answered = match asked.into_iter().next() {
+            Some(form) => elicit(request, identity, form).await?,
+            None => false,
+        };
+        if !answered {
+            return Ok(SettledOrAsking::View(Box::new(view)));
+        }
+    }
+}
+
+/// The user's answers to questions that an earlier round of this call asked.
+pub(crate) struct PersonReply {
+    pub(crate) identity: ExecutionIdentity,
+    /// Some questions stay open and are not asked again in this call.
+    pub(crate) declined: bool,
+}
+
+/// Sends the user's answers to the execution, if this call has any.
+pub(crate) async fn read_replies(request: &ToolRequest) -> Result<Option<PersonReply>, AppError> {
+    let Some((state, replies)) = &request.replies else { return Ok(None) };
+    let stale = |_| {
+        AppError::new("server.stale_question", "this answers a question that was not asked here, or has expired")
+            .hint("call `status` with the execution's id; open questions are asked again")
+    };
+    let round: QuestionRound = seal(request)?.open_json_with(state, sealed_for(request).as_bytes()).map_err(stale)?;
+    let identity = request.identity(round.execution.as_str());
+    let view = request.app.view(&identity).await?;
+    let asked = replies.iter().filter(|(key, _)| round.asked.contains(*key));
+    let mut declined = apply_replies(request, &identity, &view, asked).await?;
+    declined |= round.asked.iter().any(|key| !replies.contains_key(key));
+    Ok(Some(PersonReply { identity, declined }))
+}
+
+/// The open questions of an execution, for a client that holds a task. The agent is not called until the task ends, so
+/// its questions go to the user too.
+pub(crate) fn requests(view: &ExecutionSnapshot) -> Result<InputRequests, AppError> {
+    view.questions.iter().filter_map(|ask| QuestionForm::for_ticket(view, ask)).map(QuestionForm::request).collect()
+}
+
+/// Whether every open question is for people.
+pub(crate) fn only_people_may(view: &ExecutionSnapshot) -> bool {
+    view.questions.iter().all(|ask| QuestionForm::of(ask).is_some())
+}
+
+/// Sends the user's answers to questions that are still open. Returns whether some were declined.
+pub(crate) async fn apply_replies<'a>(
+    request: &ToolRequest,
+    identity: &ExecutionIdentity,
+    view: &ExecutionSnapshot,
+    replies: impl Iterator<Item = (&'a String, &'a Value)>,
+) -> Result<bool, AppError> {
+    let mut declined = false;
+    for (key, reply) in replies {
+        let mut open = view.questions.iter().filter_map(|ask| QuestionForm::for_ticket(view, ask));
+        let Some(form) = open.find(|form| form.key == *key) else {
+            // It was answered elsewhere in the meantime.
+            continue;
+        };
+        let reply: ElicitResult = serde_json::from_value(reply.clone())
+            .map_err(|error| AppError::new("server.arguments", format!("inputResponses.{key}: {error}")))?;
+        declined |= !send_reply(request, identity, &form, reply).await?;
+    }
+    Ok(declined)
+}
+
+/// State that the client returns with the answers, sealed.
+#[derive(Debug, Serialize, Deserialize)]
+struct QuestionRound {
+    execution: ExecutionId,
+    asked: BTreeSet<String>,
+}
+
+fn seal(request: &ToolRequest) -> Result<RequestStateCodec, AppError> {
+    RequestStateCodec::try_new(request.app.seal.to_vec())
+        .map_err(|error| AppError::new("server.internal", error.to_string()))
+}
+
+fn sealed_for(request: &ToolRequest) -> String {
+    format!("{}|{}|{}", request.principal.tenant, request.principal.name, request.tool)
+}
+
+fn required(
+    tool_request: &ToolRequest,
+    identity: &ExecutionIdentity,
+    asked: Vec<QuestionForm>,
+) -> Result<InputRequiredResult, AppError> {
+    let internal = |error: &dyn std::fmt::Display| AppError::new("server.internal", error.to_string());
+    let keys = asked.iter().map(|form| form.key.clone()).collect();
+    let round = QuestionRound { execution: identity.execution.clone(), asked: keys };
+    let aad = sealed_for(tool_request);
+    let options = SealOptions::new().associated_data(aad.as_bytes()).ttl(QUESTION_AGE_MAX);
+    let state = seal(tool_request)?.seal_json_with(&round, &options).map_err(|error| internal(&error))?;
+    let requests = asked.into_iter().map(QuestionForm::request).collect::<Result<InputRequests, AppError>>()?;
+    Ok(InputRequiredResult::new(Some(requests), Some(state)))
+}
+
+/// Asks while the call is open. Returns whether the question was answered, here or elsewhere.
+async fn elicit(request: &ToolRequest, identity: &ExecutionIdentity, form: QuestionForm) -> Result<bool, AppError> {
+    let params = form.params().map_err(|error| AppError::new("server.internal", error.to_string()))?;
+    let asking = request.peer.create_elicitation_with_timeout(params, Some(PERSON_MAX));
+    tokio::pin!(asking);
+    loop {
+        tokio::select! {
+            reply = &mut asking => return match reply {
+                Ok(reply) => send_reply(request, identity, &form, reply).await,
+                Err(error) => {
+                    tracing::debug!("elicitation failed: {error}");
+                    Ok(false)
+                }
+            },
+            () = request.gone.cancelled() => return Ok(false),
+            () = tokio::time::sleep(LOOK_EVERY) => {
+                let view = request.app.view(identity).await?;
+                request.progress(view.settled, view.total, &form.message).await;
+                if !view.questions.iter().filter_map(QuestionForm::of).any(|open| open.key == form.key) {
+                    return Ok(true);
+                }
+            }
+        }
+    }
+}
+
+/// Sends the user's answer to the execution. Returns false if the user declined.
+async fn send_reply(
+    request: &ToolRequest,
+    identity: &ExecutionIdentity,
+    form: &QuestionForm,
+    reply: ElicitResult,
+) -> Result<bool, AppError> {
+    if reply.action != ElicitationAction::Accept {
+        return Ok(false);
+    }
+    let content = reply.content.unwrap_or_default();
+    let (verb, arguments, reason) = form.command(&content)?;
+    let command = Command {
+        principal: request.person(),
+        execution: identity.execution.clone(),
+        verb,
+        arguments,
+        reason,
+        request_key: None,
+        if_match: None,
+    };
+    request.app.perform(command).await?;
+    Ok(true)
+}
+
+/// A question as a form for a person.
+struct QuestionForm {
+    /// Identifies the question: another call of the same step is another question.
+    key: String,
+    message: String,
+    schema: Value,
+    ask: PendingQuestion,
+}
+
+impl QuestionForm {
+    /// `None` for questions that agents may answer.
+    fn of(ask: &PendingQuestion) -> Option<QuestionForm> {
+        let reason = json!({ "type": "string", "title": "Why", "description": "Recorded in the journal" });
+        let (key, message, schema) = match ask {
+            PendingQuestion::Approval { part, call, tool, parameters, .. } => {
+                let parameters =
+                    parameters.as_ref().map(|value| cut(&value.to_string(), TEXT_CHARS_MAX)).unwrap_or_default();
+                let message = format!("Step {part} wants to call {tool} with {parameters}. Approve this call?");
+                let approve = json!({ "type": "boolean", "title": "Approve" });
+                let schema = object(json!({ "approve": approve, "reason": reason }), &["approve", "reason"]);
+                (format!("approve {part} {call}"), message, schema)
+            }
+            PendingQuestion::Doubt { part, side, attempt, reason: why } => {
+                let message = format!(
+                    "It is unknown whether step {part} took effect ({}). Check outside Rutter first. Did it happen?",
+                    cut(why, TEXT_CHARS_MAX)
+                );
+                let happened = json!({ "type": "boolean", "title": "It happened" });
+                let evidence = json!({ "type": "string", "title": "How do you know?", "minLength": 1 });
+                let properties = json!({ "happened": happened, "evidence": evidence });
+                let schema = object(properties, &["happened", "evidence"]);
+                (format!("settle {part} {side:?} {attempt}"), message, schema)
+            }
+            PendingQuestion::Drift { tool, found, .. } => {
+                let message = format!("{tool} has changed since the plan was checked. Accept it as it is now?");
+                let accept = json!({ "type": "boolean", "title": "Accept the changed tool" });
+                let schema = object(json!({ "accept": accept, "reason": reason }), &["accept", "reason"]);
+                (format!("accept {tool} {found}"), message, schema)
+            }
+            PendingQuestion::Tool { part, attempt, message, schema, .. } => {
+                let schema = schema.as_ref()?.as_ref().clone();
+                let message =
+                    format!("The tool of step {part} asks (text from the tool): {}", cut(message, TEXT_CHARS_MAX));
+                (format!("reply {part} {attempt}"), message, schema)
+            }
+            PendingQuestion::Failure { .. } | PendingQuestion::Compensation { .. } | PendingQuestion::Limit { .. } => {
+                return None;
+            }
+        };
+        Some(QuestionForm { key, message, schema, ask: ask.clone() })
+    }
+
+    /// Like [`QuestionForm::of`], plus a choice of what to do about a step that failed permanently.
+    fn for_ticket(view: &ExecutionSnapshot, ask: &PendingQuestion) -> Option<QuestionForm> {
+        let PendingQuestion::Failure { step, answers, .. } = ask else { return QuestionForm::of(ask) };
+        // The attempt is part of the key: a retried step that fails again is another question.
+        let attempts = view.steps.iter().find(|other| other.id == *step)?.attempts;
+        // Resolving and replanning take more than a form.
+        let answers =
+            answers.iter().filter(|answer| !matches!(answer, QuestionAnswer::Resolve | QuestionAnswer::Replan));
+        let answers: Vec<Value> = answers.map(|answer| json!(answer)).collect();
+        let answer = json!({ "type": "string", "title": "What to do", "enum": answers });
+        let reason = json!({ "type": "string", "title": "Why", "description": "Recorded in the journal" });
+        Some(QuestionForm {
+            key: format!("decide {step} {attempts}"),
+            message: cut(&ask.to_string(), TEXT_CHARS_MAX),
+            schema: object(json!({ "answer": answer, "reason": reason }), &["answer"]),
+            ask: ask.clone(),
+        })
+    }
+
+    fn request(self) -> Result<(String, InputRequest), AppError> {
+        let params = self.params().map_err(|error| AppError::new("server.internal", error.to_string()))?;
+        Ok((self.key, InputRequest::Elicitation(ElicitRequest::new(params))))
+    }
+
+    fn params(&self) -> serde_json::Result<ElicitRequestParams> {
+        let requested_schema: ElicitationSchema = serde_json::from_value(self.schema.clone())?;
+        Ok(ElicitRequestParams::FormElicitationParams { meta: None, message: self.message.clone(), requested_schema })
+    }
+
+    /// The command for the user's answer, and its reason.
+    fn command(&self, content: &Value) -> Result<(Verb, CommandArguments, Option<String>), AppError> {
+        let yes = |name: &str| {
+            let wrong = || AppError::new("server.arguments", format!("the answer must say {name}: true or false"));
+            content[name].as_bool().ok_or_else(wrong)
+        };
+        let reason = content["reason"].as_str().map(str::to_owned);
+        let (verb, arguments) = match &self.ask {
+            PendingQuestion::Approval { part, call, .. } => {
+                let verb = if yes("approve")? { Verb::Approve } else { Verb::Reject };
+                let call = Some(call.to_string());
+                (verb, CommandArguments { step: Some(part.to_string()), call, ..Default::default() })
+            }
+            PendingQuestion::Doubt { part, .. } => {
+                let (step, happened) = (Some(part.to_string()), Some(yes("happened")?));
+                let evidence = Some(content["evidence"].clone());
+                (Verb::Resolve, CommandArguments { step, happened, evidence, ..Default::default() })
+            }
+            PendingQuestion::Drift { tool, found, .. } if yes("accept")? => {
+                let (tool, definition) = (Some(tool.to_string()), Some(found.to_string()));
+                (Verb::AcceptTool, CommandArguments { tool, definition, ..Default::default() })
+            }
+            // The changed tool is not accepted, so the execution is cancelled.
+            PendingQuestion::Drift { .. } => (Verb::Cancel, CommandArguments::default()),
+            PendingQuestion::Tool { part, .. } => {
+                let (step, reply) = (Some(part.to_string()), content.as_object().cloned());
+                (Verb::Reply, CommandArguments { step, reply, ..Default::default() })
+            }
+            PendingQuestion::Failure { step, .. } => {
+                let with = serde_json::from_value(content["answer"].clone()).map_err(|error| {
+                    AppError::new("server.arguments", format!("the answer must be one of the choices: {error}"))
+                })?;
+                let step = Some(step.to_string());
+                (Verb::Answer, CommandArguments { step, with: Some(with), ..Default::default() })
+            }
+            PendingQuestion::Compensation { .. } | PendingQuestion::Limit { .. } => {
+                return Err(AppError::new("server.internal", "this question has no form"));
+            }
+        };
+        Ok((verb, arguments, reason))
+    }
+}
+
+fn object(properties: Value, required: &[&str]) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required })
+}

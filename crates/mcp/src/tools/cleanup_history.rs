@@ -1,0 +1,115 @@
+//! `cleanup_history`: removes old data; the hashes stay, so the ledger still verifies.
+
+use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
+use crate::tool_request::ToolRequest;
+use rutter_app::auth::AccessScope;
+use rutter_app::cleanup::{CleanupFindings, CleanupRequest, CleanupType, clean, days};
+use rutter_app::error::AppError;
+use rutter_app::principal::McpToolset;
+use rutter_core::port::upkeep::CleanedPart;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+pub(super) fn tool() -> McpToolDefinition {
+    let about = ToolSpec {
+        name: "cleanup_history",
+        title: "Clean up the history",
+        description: "Remove old executions that have ended; hashes stay, so the ledger still verifies. Removes nothing \
+                      unless dry_run is false. Plans are part of the ledger and never removed: orphaned_plans only \
+                      counts them.",
+        behavior: ToolBehavior::Removes,
+        toolsets: &[McpToolset::Journal, McpToolset::Admin],
+    };
+    McpToolDefinition::new::<CleanupHistoryArguments, CleanupHistoryResult, _>(about, run)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CleanupHistoryArguments {
+    cleanup_type: CleanupType,
+    /// Default 30.
+    #[schemars(range(min = 1, max = 365))]
+    older_than_days: Option<u32>,
+    /// Default true: nothing is removed.
+    dry_run: Option<bool>,
+    /// true: remove whole executions; false: only parameters and results, their events stay.
+    #[serde(default)]
+    include_events: bool,
+    reason: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct CleanupHistoryResult {
+    summary: String,
+    next: String,
+    cleanup_type: String,
+    dry_run: bool,
+    items_found: u64,
+    /// In a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items_to_delete: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items_deleted: Option<u64>,
+    payloads: u64,
+    bytes: u64,
+}
+
+async fn run(request: ToolRequest, input: CleanupHistoryArguments) -> Result<ToolAnswer, AppError> {
+    let is_operator = request.principal.may(AccessScope::Admin);
+    // Principals of the socket have these tools only if the operator enabled them.
+    if !request.principal.may_administer() {
+        return Err(AppError::new("server.not_allowed", "only an operator may remove history")
+            .hint("tell the user to run `rutter` on the server, or to use a token with the role operator"));
+    }
+    let (kind, days) = (input.cleanup_type, days(input.older_than_days)?);
+    let dry_run = input.dry_run.unwrap_or(true);
+    let what = if input.include_events { CleanedPart::Executions } else { CleanedPart::Payloads };
+    let caller = if is_operator { request.person() } else { request.principal() };
+    let cleanup = CleanupRequest { kind, days, dry_run, what, reason: input.reason };
+    let cleaned = match clean(&request.app, &caller, cleanup).await? {
+        CleanupFindings::Cleaned(cleaned) => cleaned,
+        CleanupFindings::Orphans { count, among } => return orphans(count, among),
+    };
+    let thing = if input.include_events { "executions" } else { "executions' parameters and results" };
+    let count = cleaned.executions;
+    let again = json!({ "cleanup_type": kind.as_str(), "older_than_days": days, "dry_run": false,
+        "include_events": input.include_events });
+    let (summary, next) = match dry_run {
+        true if count == 0 => ("nothing is old enough".to_owned(), "nothing".to_owned()),
+        true => (
+            format!("{count} {thing} would be removed, {} bytes; nothing was removed", cleaned.bytes),
+            format!("if the user agrees: cleanup_history {again}"),
+        ),
+        false => (
+            format!("{count} {thing} were removed, {} bytes; their hashes stay", cleaned.bytes),
+            "nothing; the ledger's own journal records what was removed".to_owned(),
+        ),
+    };
+    ToolAnswer::done(&CleanupHistoryResult {
+        summary,
+        next,
+        cleanup_type: kind.as_str().to_owned(),
+        dry_run,
+        items_found: count,
+        items_to_delete: dry_run.then_some(count),
+        items_deleted: (!dry_run).then_some(count),
+        payloads: cleaned.payloads,
+        bytes: cleaned.bytes,
+    })
+}
+
+fn orphans(items_found: u64, among: Option<u32>) -> Result<ToolAnswer, AppError> {
+    let more = among.map(|count| format!(" among the {count} newest")).unwrap_or_default();
+    ToolAnswer::done(&CleanupHistoryResult {
+        summary: format!(
+            "{items_found} old plans{more} have no execution; they stay because revisions are part of the ledger"
+        ),
+        next: "nothing; plans are not removed".to_owned(),
+        cleanup_type: CleanupType::OrphanedPlans.as_str().to_owned(),
+        dry_run: true,
+        items_found,
+        items_to_delete: Some(0),
+        ..CleanupHistoryResult::default()
+    })
+}

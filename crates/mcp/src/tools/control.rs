@@ -1,0 +1,173 @@
+//! `control`: steers an execution and returns its state. A command that changes nothing is refused.
+
+use crate::ask::{self, SettledOrAsking, settle};
+use crate::execution_answer::{ExecutionAnswer, inspect_execution};
+use crate::follow::follow;
+use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
+use crate::tool_request::ToolRequest;
+use crate::wait::span;
+use rutter_app::command::{Command, CommandArguments, verbs_for_agents};
+use rutter_app::error::AppError;
+use rutter_app::principal::{McpToolset, Principal};
+use rutter_app::terse::{object, text};
+use rutter_app::verb::Verb;
+use rutter_app::wording;
+use rutter_core::execution::view::{ExecutionSnapshot, PendingQuestion};
+use rutter_core::execution::{Execution, ExecutionIdentity};
+use rutter_core::id::{ExecutionId, PartId};
+use rutter_core::plan::Driver;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::time::Duration;
+
+const WAIT_DEFAULT: Duration = Duration::from_secs(10);
+
+pub(super) fn tool() -> McpToolDefinition {
+    let about = ToolSpec {
+        name: "control",
+        title: "Steer an execution",
+        description: "Pause, resume, cancel or kill an execution; decide about a failed step (retry, skip, resolve, \
+                      stop, continue); undo what was done, now or after the end; take_over to call tools yourself, \
+                      hand_back.",
+        behavior: ToolBehavior::Steers,
+        toolsets: &[McpToolset::Default],
+    };
+    McpToolDefinition::new::<ControlArguments, ExecutionAnswer, _>(about, run)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ControlArguments {
+    execution_id: String,
+    #[schemars(schema_with = "verbs_for_agents")]
+    action: Verb,
+    /// `step` or `step[item]`.
+    step_id: Option<String>,
+    /// undo: only these and their dependents.
+    steps: Option<Vec<String>>,
+    /// Needed for cancel, undo, kill, skip, stop, resolve.
+    reason: Option<String>,
+    /// cancel: default as the plan says.
+    undo: Option<bool>,
+    /// resolve: how you know.
+    #[serde(default)]
+    #[schemars(schema_with = "text")]
+    evidence: Option<Value>,
+    /// resolve: result for later steps.
+    #[serde(default)]
+    #[schemars(schema_with = "object")]
+    result: Option<Value>,
+    happened: Option<bool>,
+    /// Idempotency key.
+    request_id: Option<String>,
+    /// Default 10.
+    #[schemars(range(max = 45))]
+    wait_seconds: Option<u64>,
+}
+
+async fn run(request: ToolRequest, input: ControlArguments) -> Result<ToolAnswer, AppError> {
+    let identity = request.identity(&input.execution_id);
+    let span = span(input.wait_seconds, WAIT_DEFAULT)?;
+    let part = input.step_id.as_deref().map(part).transpose()?;
+    if let Some(heard) = ask::read_replies(&request).await? {
+        // The action was already performed, or shown to the user, in the first round of this call.
+        return match input.action {
+            Verb::Resolve if heard.declined => {
+                let view = request.app.view(&heard.identity).await?;
+                settled_by_a_person(&request, &heard.identity, &view, part.as_ref()).await
+            }
+            _ => follow(&request, &heard.identity, span, heard.declined).await,
+        };
+    }
+    let app = &request.app;
+    let view = inspect_execution(&request, &identity, Execution::view).await?;
+    if input.action == Verb::Resolve && doubt(&view, part.as_ref()).is_some() {
+        return by_a_person(&request, &identity, &view, part.as_ref(), span).await;
+    }
+    // Nothing happens until the agent acts.
+    let is_agents = match input.action {
+        Verb::TakeOver => true,
+        Verb::HandBack => false,
+        _ => view.driver == Driver::Agent,
+    };
+    let span = if is_agents { Duration::ZERO } else { span };
+    match app.perform(input.command(request.principal())).await {
+        Ok(()) => follow(&request, &identity, span, false).await,
+        Err(error) if error.code.starts_with("execution.") => {
+            let view = app.view(&identity).await?;
+            let now = format!("it is {}; next: {}", wording::summary(&view), wording::next(&view));
+            let hint = error.hint.as_ref().map_or(now.clone(), |hint| format!("{hint}; {now}"));
+            Err(error.hint(hint))
+        }
+        Err(app_error) => Err(app_error),
+    }
+}
+
+impl ControlArguments {
+    fn command(self, principal: Principal) -> Command {
+        let arguments = CommandArguments {
+            step: self.step_id,
+            steps: self.steps,
+            undo: self.undo,
+            happened: self.happened,
+            result: self.result,
+            evidence: self.evidence,
+            ..Default::default()
+        };
+        Command {
+            principal,
+            execution: ExecutionId::new(&self.execution_id),
+            verb: self.action,
+            arguments,
+            reason: self.reason,
+            request_key: self.request_id,
+            if_match: None,
+        }
+    }
+}
+
+fn part(text: &str) -> Result<PartId, AppError> {
+    let wrong = || AppError::new("server.arguments", format!("{text:?} is neither step nor step[item]"));
+    PartId::parse(text).ok_or_else(wrong)
+}
+
+fn doubt<'a>(view: &'a ExecutionSnapshot, part: Option<&PartId>) -> Option<&'a PendingQuestion> {
+    view.questions.iter().find(|ask| match ask {
+        PendingQuestion::Doubt { part: doubted, .. } => part.is_none_or(|part| part == doubted),
+        _ => false,
+    })
+}
+
+/// An agent cannot settle a doubt: the user of the client is asked, if the client can.
+async fn by_a_person(
+    request: &ToolRequest,
+    identity: &ExecutionIdentity,
+    view: &ExecutionSnapshot,
+    part: Option<&PartId>,
+    span: Duration,
+) -> Result<ToolAnswer, AppError> {
+    if !request.can_ask {
+        return settled_by_a_person(request, identity, view, part).await;
+    }
+    match settle(request, identity, span).await? {
+        SettledOrAsking::Ask(required) => Ok(ToolAnswer::Ask(*required)),
+        SettledOrAsking::View(view) => settled_by_a_person(request, identity, &view, part).await,
+    }
+}
+
+/// The state once no doubt is left; until then a refusal that says who must act.
+async fn settled_by_a_person(
+    request: &ToolRequest,
+    identity: &ExecutionIdentity,
+    view: &ExecutionSnapshot,
+    part: Option<&PartId>,
+) -> Result<ToolAnswer, AppError> {
+    let Some(ask) = doubt(view, part) else {
+        return ToolAnswer::done(&ExecutionAnswer::with_results(request, identity, view).await?);
+    };
+    let how = wording::how(&identity.execution, ask);
+    let message = "only a person may settle a doubt, which has not happened; nothing was changed";
+    Err(AppError::new("execution.not_a_person", message)
+        .hint(format!("tell the user to check whether it happened, and then: {how}")))
+}

@@ -1,0 +1,152 @@
+//! `create_execution_plan`: drafts a plan from selected tools by fixed rules, and checks it like any other.
+
+use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
+use crate::tool_request::ToolRequest;
+use rutter_app::draft::{DraftRequest, draft, refuse, unknown};
+use rutter_app::error::AppError;
+use rutter_app::executions::PlanText;
+use rutter_app::plans::save_plan;
+use rutter_app::principal::McpToolset;
+use rutter_app::terse::{fitting, object, rows};
+use rutter_core::plan::Driver;
+use rutter_core::plan::document::DocumentFormat;
+use rutter_core::port::tools::{CatalogSnapshot, ServerSelection};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// A larger plan is left to its resource.
+const PLAN_BYTES_MAX: usize = 5 << 10;
+/// The size of each list of parameters; the summary counts all of them.
+const LIST_BYTES_MAX: usize = 900;
+/// A suggested call whose inputs are larger is shown without them.
+const CALL_BYTES_MAX: usize = 600;
+
+pub(super) fn tool() -> McpToolDefinition {
+    let about = ToolSpec {
+        name: "create_execution_plan",
+        title: "Draft a plan from tools",
+        description: "Draft and save a plan of selected tools, one step each in that order. Deterministic, no model: \
+                      parameters come from `context`, earlier results or schemas; unknown ones become inputs, see \
+                      `missing`. No compensation is invented. For other plans use save_plan.",
+        behavior: ToolBehavior::Keeps,
+        toolsets: &[McpToolset::Default],
+    };
+    McpToolDefinition::new::<CreatePlanArguments, CreatePlanResult, _>(about, run)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CreatePlanArguments {
+    /// In the user's words.
+    request: String,
+    /// server.tool, in order.
+    selected_tools: Vec<String>,
+    /// Values by name; `tool.name` and `server.name` win.
+    #[serde(default)]
+    context: Map<String, Value>,
+    name: Option<String>,
+    /// Default true.
+    save: Option<bool>,
+    request_id: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct CreatePlanResult {
+    summary: String,
+    next: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<u32>,
+    // Omitted when it is long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "object")]
+    plan: Option<Value>,
+    #[schemars(schema_with = "rows")]
+    filled: Vec<Value>,
+    // Inputs to give when it is executed.
+    #[schemars(schema_with = "rows")]
+    missing: Vec<Value>,
+}
+
+async fn run(tool_request: ToolRequest, input: CreatePlanArguments) -> Result<ToolAnswer, AppError> {
+    let wanted = DraftRequest {
+        request: &input.request,
+        name: input.name.as_deref(),
+        tools: &input.selected_tools,
+        context: &input.context,
+    };
+    let catalog = catalog(&tool_request, &wanted).await;
+    refuse(&wanted, &catalog.tools, &|words| tool_request.app.tools.search(words, 3)).map_err(|mut error| {
+        if let (Some(details), false) = (&mut error.details, catalog.absent.is_empty()) {
+            let absent = catalog.absent.iter();
+            let absent: Vec<Value> =
+                absent.map(|(server, why)| json!({ "server": server, "why": why.to_string() })).collect();
+            details["servers_not_reached"] = json!(absent);
+        }
+        error
+    })?;
+    let drafted = draft(&wanted, &catalog.tools);
+    let text = PlanText {
+        tenant: tool_request.principal.tenant.clone(),
+        source: drafted.plan.to_string().into_bytes(),
+        format: DocumentFormat::Json,
+        driver: Driver::Server,
+    };
+    let (id, revision) = match input.save.unwrap_or(true) {
+        true => {
+            let submitted =
+                save_plan(&tool_request.app, &tool_request.principal(), text, None, None, input.request_id.as_deref())
+                    .await?;
+            (Some(submitted.id.to_string()), Some(submitted.saved.revision()))
+        }
+        false => {
+            tool_request.app.check(&text).await?;
+            (None, None)
+        }
+    };
+    let (filled, missing) = (drafted.filled.len(), drafted.missing.len());
+    let steps = input.selected_tools.len();
+    let state = if id.is_some() { "saved" } else { "checked, not saved" };
+    let summary = format!(
+        "drafted without a model and {state}: steps {steps}, parameters filled {filled}, inputs missing {missing}"
+    );
+    let is_visible = drafted.plan.to_string().len() <= PLAN_BYTES_MAX;
+    ToolAnswer::done(&CreatePlanResult {
+        summary,
+        next: next(id.as_deref(), &drafted.inputs),
+        plan_id: id,
+        revision,
+        plan: is_visible.then_some(drafted.plan),
+        filled: fitting(drafted.filled.iter().map(|filled| json!(filled)), LIST_BYTES_MAX),
+        missing: fitting(drafted.missing.iter().map(|missing| json!(missing)), LIST_BYTES_MAX),
+    })
+}
+
+/// The tools of the named servers, or of all when one is unknown, so that a similar name can be suggested.
+async fn catalog(request: &ToolRequest, wanted: &DraftRequest<'_>) -> CatalogSnapshot {
+    let servers = wanted.tools.iter().filter_map(|tool| tool.split_once('.'));
+    let servers = servers.map(|(server, _)| server.to_owned()).collect();
+    let catalog = request.app.tools.catalog(ServerSelection::Named(servers)).await;
+    match unknown(wanted, &catalog.tools).is_empty() {
+        true => catalog,
+        false => request.app.tools.catalog(ServerSelection::All).await,
+    }
+}
+
+fn next(plan: Option<&str>, inputs: &Map<String, Value>) -> String {
+    let Some(plan) = plan else {
+        return "create_execution_plan without save: false, or save_plan".to_owned();
+    };
+    let call = match inputs.is_empty() {
+        true => json!({ "plan_id": plan }),
+        false => json!({ "plan_id": plan, "inputs": inputs }),
+    };
+    let undo = "no step declares a compensation; find_tools may have one, and save_plan with plan_id adds it";
+    let call = call.to_string();
+    match call.len() <= CALL_BYTES_MAX {
+        true => format!("execute_plan {call}; {undo}"),
+        false => format!("execute_plan {} with the inputs in `missing`; {undo}", json!({ "plan_id": plan })),
+    }
+}

@@ -1,0 +1,15 @@
+//! The MCP server with a real database and real tools, called over its protocol.
+
+mod drafting;
+mod finding;
+mod ledger;
+mod pages;
+mod plans;
+mod prompts;
+mod recording;
+mod resources;
+mod sizes;
+mod steering;
+mod subscriptions;
+mod summaries;
+mod tickets;

@@ -1,0 +1,177 @@
+//! Conditions by tables: entries, and the active conditions after them.
+
+use super::*;
+use rutter_core::actor::Actor;
+use rutter_core::hash::Hash;
+use rutter_core::id::{ExecutionId, PartId, TenantId, ToolName};
+use rutter_core::journal::codec::StoredRecord;
+use rutter_core::journal::event::{
+    AttemptFollowUp, CallSide, DoubtSource, Event, EventRecord, ExecutionEnding, ExecutionLimit, Question,
+    QuestionAnswer, RemovedExecution,
+};
+use rutter_core::journal::payload::PayloadSalt;
+use rutter_core::plan::PolicyAction;
+use rutter_core::tool::{FailureCategory, ToolFailure};
+
+fn stored(execution: &str, at: i64, event: Event) -> StoredRecord {
+    let record = EventRecord { at: Timestamp(at), actor: Actor::rutter(), event };
+    let (tenant, execution) = (TenantId::new("default"), ExecutionId::new(execution));
+    let mut salts = || PayloadSalt([7; 16]);
+    StoredRecord::split(&tenant, &execution, 1, &record, &mut salts).unwrap().0
+}
+
+fn after(events: Vec<(&str, Event)>) -> Vec<String> {
+    let mut conditions = ActiveConditions::default();
+    for (at, (execution, event)) in events.into_iter().enumerate() {
+        for effect in effects(&stored(execution, at as i64, event)) {
+            conditions.take(effect, None);
+        }
+    }
+    conditions.iter().map(|condition| format!("{:?} {}", condition.concern, condition.subject)).collect()
+}
+
+fn part() -> PartId {
+    PartId::parse("pay").unwrap()
+}
+
+fn failed(side: CallSide, then: AttemptFollowUp) -> Event {
+    let failure = ToolFailure::new(FailureCategory::Timeout, "no answer");
+    Event::AttemptFailed { part: part(), side, attempt: 1, failure, maybe: true, then }
+}
+
+fn settled(side: CallSide, happened: bool, then: AttemptFollowUp) -> Event {
+    let (source, reason) = (DoubtSource::Person, "seen".to_owned());
+    Event::DoubtSettled { part: part(), side, happened, source, reason, result: None, evidence: None, then }
+}
+
+fn ended(outcome: ExecutionEnding) -> Event {
+    Event::ExecutionEnded { outcome, reason: String::new(), remains: Vec::new() }
+}
+
+fn drifted() -> Event {
+    Event::ToolDrifted { tool: ToolName::new("shop.buy"), pinned: Hash::ZERO, found: Hash::ZERO }
+}
+
+fn accepted() -> Event {
+    let reason = "looked at it".to_owned();
+    Event::ToolAccepted { tool: ToolName::new("shop.buy"), definition: Hash::ZERO, reason }
+}
+
+fn limit() -> Event {
+    Event::LimitReached { limit: ExecutionLimit::Calls, action: PolicyAction::ManualDecision }
+}
+
+fn answered(about: Question) -> Event {
+    let (answer, reason) = (QuestionAnswer::Continue, String::new());
+    Event::QuestionAnswered { about, answer, reason, result: None, evidence: None, skipped: Vec::new() }
+}
+
+#[test]
+fn entries_raise_and_settle_conditions() {
+    let retry = AttemptFollowUp::RetryAt(Timestamp(9));
+    let none: &[&str] = &[];
+    for (name, events, expected) in [
+        ("a failure", vec![("a", ended(ExecutionEnding::Failed))], &["ExecutionFailed a"][..]),
+        ("undone", vec![("a", ended(ExecutionEnding::Failed)), ("a", ended(ExecutionEnding::Compensated))], none),
+        ("completed", vec![("a", ended(ExecutionEnding::Completed))], none),
+        ("doubt", vec![("a", failed(CallSide::Do, AttemptFollowUp::InDoubt))], &["InDoubt a/pay"]),
+        ("a retry is no doubt", vec![("a", failed(CallSide::Do, retry))], none),
+        ("a probe is no doubt", vec![("a", failed(CallSide::Probe, AttemptFollowUp::InDoubt))], none),
+        (
+            "doubt settled",
+            vec![
+                ("a", failed(CallSide::Do, AttemptFollowUp::InDoubt)),
+                ("a", settled(CallSide::Do, true, AttemptFollowUp::GiveUp)),
+            ],
+            none,
+        ),
+        (
+            "the doubt of another",
+            vec![
+                ("a", failed(CallSide::Do, AttemptFollowUp::InDoubt)),
+                ("b", settled(CallSide::Do, true, AttemptFollowUp::GiveUp)),
+            ],
+            &["InDoubt a/pay"],
+        ),
+        ("not undone", vec![("a", failed(CallSide::Undo, AttemptFollowUp::GiveUp))], &["CompensationFailed a/pay"]),
+        ("a step that failed is no compensation", vec![("a", failed(CallSide::Do, AttemptFollowUp::GiveUp))], none),
+        (
+            "undone after all",
+            vec![
+                ("a", failed(CallSide::Undo, AttemptFollowUp::GiveUp)),
+                ("a", answered(Question::Compensation(part()))),
+            ],
+            none,
+        ),
+        (
+            "doubt about undoing, and it did not happen",
+            vec![
+                ("a", failed(CallSide::Undo, AttemptFollowUp::InDoubt)),
+                ("a", settled(CallSide::Undo, false, AttemptFollowUp::GiveUp)),
+            ],
+            &["CompensationFailed a/pay"],
+        ),
+        ("a limit", vec![("a", limit())], &["Budget a"]),
+        (
+            "a limit that was lifted",
+            vec![("a", limit()), ("a", answered(Question::Limit(ExecutionLimit::Calls)))],
+            none,
+        ),
+        ("a limit that ended it", vec![("a", limit()), ("a", ended(ExecutionEnding::Cancelled))], none),
+        ("a tool for two", vec![("a", drifted()), ("b", drifted())], &["ToolChanged shop.buy"]),
+        ("accepted by one", vec![("a", drifted()), ("b", drifted()), ("a", accepted())], &["ToolChanged shop.buy"]),
+        (
+            "accepted by one, ended for the other",
+            vec![("a", drifted()), ("b", drifted()), ("a", accepted()), ("b", ended(ExecutionEnding::Completed))],
+            none,
+        ),
+        (
+            "removed",
+            vec![
+                ("a", failed(CallSide::Do, AttemptFollowUp::InDoubt)),
+                ("a", drifted()),
+                ("b", ended(ExecutionEnding::Failed)),
+                ("ledger", removed("a")),
+            ],
+            &["ExecutionFailed b"],
+        ),
+    ] {
+        assert_eq!(after(events), expected, "{name}");
+    }
+}
+
+fn removed(execution: &str) -> Event {
+    let removed = RemovedExecution { execution: ExecutionId::new(execution), entries: 3, head: Hash::ZERO };
+    Event::ExecutionsRemoved { executions: vec![removed], reason: "old".to_owned() }
+}
+
+#[test]
+fn there_are_at_most_a_thousand_conditions_and_old_failures_are_dropped_first() {
+    let mut conditions = ActiveConditions::default();
+    let take = |actives: &mut ActiveConditions, execution: &str, event: Event| {
+        for effect in effects(&stored(execution, 1, event)) {
+            actives.take(effect, None);
+        }
+    };
+    take(&mut conditions, "doubtful", failed(CallSide::Do, AttemptFollowUp::InDoubt));
+    for at in 0..CONDITIONS_MAX + 10 {
+        take(&mut conditions, &format!("exec_{at}"), ended(ExecutionEnding::Failed));
+    }
+    assert_eq!(conditions.iter().count(), CONDITIONS_MAX);
+    let subjects: Vec<&str> = conditions.iter().map(|condition| condition.subject.as_str()).collect();
+    assert_eq!((subjects[0], subjects[1]), ("doubtful/pay", "exec_11"));
+}
+
+#[test]
+fn a_failure_expires_after_a_day_and_stored_conditions_are_read_back() {
+    let mut conditions = ActiveConditions::default();
+    for effect in effects(&stored("a", 5, ended(ExecutionEnding::Failed))) {
+        conditions.take(effect, None);
+    }
+    let stored = serde_json::to_value(&conditions).unwrap();
+    assert_eq!(serde_json::from_value::<ActiveConditions>(stored).unwrap(), conditions);
+    let day = FAILURE_LASTS.0 as i64;
+    assert!(!conditions.age(Timestamp(5 + day - 1)));
+    assert!(conditions.age(Timestamp(5 + day)));
+    assert_eq!(conditions.iter().count(), 0);
+}

@@ -1,0 +1,263 @@
+//! The people and the agent around an execution: they answer, interfere and act by hand, at random.
+
+use super::plans;
+use super::world::SimulatedWorld;
+use crate::chance::SeededRandom;
+use rutter_core::actor::Actor;
+use rutter_core::execution::Execution;
+use rutter_core::execution::input::ExecutionInput;
+use rutter_core::execution::part::PartState;
+use rutter_core::execution::view::PendingQuestion;
+use rutter_core::hash::Hash;
+use rutter_core::id::{PartId, StepId};
+use rutter_core::journal::event::{CallSide, Question, QuestionAnswer};
+use rutter_core::plan::{Driver, Plan};
+use rutter_core::tool::{FailureCategory, Safety, ToolCatalog, ToolFailure};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// An input, and what its sender does in the world once it is recorded.
+#[derive(Debug)]
+pub struct OperatorMove {
+    pub actor: Actor,
+    pub input: ExecutionInput,
+    pub effect: OperatorEffect,
+}
+
+#[derive(Debug)]
+pub enum OperatorEffect {
+    None,
+    /// The agent makes the call whose start it has just recorded.
+    CarryOut(PartId),
+    /// A person undoes by hand what they have just recorded.
+    UndoByHand(PartId),
+    /// The new plan, should the replan be accepted.
+    Revise(Value, Arc<Plan>),
+}
+
+fn person(input: ExecutionInput) -> OperatorMove {
+    OperatorMove { actor: Actor::person("operator"), input, effect: OperatorEffect::None }
+}
+
+fn agent(input: ExecutionInput) -> OperatorMove {
+    OperatorMove { actor: Actor::agent("pilot"), input, effect: OperatorEffect::None }
+}
+
+fn why() -> String {
+    "because".into()
+}
+
+/// Interferes at random: pauses, cancels, kills, replans, hands over, records actions.
+pub fn interfere(
+    execution: &Execution,
+    document: &Value,
+    catalog: &ToolCatalog,
+    chance: &mut SeededRandom,
+) -> OperatorMove {
+    match chance.below(26) {
+        0..=3 => person(ExecutionInput::Pause { reason: why() }),
+        4..=6 => person(ExecutionInput::Resume { reason: why() }),
+        7 => person(ExecutionInput::Cancel { reason: why(), undo: *chance.pick(&[None, Some(true), Some(false)]) }),
+        8 if chance.percent(30) => person(ExecutionInput::Kill { reason: why() }),
+        9..=11 => replan(document, catalog, chance),
+        12 => agent(ExecutionInput::BeginReplan { reason: why() }),
+        13..=15 => {
+            let to = if execution.driver() == Driver::Server { Driver::Agent } else { Driver::Server };
+            person(ExecutionInput::HandOver { to, reason: why() })
+        }
+        16 => {
+            let values = json!({ "note": chance.below(10) });
+            agent(ExecutionInput::SaveContext { values: values.as_object().cloned().unwrap_or_default() })
+        }
+        17 => {
+            agent(ExecutionInput::RecordDecision { step: None, decision: "go on".into(), reason: why(), details: None })
+        }
+        18 => {
+            let (kind, description) = ("notified".into(), "told somebody".into());
+            agent(ExecutionInput::RecordAction { step: Some(StepId::new("s0")), kind, description, details: None })
+        }
+        19 => by_hand(execution, chance),
+        20 => meddle(execution, chance),
+        21..=24 => replan(document, catalog, chance),
+        _ => person(ExecutionInput::Wake),
+    }
+}
+
+/// Tries what must be refused: approving as an agent, or approving another call.
+fn meddle(execution: &Execution, chance: &mut SeededRandom) -> OperatorMove {
+    let asked = execution.questions().into_iter().find_map(|ask| match ask {
+        PendingQuestion::Approval { part, call, .. } => Some((part, call)),
+        _ => None,
+    });
+    let Some((part, call)) = asked else { return person(ExecutionInput::Start) };
+    if chance.percent(50) {
+        agent(ExecutionInput::Approve { part, call, reason: why() })
+    } else {
+        person(ExecutionInput::Approve { part, call: Hash::of(&[b"another call"]), reason: why() })
+    }
+}
+
+fn replan(document: &Value, catalog: &ToolCatalog, chance: &mut SeededRandom) -> OperatorMove {
+    let revised = plans::revise(chance, document);
+    let plan = plans::compile(&revised, catalog).unwrap_or_else(|found| panic!("bad revised plan: {found}"));
+    OperatorMove {
+        effect: OperatorEffect::Revise(revised, plan.clone()),
+        ..agent(ExecutionInput::Replan { plan, reason: why() })
+    }
+}
+
+fn by_hand(execution: &Execution, chance: &mut SeededRandom) -> OperatorMove {
+    let parts: Vec<PartId> = execution.parts().filter(|(_, part)| part.effect.is_some()).map(|(id, _)| id).collect();
+    if parts.is_empty() {
+        return person(ExecutionInput::Wake);
+    }
+    let part = chance.pick(&parts).clone();
+    let (description, evidence) = ("undone by hand".into(), None);
+    OperatorMove {
+        effect: OperatorEffect::UndoByHand(part.clone()),
+        ..person(ExecutionInput::RecordCompensation { part, description, evidence })
+    }
+}
+
+/// Answers one open question. People tell the truth about the world.
+pub fn answer(execution: &Execution, world: &SimulatedWorld, chance: &mut SeededRandom) -> Option<OperatorMove> {
+    let questions = execution.questions();
+    if questions.is_empty() {
+        return None;
+    }
+    Some(match chance.pick(&questions) {
+        PendingQuestion::Approval { part, call, .. } => {
+            let (part, call, reason) = (part.clone(), *call, why());
+            person(if chance.percent(85) {
+                ExecutionInput::Approve { part, call, reason }
+            } else {
+                ExecutionInput::Deny { part, call, reason }
+            })
+        }
+        PendingQuestion::Doubt { part, .. } => {
+            let key = execution.part(part).and_then(|part| part.key).unwrap_or(Hash::ZERO);
+            let agents = execution
+                .part(part)
+                .is_some_and(|part| matches!(part.state, PartState::InDoubt { side: CallSide::Do, .. }));
+            let happened = world.has(key) || (agents && world.standing.contains(part));
+            let result = happened.then(|| Arc::new(json!({ "n": 1, "flag": true })));
+            let evidence = Arc::new(json!("looked it up"));
+            person(ExecutionInput::Settle { part: part.clone(), happened, reason: why(), result, evidence })
+        }
+        PendingQuestion::Failure { step, answers, .. } => {
+            let answer = *chance.pick(answers);
+            let result = (answer == QuestionAnswer::Resolve).then(|| Arc::new(json!({ "n": 2, "flag": true })));
+            let about = Question::Failure(step.clone());
+            agent(ExecutionInput::Answer { about, answer, reason: why(), result, evidence: None })
+        }
+        PendingQuestion::Compensation { part, answers, .. } => {
+            let answer = *chance.pick(answers);
+            let evidence = (answer == QuestionAnswer::Resolve).then(|| Arc::new(json!("done by hand")));
+            let effect = if answer == QuestionAnswer::Resolve {
+                OperatorEffect::UndoByHand(part.clone())
+            } else {
+                OperatorEffect::None
+            };
+            let about = Question::Compensation(part.clone());
+            OperatorMove {
+                effect,
+                ..person(ExecutionInput::Answer { about, answer, reason: why(), result: None, evidence })
+            }
+        }
+        PendingQuestion::Limit { limit, answers } => {
+            let (about, answer) = (Question::Limit(*limit), *chance.pick(answers));
+            person(ExecutionInput::Answer { about, answer, reason: why(), result: None, evidence: None })
+        }
+        PendingQuestion::Tool { part, attempt, .. } => {
+            let answer = match chance.below(20) {
+                0..=12 => Some(json!({ "port": 1 + chance.below(100) })),
+                13 => Some(json!({ "port": "of call" })),
+                14 => Some(json!({ "port": { "of": "call" } })),
+                15..=17 => None,
+                // The question stays open.
+                _ => return None,
+            };
+            let (part, answer, reason) = (part.clone(), answer.map(Arc::new), why());
+            let input = ExecutionInput::AnswerTool { part, attempt: *attempt, answer, reason };
+            if chance.percent(50) { person(input) } else { agent(input) }
+        }
+        PendingQuestion::Drift { tool, found, .. } => {
+            person(ExecutionInput::AcceptTool { tool: tool.clone(), definition: *found, reason: why() })
+        }
+    })
+}
+
+/// The agent's next input while it drives.
+pub fn drive_as_agent(execution: &Execution, world: &SimulatedWorld, chance: &mut SeededRandom) -> OperatorMove {
+    let under_way = execution
+        .parts()
+        .find(|(_, part)| matches!(&part.state, PartState::Running(attempt) if attempt.by == Driver::Agent));
+    if let Some((part, _)) = under_way.filter(|_| !chance.percent(15)) {
+        let happened = world.standing.contains(&part);
+        return agent(match chance.below(10) {
+            0..=6 if happened || reads(execution, &part) => {
+                ExecutionInput::RecordFinished { part, result: Arc::new(json!({ "n": 3, "flag": true })) }
+            }
+            _ => {
+                let failure = ToolFailure::new(FailureCategory::ToolError, "no luck");
+                let maybe = happened || chance.percent(30);
+                ExecutionInput::RecordFailed { part, failure, maybe }
+            }
+        });
+    }
+    match chance.below(20) {
+        0..=1 => person(ExecutionInput::HandOver { to: Driver::Server, reason: why() }),
+        2 => agent(ExecutionInput::RecordEnd { reason: why() }),
+        3 => agent(ExecutionInput::RecordStarted {
+            part: PartId::whole(StepId::new("elsewhere")),
+            tool: None,
+            parameters: None,
+        }),
+        4 => again(execution, chance),
+        _ => {
+            let open: Vec<PartId> = execution
+                .parts()
+                .filter(|(_, part)| {
+                    let idle = matches!(
+                        part.state,
+                        PartState::Pending
+                            | PartState::Approved { .. }
+                            | PartState::BackingOff { side: CallSide::Do, .. }
+                    );
+                    idle && part.effect.is_none()
+                })
+                .map(|(id, _)| id)
+                .collect();
+            if open.is_empty() {
+                return person(ExecutionInput::HandOver { to: Driver::Server, reason: why() });
+            }
+            // Mostly in order, sometimes not.
+            let at = if chance.percent(80) { 0 } else { chance.index(open.len()) };
+            let part = open[at].clone();
+            OperatorMove {
+                effect: OperatorEffect::CarryOut(part.clone()),
+                ..agent(ExecutionInput::RecordStarted { part, tool: None, parameters: None })
+            }
+        }
+    }
+}
+
+/// Records the start of a step that is already done; the agent does not really repeat it.
+fn again(execution: &Execution, chance: &mut SeededRandom) -> OperatorMove {
+    let done: Vec<PartId> = execution
+        .parts()
+        .filter(|(_, part)| matches!(part.state, PartState::Completed { .. }))
+        .map(|(id, _)| id)
+        .collect();
+    match done.is_empty() {
+        true => agent(ExecutionInput::Wake),
+        false => {
+            agent(ExecutionInput::RecordStarted { part: chance.pick(&done).clone(), tool: None, parameters: None })
+        }
+    }
+}
+
+fn reads(execution: &Execution, part: &PartId) -> bool {
+    let plan = execution.plan();
+    plan.find(part.step.as_str()).is_some_and(|step| plan.steps[step].call.safety == Safety::ReadOnly)
+}

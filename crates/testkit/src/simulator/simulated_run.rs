@@ -1,0 +1,369 @@
+//! One simulated run: a random plan in an unkind world, with crashes at every boundary.
+
+use super::monitor::JournalMonitor;
+use super::operators::{self, OperatorEffect, OperatorMove};
+use super::pending_call::PendingCall;
+use super::plans;
+use super::simulated_journal::{SimulatedJournal, WriterHandle};
+use super::tally::SimulationTally;
+use super::world::{FailureRates, SimulatedWorld};
+use crate::chance::SeededRandom;
+use rutter_core::actor::Actor;
+use rutter_core::execution::input::{Decision, DecisionContext, ExecutionInput, ToolCall};
+use rutter_core::execution::part::PartState;
+use rutter_core::execution::view::ExecutionStatus;
+use rutter_core::execution::{Execution, ExecutionIdentity, ExecutionPhase, decide};
+use rutter_core::id::{ExecutionId, TenantId};
+use rutter_core::journal::event::{Event, EventRecord, PlanReference};
+use rutter_core::journal::payload::EventPayload;
+use rutter_core::plan::Driver;
+use rutter_core::port::Error;
+use rutter_core::port::journal::Journal;
+use rutter_core::time::Timestamp;
+use rutter_core::tool::{Safety, ToolCatalog};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// More turns than any run needs; a run that takes them does not end.
+const TURNS_MAX: u32 = 4_000;
+
+/// One run in eight is short of time in a world that fails often, which leads to rare situations.
+const HARD: u64 = 6;
+
+/// A process that was thought dead and is not.
+#[derive(Debug)]
+pub(super) struct ZombieProcess {
+    execution: Execution,
+    hand: WriterHandle,
+}
+
+/// A run in progress.
+#[derive(Debug)]
+pub struct SimulatedRun<'a> {
+    pub(super) chance: SeededRandom,
+    pub(super) catalog: &'a ToolCatalog,
+    pub(super) document: Value,
+    pub(super) identity: ExecutionIdentity,
+    pub(super) journal: SimulatedJournal<'a>,
+    pub(super) execution: Execution,
+    pub(super) monitor: JournalMonitor,
+    pub(super) world: SimulatedWorld,
+    pub(super) failure_rates: FailureRates,
+    pub(super) crash_percent: u64,
+    /// How often people interfere.
+    pub(super) unrest_percent: u64,
+    pub(super) inbox: Vec<ExecutionInput>,
+    pub(super) pending_calls: Vec<PendingCall>,
+    pub(super) zombie: Option<ZombieProcess>,
+    pub(super) now: Timestamp,
+    pub(super) tally: SimulationTally,
+}
+
+/// Runs one seed on an empty journal; an error names the broken promise.
+pub fn run(seed: u64, catalog: &ToolCatalog, journal: &dyn Journal) -> Result<SimulationTally, String> {
+    let mut run = SimulatedRun::start(seed, catalog, journal)?;
+    run.finish()?;
+    Ok(run.tally)
+}
+
+/// Runs one seed and returns the whole story: the plan, every record, and the ending.
+pub fn describe(seed: u64, catalog: &ToolCatalog, journal: &dyn Journal) -> Result<String, String> {
+    let mut run = SimulatedRun::start(seed, catalog, journal)?;
+    let mut story = format!("{:#}\n", run.document);
+    let end = run.finish();
+    for (at, record) in run.journal.records.iter().enumerate() {
+        story += &format!("{at:>4} {:>8} {:<12} {:?}\n", record.at.0, record.actor.to_string(), record.event);
+    }
+    story += &format!("{:?}\n", run.world.order);
+    story += &match end {
+        Ok(()) => format!("{}\n", run.execution.brief()),
+        Err(what) => format!("violation: {what}\n"),
+    };
+    Ok(story)
+}
+
+impl SimulatedRun<'_> {
+    fn start<'a>(seed: u64, catalog: &'a ToolCatalog, journal: &'a dyn Journal) -> Result<SimulatedRun<'a>, String> {
+        let mut chance = SeededRandom::new(seed);
+        let mut document = plans::document(&mut chance);
+        let is_hard = seed % 8 == HARD;
+        if is_hard {
+            plans::hasten(&mut document, &mut SeededRandom::new(!seed));
+        }
+        let plan = plans::compile(&document, catalog).map_err(|found| format!("bad generated plan: {found}"))?;
+        let inputs = plans::inputs(&mut chance);
+        let identity =
+            ExecutionIdentity { tenant: TenantId::new("sim"), execution: ExecutionId::new(&format!("exec_{seed}")) };
+        let driver = if chance.percent(12) { Driver::Agent } else { Driver::Server };
+        let opened = EventRecord {
+            at: Timestamp(0),
+            actor: Actor::agent("pilot"),
+            event: Event::ExecutionOpened {
+                plan: PlanReference::of(&plan),
+                revision: 1,
+                lineage: identity.execution.to_string(),
+                driver,
+                inputs: EventPayload::Present(Arc::new(inputs.clone())),
+            },
+        };
+        let execution = Execution::open(identity.clone(), &opened).map_err(|error| error.to_string())?;
+        let row = execution.row();
+        let journal_writer = SimulatedJournal::open(journal, identity.clone(), &plan, opened, row, &mut chance)?;
+        let monitor = JournalMonitor::new(plan, &inputs);
+        let weather = FailureRates::new(&mut chance);
+        let weather = if is_hard { FailureRates::HARD } else { weather };
+        let crash_percent = *chance.pick(&[0, 0, 2, 6, 12]);
+        let unrest_percent = *chance.pick(&[0, 3, 10, 25, 40]);
+        Ok(SimulatedRun {
+            catalog,
+            document,
+            identity,
+            journal: journal_writer,
+            execution,
+            monitor,
+            world: SimulatedWorld::default(),
+            failure_rates: weather,
+            crash_percent,
+            unrest_percent,
+            inbox: vec![ExecutionInput::Start],
+            pending_calls: Vec::new(),
+            zombie: None,
+            now: Timestamp(0),
+            tally: SimulationTally { runs: 1, ..SimulationTally::default() },
+            chance,
+        })
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        self.run()?;
+        self.inspect()?;
+        self.recover_every_prefix()
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        let mut undo_after_the_end = self.chance.percent(30);
+        for _ in 0..TURNS_MAX {
+            self.resume_zombie()?;
+            if self.execution.outcome().is_some() && self.inbox.is_empty() {
+                if undo_after_the_end && self.execution.questions().is_empty() {
+                    undo_after_the_end = false;
+                    let steps = self.chance.percent(40).then(|| {
+                        let plan = self.execution.plan();
+                        vec![plan.steps[self.chance.index(plan.steps.len())].id.clone()]
+                    });
+                    let input = ExecutionInput::Compensate { steps, reason: "changed our mind".into() };
+                    self.turn(OperatorMove { actor: Actor::person("operator"), input, effect: OperatorEffect::None })?;
+                    continue;
+                }
+                return Ok(());
+            }
+            let next = self.next_move()?;
+            let Some(next) = next else {
+                self.tally.waiting += 1;
+                return Ok(());
+            };
+            self.turn(next)?;
+        }
+        Err(format!("no end after {TURNS_MAX} turns, status {:?}", self.execution.status()))
+    }
+
+    /// The next event: a response, an operator's move, or time passing.
+    fn next_move(&mut self) -> Result<Option<OperatorMove>, String> {
+        let rutter = |input| OperatorMove { actor: Actor::rutter(), input, effect: OperatorEffect::None };
+        self.deliver_next();
+        if !self.inbox.is_empty() {
+            let at = self.chance.index(self.inbox.len());
+            return Ok(Some(rutter(self.inbox.swap_remove(at))));
+        }
+        if self.chance.percent(self.unrest_percent) {
+            return Ok(Some(operators::interfere(&self.execution, &self.document, self.catalog, &mut self.chance)));
+        }
+        if matches!(self.execution.phase(), ExecutionPhase::Pending) {
+            return Ok(Some(rutter(ExecutionInput::Start)));
+        }
+        let next_flight = self.pending_calls.iter().filter_map(|call| call.at).min();
+        let wake_at = self.execution.wake_at();
+        let busy =
+            self.pending_calls.iter().any(|pending| !pending.asks) || wake_at.is_some_and(|when| when <= self.now);
+        if self.execution.driver() == Driver::Agent && !self.execution.is_paused() && self.chance.percent(70) {
+            return Ok(Some(operators::drive_as_agent(&self.execution, &self.world, &mut self.chance)));
+        }
+        let ask_now = !busy || self.chance.percent(30);
+        if let Some(answer) = operators::answer(&self.execution, &self.world, &mut self.chance).filter(|_| ask_now) {
+            return Ok(Some(answer));
+        }
+        if let Some(when) = next_flight.into_iter().chain(wake_at).min() {
+            self.now = self.now.max(when);
+            return Ok(Some(rutter(ExecutionInput::Wake)));
+        }
+        self.get_going()
+    }
+
+    /// Nothing will happen by itself: an operator must act, or it is a defect that no question is open.
+    fn get_going(&mut self) -> Result<Option<OperatorMove>, String> {
+        let person = |input| OperatorMove { actor: Actor::person("operator"), input, effect: OperatorEffect::None };
+        let reason = || "go on".to_owned();
+        match self.execution.status() {
+            ExecutionStatus::Paused => Ok(Some(person(ExecutionInput::Resume { reason: reason() }))),
+            ExecutionStatus::Replanning => Ok(Some(person(ExecutionInput::AbandonReplan { reason: reason() }))),
+            _ if self.execution.driver() == Driver::Agent => {
+                Ok(Some(person(ExecutionInput::HandOver { to: Driver::Server, reason: reason() })))
+            }
+            _ if self.execution.wants_room() => Ok(Some(person(ExecutionInput::Wake))),
+            ExecutionStatus::Waiting if self.chance.percent(90) => Ok(Some(person(ExecutionInput::Wake))),
+            ExecutionStatus::Waiting => Ok(None),
+            status => Err(format!("{status:?}, nothing will happen, and no question is open")),
+        }
+    }
+
+    fn turn(&mut self, next: OperatorMove) -> Result<(), String> {
+        let room = u32::try_from(self.chance.below(4)).expect("small");
+        let room = if self.pending_calls.is_empty() { room.max(1) } else { room };
+        let moment = DecisionContext { now: self.now, room };
+        let before = self.execution.clone();
+        let recovers = matches!(next.input, ExecutionInput::Recovered);
+        let decision = match self.execution.decide(&next.actor, next.input, moment) {
+            Ok(decision) => decision,
+            Err(decide::Error::Refused(_)) => {
+                self.tally.refusals += 1;
+                return if self.execution == before { Ok(()) } else { Err("a refusal changed something".into()) };
+            }
+            Err(decide::Error::Broken(broken)) => return Err(format!("decided an illegal event: {broken}")),
+        };
+        self.called_for(&decision)?;
+        if self.crashes() {
+            return self.crash();
+        }
+        if let OperatorEffect::Revise(_, plan) = &next.effect {
+            self.journal.save(plan)?;
+        }
+        let appended = self.journal.append(&decision.records, self.execution.row(), &mut self.chance);
+        appended.map_err(|error| format!("the owner could not append: {error}"))?;
+        self.watch(before, &decision.records)?;
+        if recovers {
+            self.monitor.talk.gone_on_with(&decision.calls)?;
+        }
+        self.apply_effect(next.effect);
+        self.pass_on(&decision.records);
+        if self.crashes() {
+            return self.crash();
+        }
+        if !self.call(&decision.calls)? {
+            return Ok(());
+        }
+        self.woken_for_something()
+    }
+
+    /// Every attempt that Rutter starts is called, and not closed by the decision that starts it.
+    fn called_for(&self, decision: &Decision) -> Result<(), String> {
+        let started = decision.records.iter().filter_map(|record| match &record.event {
+            Event::AttemptStarted { part, side, attempt, by: Driver::Server, .. } => Some((part, *side, *attempt)),
+            _ => None,
+        });
+        for (part, side, attempt) in started {
+            let calls = |call: &ToolCall| (&call.part, call.side, call.attempt) == (part, side, attempt);
+            if !decision.calls.iter().any(calls) {
+                return Err(format!("attempt {attempt} of {part} was started, and nothing calls it"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes appended records to the monitor, each with the plan it was decided under.
+    fn watch(&mut self, mut before: Execution, records: &[EventRecord]) -> Result<(), String> {
+        for record in records {
+            before.apply(record).map_err(|error| error.to_string())?;
+            self.monitor.observe(record, before.plan())?;
+            self.tally.count(&record.event);
+        }
+        if before != self.execution {
+            return Err("applying the records does not lead where deciding led".into());
+        }
+        Ok(())
+    }
+
+    fn apply_effect(&mut self, effect: OperatorEffect) {
+        match effect {
+            OperatorEffect::None => {}
+            OperatorEffect::CarryOut(part) => {
+                let plan = self.execution.plan();
+                let step = plan.find(part.step.as_str()).map(|step| plan.steps[step].clone());
+                let really = step.is_some_and(|step| step.call.safety != Safety::ReadOnly) && self.chance.percent(75);
+                let running = self
+                    .execution
+                    .part(&part)
+                    .filter(|part| matches!(&part.state, PartState::Running(attempt) if attempt.by == Driver::Agent));
+                if let Some(key) = running.and_then(|part| part.key).filter(|_| really) {
+                    self.world.happen_by_agent(&part, key);
+                }
+            }
+            OperatorEffect::UndoByHand(part) => {
+                self.world.standing.remove(&part);
+            }
+            OperatorEffect::Revise(document, _) => self.document = document,
+        }
+    }
+
+    /// A due wake-up must lead to something as soon as there is capacity.
+    fn woken_for_something(&mut self) -> Result<(), String> {
+        if self.execution.wake_at().is_none_or(|when| when > self.now) {
+            return Ok(());
+        }
+        let mut ahead = self.execution.clone();
+        let moment = DecisionContext { now: self.now, room: 64 };
+        match ahead.decide(&Actor::rutter(), ExecutionInput::Wake, moment) {
+            Ok(decision) if decision.records.is_empty() => Err("woke up for nothing".into()),
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("waking up failed: {error}")),
+        }
+    }
+
+    pub(super) fn crashes(&mut self) -> bool {
+        self.chance.percent(self.crash_percent)
+    }
+
+    /// The process is gone, or seems to be; another takes over from the journal.
+    pub(super) fn crash(&mut self) -> Result<(), String> {
+        self.tally.crashes += 1;
+        if self.chance.percent(30) {
+            let (execution, hand) = (self.execution.clone(), self.journal.hand.clone());
+            self.zombie = Some(ZombieProcess { execution, hand });
+        }
+        self.execution = self.journal.take_over(self.now)?;
+        self.inbox = vec![ExecutionInput::Recovered];
+        // Some responses still arrive, late; a tool that asked gets no answer.
+        let chance = &mut self.chance;
+        self.pending_calls.retain(|call| !call.asks && chance.percent(30));
+        Ok(())
+    }
+
+    /// A process that was thought dead continues where it was; nothing it does may count.
+    fn resume_zombie(&mut self) -> Result<(), String> {
+        if self.zombie.is_none() || !self.chance.percent(10) {
+            return Ok(());
+        }
+        let Some(mut zombie) = self.zombie.take() else { return Ok(()) };
+        let moment = DecisionContext { now: self.now, room: 4 };
+        let input = if self.chance.percent(50) { ExecutionInput::Wake } else { ExecutionInput::Recovered };
+        let Ok(decision) = zombie.execution.decide(&Actor::rutter(), input, moment) else { return Ok(()) };
+        if decision.records.is_empty() {
+            // What it does without a record must not have an effect.
+            let asks_only = decision.calls.iter().all(|call| call.ticket.is_some());
+            return if asks_only { Ok(()) } else { Err("a call was made anew without a record".into()) };
+        }
+        let row = zombie.execution.row();
+        match self.journal.append_as(zombie.hand, &decision.records, row) {
+            Err(Error::Fenced { .. }) => {
+                self.tally.fenced += 1;
+                Ok(())
+            }
+            Err(error) => Err(format!("a process that was replaced is not fenced: {error}")),
+            Ok(()) => {
+                for call in &decision.calls {
+                    self.world.call(call, self.now, self.failure_rates, &mut self.chance);
+                }
+                Ok(())
+            }
+        }
+    }
+}

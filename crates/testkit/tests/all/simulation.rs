@@ -1,0 +1,70 @@
+//! A short simulation in every test run: runs without mistakes keep every promise. `scripts/mutants` shows that a
+//! broken promise would be detected.
+
+use rutter_core::port::journal::Journal;
+use rutter_testkit::memory::MemoryStore;
+use rutter_testkit::on_disk::on_sqlite;
+use rutter_testkit::simulator::{simulate, simulate_on, simulated_run};
+
+#[test]
+fn clean_runs_break_no_promise_and_make_progress() {
+    let report = simulate(0..1_500, 3);
+    assert!(report.violations.is_empty(), "{:#?}", report.violations);
+    let tally = report.tally;
+    assert!(tally.steps_completed * 2 >= tally.steps_begun, "{tally:?}");
+    for (what, count) in [
+        ("crashes", tally.crashes),
+        ("fenced", tally.fenced),
+        ("doubts", tally.doubts),
+        ("replans", tally.replans),
+        ("compensations", tally.compensations),
+        ("late answers", tally.late_answers),
+        ("approvals", tally.approvals),
+        ("deviations", tally.deviations),
+        ("hand-overs", tally.handovers),
+        ("tickets", tally.tickets),
+        ("resumed calls", tally.resumed),
+        ("questions of tools", tally.tool_asks),
+        ("answers to tools", tally.tool_answers),
+        ("refusals", tally.refusals),
+    ] {
+        assert!(count > 10, "only {count} {what} in {} runs", tally.runs);
+    }
+    assert!(tally.ended.iter().all(|ends| *ends > 10), "{:?}", tally.ended);
+}
+
+/// Seeds that once broke a promise, and what was wrong.
+const FOUND: [(&str, &[u64]); 3] = [
+    (
+        "an attempt was started after its step's total time, closed at once, and its call was still made",
+        &[10027, 10460, 37548, 47629, 51234, 54061, 56049, 63896, 74787, 74907, 92576, 93247, 96381],
+    ),
+    ("a step resolved by hand was undone as if its fallback had never taken effect", &[20258]),
+    ("the monitor judged a fan-out under way by a condition that had changed since it began", &[240377]),
+];
+
+#[test]
+fn seeds_that_once_broke_a_promise_keep_it() {
+    for (what, seeds) in FOUND {
+        for seed in seeds {
+            let report = simulate(*seed..*seed + 1, 1);
+            assert!(report.violations.is_empty(), "{what}: {:#?}", report.violations);
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_tells_the_same_story() {
+    let catalog = rutter_testkit::simulator::plans::catalog();
+    let story = || simulated_run::describe(7, &catalog, &MemoryStore::default()).expect("a plan");
+    assert_eq!(story(), story());
+}
+
+#[test]
+fn runs_on_the_real_store_go_as_in_memory() {
+    let in_sqlite = |run: &mut dyn FnMut(&dyn Journal)| on_sqlite(|store| run(store));
+    let on_disk = simulate_on(&in_sqlite, 0..60, 3);
+    assert!(on_disk.violations.is_empty(), "{:#?}", on_disk.violations);
+    assert_eq!(format!("{:?}", on_disk.tally), format!("{:?}", simulate(0..60, 3).tally));
+    assert!(on_disk.tally.crashes > 10 && on_disk.tally.fenced > 0, "{:?}", on_disk.tally);
+}

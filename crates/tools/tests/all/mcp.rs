@@ -1,0 +1,7 @@
+//! The connector to MCP servers: with real servers, with hostile ones, and with one that speaks the newest protocol.
+
+mod fixture;
+mod hostile;
+mod http;
+mod modern;
+mod real;

@@ -1,0 +1,11 @@
+//! The registry: what it offers, and the one path every call takes.
+
+mod breaker;
+mod catalog;
+mod ending;
+mod fixture;
+mod hostile;
+mod path;
+mod report;
+mod secrets;
+mod trouble;

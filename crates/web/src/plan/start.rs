@@ -1,0 +1,44 @@
+//! Starts a plan from its page, with the inputs of the form.
+
+use super::find;
+use crate::format;
+use crate::page::{self, FormRequest, PageResult};
+use crate::question::field;
+use axum::extract::{Path, State};
+use rutter_app::app::App;
+use rutter_app::auth::{AccessScope, require};
+use rutter_app::error::AppError;
+use rutter_app::executions::StartRequest;
+use rutter_core::plan::Driver;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub(crate) async fn run(State(app): State<Arc<App>>, Path(address): Path<String>, form: FormRequest) -> PageResult {
+    let principal = &form.request.principal;
+    require(principal, AccessScope::Operate)?;
+    let saved = find(&app, &principal.tenant, &address).await?;
+    let start = StartRequest {
+        tenant: principal.tenant.clone(),
+        plan: saved.summary.id.clone(),
+        revision: Some(saved.summary.revision),
+        inputs: Arc::new(inputs(&form, saved.plan.inputs.as_deref())?),
+        driver: match form.value("driver") {
+            Some("agent") => Driver::Agent,
+            _ => Driver::Server,
+        },
+        actor: principal.actor(),
+        request: None,
+    };
+    let started = app.start(start).await?;
+    Ok(page::redirect_with_flash(&format!("/executions/{}", format::encoded(started.execution.as_str())), "started"))
+}
+
+/// The inputs, from the fields or as JSON.
+fn inputs(form: &FormRequest, schema: Option<&Value>) -> Result<Value, AppError> {
+    match (form.value("inputs"), schema) {
+        (Some(text), _) => serde_json::from_str(text)
+            .map_err(|error| AppError::new("server.arguments", format!("the inputs must be JSON: {error}"))),
+        (None, Some(schema)) => field::read(schema, |name| form.value(name)),
+        (None, None) => Ok(json!({})),
+    }
+}

@@ -1,0 +1,248 @@
+//! A question of an execution with the form that answers it, the same on every page.
+
+mod answer;
+mod difference;
+pub(super) mod field;
+
+pub(super) use answer::answer;
+pub use difference::{DiffLine, lines};
+pub use field::FormField;
+
+use super::format::{IdentifierLink, StatusBadge, TimeLabel};
+use super::shell::PageShell;
+use rutter_app::auth::AccessScope;
+use rutter_app::verb::Verb;
+use rutter_app::wording;
+use rutter_core::execution::view::{ExecutionSnapshot, PendingQuestion};
+use rutter_core::id::PartId;
+use rutter_core::journal::event::{CallSide, QuestionAnswer};
+use rutter_core::text::{cut, cut_bytes};
+use rutter_core::tool::ToolFailure;
+use serde_json::Value;
+
+/// A longer call is truncated.
+const JSON_BYTES_MAX: usize = 64 << 10;
+/// The longest message of a tool or an error.
+const WORDS_CHARS_MAX: usize = 4_000;
+const FAILURES_MAX: usize = 10;
+
+/// One question. `question.html` renders it as `card`, next to a `shell`.
+#[derive(Clone, Debug)]
+pub struct QuestionCard {
+    /// A stable id of the question.
+    pub anchor: String,
+    pub execution: IdentifierLink,
+    pub plan: String,
+    pub kind: &'static str,
+    pub look: StatusBadge,
+    pub title: String,
+    pub facts: Vec<(&'static str, String)>,
+    /// The message of a tool, an error or a probe. Untrusted.
+    pub words: String,
+    /// The exact call.
+    pub call: Option<String>,
+    pub is_cut: bool,
+    /// The diff to the call of the previous execution, if any.
+    pub difference: Vec<DiffLine>,
+    pub expires: Option<TimeLabel>,
+    /// Hidden fields that identify the question.
+    pub hidden: Vec<(&'static str, String)>,
+    pub fields: Vec<FormField>,
+    /// Whether evidence is required instead of a reason.
+    pub needs_evidence: bool,
+    pub reason_is_required: bool,
+    pub buttons: Vec<AnswerButton>,
+    /// It can also be resolved by hand, with evidence.
+    pub by_hand: bool,
+    /// Why this user cannot answer.
+    pub refusal: Option<String>,
+    pub command: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct AnswerButton {
+    pub say: &'static str,
+    pub label: &'static str,
+    pub class: &'static str,
+    /// This button submits the form without a reason.
+    pub skips_reason: bool,
+}
+
+impl AnswerButton {
+    fn of(verb: Verb) -> AnswerButton {
+        let class = match verb {
+            Verb::Retry | Verb::Approve | Verb::AcceptTool => "main",
+            Verb::Undo | Verb::Reject | Verb::Cancel => "risky",
+            _ => "",
+        };
+        let row = verb.row();
+        AnswerButton { say: row.name, label: row.label, class, skips_reason: !row.needs_reason }
+    }
+}
+
+impl QuestionCard {
+    /// All questions of an execution.
+    pub fn all(view: &ExecutionSnapshot, shell: &PageShell) -> Vec<QuestionCard> {
+        view.questions.iter().map(|ask| QuestionCard::of(view, ask, shell)).collect()
+    }
+
+    pub fn of(view: &ExecutionSnapshot, ask: &PendingQuestion, shell: &PageShell) -> QuestionCard {
+        let needed = scope(ask);
+        let refusal = (!shell.principal.may(needed))
+            .then(|| format!("Answering this needs the scope {needed}, which you do not have."));
+        let blank = QuestionCard {
+            anchor: String::new(),
+            execution: IdentifierLink::execution(view.execution.as_str()),
+            plan: view.plan.clone(),
+            kind: "",
+            look: StatusBadge::of("waiting"),
+            title: String::new(),
+            facts: Vec::new(),
+            words: String::new(),
+            call: None,
+            is_cut: false,
+            difference: Vec::new(),
+            expires: None,
+            hidden: Vec::new(),
+            fields: Vec::new(),
+            needs_evidence: false,
+            reason_is_required: true,
+            buttons: Vec::new(),
+            by_hand: false,
+            refusal,
+            command: wording::how(&view.execution, ask),
+        };
+        let mut card = filled(blank, ask, shell);
+        card.look = StatusBadge::like(if card.kind == "doubt" { "in_doubt" } else { "waiting" }, card.kind);
+        card.words = cut(&card.words, WORDS_CHARS_MAX);
+        let about: Vec<&str> = card.hidden.iter().map(|(_, value)| value.as_str()).collect();
+        let anchor = format!("ask {} {} {}", view.execution, card.kind, about.join(" "));
+        card.anchor = anchor.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        card
+    }
+}
+
+fn filled(blank: QuestionCard, ask: &PendingQuestion, shell: &PageShell) -> QuestionCard {
+    let button = |say, label, class| AnswerButton { say, label, class, skips_reason: false };
+    match ask {
+        PendingQuestion::Approval { part, call, tool, parameters, expires_at } => {
+            let pretty_parameters = parameters.as_ref().map(|value| pretty(value));
+            let (json, is_cut) = pretty_parameters.unwrap_or_else(|| ("\"erased\"".to_owned(), false));
+            QuestionCard {
+                kind: "approval",
+                title: format!("Approve {part}?"),
+                facts: vec![("tool", tool.to_string()), ("step", part.to_string()), ("call", call.short())],
+                call: Some(json),
+                is_cut,
+                expires: Some(TimeLabel::of(*expires_at, shell.now)),
+                hidden: vec![("part", part.to_string()), ("call", call.to_string())],
+                buttons: vec![AnswerButton::of(Verb::Approve), AnswerButton::of(Verb::Reject)],
+                ..blank
+            }
+        }
+        PendingQuestion::Doubt { part, side, attempt, reason } => QuestionCard {
+            kind: "doubt",
+            title: format!("Did {part} take effect?"),
+            facts: vec![("step", part.to_string()), ("attempt", attempt_of(*side, *attempt))],
+            words: reason.clone(),
+            hidden: vec![("part", part.to_string())],
+            needs_evidence: true,
+            reason_is_required: false,
+            buttons: vec![button("happened", "It took effect", "main"), button("not_happened", "It had no effect", "")],
+            ..blank
+        },
+        PendingQuestion::Failure { step, failures, answers } => QuestionCard {
+            kind: "failure",
+            title: format!("{step} failed. What now?"),
+            facts: vec![("step", step.to_string())],
+            words: failed(failures),
+            hidden: vec![("part", step.to_string())],
+            buttons: buttons(answers),
+            by_hand: answers.contains(&QuestionAnswer::Resolve),
+            ..blank
+        },
+        PendingQuestion::Compensation { part, failure, answers } => QuestionCard {
+            kind: "compensation",
+            title: format!("Undoing {part} failed. What now?"),
+            facts: vec![("step", part.to_string())],
+            words: failure.to_string(),
+            hidden: vec![("part", part.to_string())],
+            buttons: buttons(answers),
+            by_hand: answers.contains(&QuestionAnswer::Resolve),
+            ..blank
+        },
+        PendingQuestion::Limit { limit, answers } => QuestionCard {
+            kind: "limit",
+            title: format!("The limit of {} is reached. What now?", format!("{limit:?}").to_lowercase()),
+            buttons: buttons(answers),
+            ..blank
+        },
+        PendingQuestion::Drift { tool, pinned, found } => QuestionCard {
+            kind: "drift",
+            title: format!("{tool} changed since the plan was checked"),
+            facts: vec![("checked definition", pinned.short()), ("current definition", found.short())],
+            hidden: vec![("tool", tool.to_string()), ("definition", found.to_string())],
+            buttons: vec![AnswerButton::of(Verb::AcceptTool), AnswerButton::of(Verb::Cancel)],
+            ..blank
+        },
+        PendingQuestion::Tool { part, message, schema, attempt, .. } => QuestionCard {
+            kind: "tool",
+            title: format!("The tool of {part} asks for input"),
+            facts: vec![("step", part.to_string()), ("attempt", attempt.to_string())],
+            words: message.clone(),
+            hidden: vec![("part", part.to_string())],
+            fields: schema.as_ref().map(|schema| field::of(schema)).unwrap_or_default(),
+            reason_is_required: false,
+            buttons: vec![button("reply", "Answer", "main"), button("decline", "Decline", "")],
+            ..blank
+        },
+    }
+}
+
+fn attempt_of(side: CallSide, attempt: u32) -> String {
+    match side {
+        CallSide::Do => attempt.to_string(),
+        CallSide::Fallback => format!("{attempt} of the fallback"),
+        CallSide::Undo => format!("{attempt} of the compensation"),
+        CallSide::Probe => format!("{attempt} of the probe"),
+    }
+}
+
+/// The scope that answering needs.
+fn scope(ask: &PendingQuestion) -> AccessScope {
+    match ask {
+        PendingQuestion::Approval { .. } | PendingQuestion::Doubt { .. } | PendingQuestion::Drift { .. } => {
+            AccessScope::Approve
+        }
+        PendingQuestion::Tool { person_only: true, .. } => AccessScope::Approve,
+        PendingQuestion::Tool { .. }
+        | PendingQuestion::Failure { .. }
+        | PendingQuestion::Compensation { .. }
+        | PendingQuestion::Limit { .. } => AccessScope::Operate,
+    }
+}
+
+fn buttons(answers: &[QuestionAnswer]) -> Vec<AnswerButton> {
+    // Resolving by hand has its own form.
+    let answers = answers.iter().filter(|answer| **answer != QuestionAnswer::Resolve);
+    answers.map(|answer| AnswerButton::of(Verb::answering(*answer))).collect()
+}
+
+fn failed(failures: &[(PartId, ToolFailure)]) -> String {
+    let answer = failures.iter().take(FAILURES_MAX).map(|(part, failure)| format!("{part}: {failure}"));
+    let mut lines: Vec<String> = answer.collect();
+    if failures.len() > FAILURES_MAX {
+        lines.push(format!("and {} more", failures.len() - FAILURES_MAX));
+    }
+    lines.join("\n")
+}
+
+/// Formatted JSON, and whether it was truncated.
+pub(super) fn pretty(value: &Value) -> (String, bool) {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    if text.len() <= JSON_BYTES_MAX {
+        return (text, false);
+    }
+    text.truncate(cut_bytes(&text, JSON_BYTES_MAX).len());
+    (text, true)
+}

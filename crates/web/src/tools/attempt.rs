@@ -1,0 +1,56 @@
+//! Calls a tool from its page, journaled like any other call. Calls that may have an effect need confirmation.
+
+use super::{address, tool};
+use crate::format;
+use crate::page::{self, FormRequest, PageResult};
+use crate::question::field;
+use crate::shell::{PageSection, PageShell};
+use askama::Template;
+use axum::extract::{Path, State};
+use rutter_app::app::App;
+use rutter_app::auth::{AccessScope, require};
+use rutter_app::error::AppError;
+use rutter_app::tool_calls::{NewToolCall, begin};
+use rutter_core::tool::Safety;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+#[derive(Template)]
+#[template(path = "tool_confirm.html")]
+struct ConfirmToolCallPage {
+    shell: PageShell,
+    name: String,
+    href: String,
+    safety: format::StatusBadge,
+    parameters: String,
+    reason: String,
+}
+
+pub(crate) async fn run(State(app): State<Arc<App>>, Path(name): Path<String>, form: FormRequest) -> PageResult {
+    let request = &form.request;
+    require(&request.principal, AccessScope::Admin)?;
+    let tool = tool::find(&app, &name).await?;
+    let parameters = parameters(&form, &tool.input)?;
+    let reason = form.value("reason").unwrap_or_default().to_owned();
+    if tool.safety != Safety::ReadOnly && form.value("confirm").is_none() {
+        let shell = PageShell::open(&app, request, PageSection::Tools, format!("Call {name}?")).await?;
+        let text = serde_json::to_string_pretty(&parameters).unwrap_or_default();
+        let (href, safety) = (address(&tool.name), super::safety(tool.safety));
+        return page::render(&ConfirmToolCallPage { shell, name, href, safety, parameters: text, reason });
+    }
+    let identity = begin(&app, &request.principal, NewToolCall { tool: name, parameters, reason }, None).await?;
+    Ok(page::redirect_with_flash(&format!("/executions/{}", format::encoded(identity.execution.as_str())), "started"))
+}
+
+/// The parameters, from the fields or as JSON.
+fn parameters(form: &FormRequest, schema: &Value) -> Result<Map<String, Value>, AppError> {
+    let value = match form.value("parameters") {
+        Some(text) => serde_json::from_str(text)
+            .map_err(|error| AppError::new("server.arguments", format!("the parameters must be JSON: {error}")))?,
+        None => field::read(schema, |name| form.value(name))?,
+    };
+    match value {
+        Value::Object(fields) => Ok(fields),
+        _ => Err(AppError::new("server.arguments", "the parameters must be a JSON object")),
+    }
+}
