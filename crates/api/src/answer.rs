@@ -157,8 +157,12 @@ fn json(route: &ApiRoute, headers: &HeaderMap, bytes: &[u8]) -> Result<Value, Ap
         let message = format!("expected a body of type application/json, not {kind:?}");
         return Err(AppError::new("server.media_type", message));
     }
-    serde_json::from_slice(bytes)
-        .map_err(|error| AppError::new("server.arguments", format!("the body is not JSON: {error}")))
+    let body: Value = serde_json::from_slice(bytes)
+        .map_err(|error| AppError::new("server.arguments", format!("the body is not JSON: {error}")))?;
+    match body.is_object() {
+        true => Ok(body),
+        false => Err(AppError::new("server.arguments", "expected a JSON object as the body")),
+    }
 }
 
 /// Renders errors of the gate as problem details, for requests to the API.

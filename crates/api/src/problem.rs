@@ -1,8 +1,8 @@
-//! Errors as HTTP: a status and `application/problem+json`. The only place that maps errors to statuses.
+//! Errors as HTTP: a status and `application/problem+json`. The kind of an error decides its status.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
-use rutter_app::error::AppError;
+use rutter_app::error::{AppError, ErrorKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -34,31 +34,20 @@ pub(crate) struct ProblemDetails {
 }
 
 pub fn status_of(error: &AppError) -> StatusCode {
-    let area = error.code.split('.').next().unwrap_or_default();
-    match error.code.as_ref() {
-        "server.arguments" | "command.reason_missing" | "store.invalid" | "store.too_broad" => StatusCode::BAD_REQUEST,
-        "server.unauthorized" => StatusCode::UNAUTHORIZED,
-        "server.not_allowed" | "server.host" | "server.origin" | "execution.not_a_person" => StatusCode::FORBIDDEN,
-        "store.not_found" | "server.session" | "server.no_route" | "execution.unknown_part" => StatusCode::NOT_FOUND,
-        "server.method" => StatusCode::METHOD_NOT_ALLOWED,
-        "store.conflict" | "store.key_reused" | "server.stale_question" => StatusCode::CONFLICT,
-        "server.precondition" | "engine.changed" => StatusCode::PRECONDITION_FAILED,
-        "server.too_large" => StatusCode::PAYLOAD_TOO_LARGE,
-        "server.media_type" => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "server.rate_limited" => StatusCode::TOO_MANY_REQUESTS,
-        "engine.plan"
-        | "engine.secret"
-        | "store.limit"
-        | "execution.inputs"
-        | "execution.text_too_long"
-        | "execution.too_large"
-        | "execution.answer_invalid"
-        | "execution.evidence_missing"
-        | "execution.unknown_tool" => StatusCode::UNPROCESSABLE_ENTITY,
-        "store.overloaded" | "store.disk_full" | "store.read_only" | "store.closed" | "store.fenced"
-        | "engine.busy" | "engine.closing" | "engine.undecided" | "server.busy" => StatusCode::SERVICE_UNAVAILABLE,
-        _ if matches!(area, "execution" | "replan") => StatusCode::CONFLICT,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    match error.kind() {
+        ErrorKind::Invalid => StatusCode::BAD_REQUEST,
+        ErrorKind::Unauthorized => StatusCode::UNAUTHORIZED,
+        ErrorKind::Forbidden => StatusCode::FORBIDDEN,
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+        ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorKind::UnsupportedMedia => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ErrorKind::Unacceptable => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

@@ -24,7 +24,8 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
 struct ReplanBody {
     plan: PlanInput,
     /// Recorded in the journal.
-    reason: String,
+    #[schemars(required)]
+    reason: Option<String>,
     /// Only return the diff.
     #[serde(default)]
     dry_run: bool,
@@ -47,11 +48,11 @@ async fn replan(call: ApiRequest, new: ReplanBody) -> Result<ApiReply<ReplanAnsw
     let look = |execution: &Execution| (Arc::clone(execution.plan()), execution.driver());
     let (old, driver) = inspect_execution(&call, &identity, look).await?;
     let key = call.key.as_deref();
-    let proposal = propose(call.app(), caller, &identity, (&old, driver), &new.plan, &new.reason, key).await?;
+    let proposal = propose(call.app(), caller, &identity, (&old, driver), &new.plan, new.reason, key).await?;
     let diff = proposal.lines.clone();
     let revision = match new.dry_run {
         true => None,
-        false => Some(carry_out(call.app(), caller, &identity, proposal, new.reason, call.key.clone(), seen).await?),
+        false => Some(carry_out(call.app(), caller, &identity, proposal, call.key.clone(), seen).await?),
     };
     let status = inspect_execution(&call, &identity, Execution::status).await?;
     Ok(ApiReply::ok(ReplanAnswer {

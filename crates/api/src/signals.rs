@@ -4,7 +4,7 @@ use crate::executions::{expected_entries, span, wait_and_read};
 use crate::reply::ApiReply;
 use crate::request::ApiRequest;
 use crate::route::{ApiRoute, Idempotency, RouteSpec};
-use rutter_app::command::{Command, CommandArguments};
+use rutter_app::command::{Command, CommandArguments, reason_schema};
 use rutter_app::error::AppError;
 use rutter_app::verb::Verb;
 use rutter_app::view::ExecutionView;
@@ -29,7 +29,8 @@ struct SignalBody {
     step_id: Option<String>,
     /// undo: only these and their dependents.
     steps: Option<Vec<String>>,
-    /// Recorded in the journal; required for cancel, kill, undo, stop, skip, resolve, approve, reject and accept_tool.
+    #[serde(default)]
+    #[schemars(schema_with = "reason_schema")]
     reason: Option<String>,
     /// cancel: whether to undo what was done; default as the plan says.
     undo: Option<bool>,

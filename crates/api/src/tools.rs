@@ -173,7 +173,8 @@ struct CallToolBody {
     #[serde(default)]
     parameters: Map<String, Value>,
     /// Recorded in the journal.
-    reason: String,
+    #[schemars(required)]
+    reason: Option<String>,
 }
 
 async fn try_out(call: ApiRequest, new: CallToolBody) -> Result<ApiReply<ExecutionView>, AppError> {

@@ -4,16 +4,18 @@ use crate::app::App;
 use crate::auth::require;
 use crate::error::AppError;
 use crate::principal::Principal;
-use crate::verb::{VERBS, Verb};
+use crate::verb::{OfferedTo, VERBS, Verb};
+use crate::wording;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PartId, StepId, ToolName};
 use rutter_core::journal::event::QuestionAnswer;
+use rutter_core::text::is_hidden;
 use rutter_engine::control::ControlAction;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -64,15 +66,41 @@ impl App {
     pub async fn perform(&self, command: Command) -> Result<(), AppError> {
         let Command { principal, execution, verb, arguments, reason, request_key, if_match } = command;
         require(&principal, verb.row().scope)?;
+        arguments.check_taken_by(verb)?;
         let control = arguments.control(verb)?;
         let reason = arguments.reason(verb, reason)?;
         let identity = ExecutionIdentity { tenant: principal.tenant.clone(), execution };
         let actor = principal.actor();
-        Ok(self.engine.control_as_seen(&identity, actor, control, reason, request_key, if_match).await?)
+        let performed = self.engine.control_as_seen(&identity, actor, control, reason, request_key, if_match).await;
+        match performed.map_err(AppError::from) {
+            Err(error) if error.code.starts_with("execution.") => Err(self.explained(&identity, error).await),
+            performed => performed,
+        }
+    }
+
+    /// A refusal by an execution, with the state that it is in.
+    async fn explained(&self, identity: &ExecutionIdentity, error: AppError) -> AppError {
+        let Ok(snapshot) = self.engine.view(identity).await else { return error };
+        let state = format!("the execution is {}", wording::summary(&snapshot));
+        let hint = error.hint.as_ref().map_or_else(|| state.clone(), |hint| format!("{hint}; {state}"));
+        error.hint(hint)
     }
 }
 
 impl CommandArguments {
+    /// An argument that the verb does not take is a mistake: its sender expects an effect it will not have.
+    fn check_taken_by(&self, verb: Verb) -> Result<(), AppError> {
+        let Value::Object(fields) = json!(self) else { unreachable!("a struct is an object") };
+        let takes = verb.row().takes;
+        let foreign = fields.iter().find(|(name, value)| !value.is_null() && !takes.contains(&name.as_str()));
+        let Some((name, _)) = foreign else { return Ok(()) };
+        let error = wrong(format!("{verb} does not take `{name}`"));
+        Err(match takes {
+            [] => error.hint("it takes only a reason"),
+            takes => error.hint(format!("it takes {} and a reason", takes.join(", "))),
+        })
+    }
+
     /// Whether the command needs a reason besides these arguments.
     pub fn needs_reason(&self, verb: Verb) -> bool {
         self.meant(verb).row().needs_reason && self.evidence_in_words(verb).is_none()
@@ -86,14 +114,14 @@ impl CommandArguments {
     /// The evidence of `resolve`, if it is text, also serves as the reason.
     fn evidence_in_words(&self, verb: Verb) -> Option<&str> {
         let evidence = self.evidence.as_ref().and_then(Value::as_str).filter(|_| verb == Verb::Resolve);
-        evidence.filter(|evidence| !evidence.trim().is_empty())
+        evidence.filter(|evidence| is_visible(evidence))
     }
 
     /// Returns the reason, or an error where one is required and missing.
     fn reason(&self, verb: Verb, reason: Option<String>) -> Result<String, AppError> {
         let words = reason.into_iter().chain(self.evidence_in_words(verb).map(str::to_owned));
         let verb = self.meant(verb);
-        let reason = words.into_iter().find(|words| !words.trim().is_empty());
+        let reason = words.into_iter().find(|words| is_visible(words));
         match reason {
             Some(reason) => Ok(reason),
             None if verb.row().needs_reason => Err(reason_missing(verb.name())),
@@ -103,8 +131,9 @@ impl CommandArguments {
 
     fn control(&self, verb: Verb) -> Result<ControlAction, AppError> {
         let part = || self.step.as_deref().map(part).transpose();
-        let answer =
-            |answer| -> Result<ControlAction, AppError> { Ok(ControlAction::Answer { about: part()?, answer }) };
+        let answer = |with: Verb| -> Result<ControlAction, AppError> {
+            Ok(ControlAction::Answer { about: part()?, answer: with.as_answer()? })
+        };
         Ok(match verb {
             Verb::Pause => ControlAction::Pause,
             Verb::Resume => ControlAction::Resume,
@@ -112,20 +141,8 @@ impl CommandArguments {
             Verb::Kill => ControlAction::Kill,
             Verb::TakeOver => ControlAction::TakeOver,
             Verb::HandBack => ControlAction::HandBack,
-            Verb::Retry => answer(QuestionAnswer::Retry)?,
-            Verb::Skip => answer(QuestionAnswer::Skip)?,
-            Verb::Stop => answer(QuestionAnswer::Stop)?,
-            Verb::Continue => answer(QuestionAnswer::Continue)?,
-            Verb::Replan => answer(QuestionAnswer::Replan)?,
-            Verb::Answer => answer(match self.with.ok_or_else(|| wrong("give the answer in `with`"))? {
-                Verb::Retry => QuestionAnswer::Retry,
-                Verb::Skip => QuestionAnswer::Skip,
-                Verb::Stop => QuestionAnswer::Stop,
-                Verb::Continue => QuestionAnswer::Continue,
-                Verb::Undo => QuestionAnswer::Compensate,
-                Verb::Replan => QuestionAnswer::Replan,
-                _ => return Err(wrong("an answer is retry, skip, stop, continue, undo or replan")),
-            })?,
+            Verb::Retry | Verb::Skip | Verb::Stop | Verb::Continue | Verb::Replan => answer(verb)?,
+            Verb::Answer => answer(self.with.ok_or_else(|| wrong("give the answer in `with`"))?)?,
             Verb::Resolve => ControlAction::Resolve {
                 part: part()?,
                 happened: self.happened.unwrap_or(true),
@@ -137,6 +154,9 @@ impl CommandArguments {
             Verb::Reply => {
                 let answer = self.reply.clone().map(|reply| Arc::new(Value::Object(reply)));
                 ControlAction::Reply { part: part()?, answer }
+            }
+            Verb::Undo if self.steps.as_ref().is_some_and(Vec::is_empty) => {
+                return Err(wrong("`steps` names no step").hint("leave it out to undo everything"));
             }
             Verb::Undo => {
                 let named = self.steps.iter().flatten().chain(&self.step);
@@ -152,10 +172,38 @@ impl CommandArguments {
     }
 }
 
-/// The refusal of a command without the reason it needs.
-pub(crate) fn reason_missing(what: &str) -> AppError {
-    AppError::new("command.reason_missing", format!("{what} needs a reason, which the journal records"))
-        .hint("give `reason` in JSON, or `--reason` on the command line")
+impl Verb {
+    /// The answer to a question that needs nothing but a reason. [`Verb::Resolve`] needs more, and is a command.
+    fn as_answer(self) -> Result<QuestionAnswer, AppError> {
+        let wrong = || {
+            let names: Vec<&str> = Verb::answers().map(Verb::name).collect();
+            wrong(format!("expected an answer: one of {}", names.join(", ")))
+        };
+        self.row().answer.filter(|_| self != Verb::Resolve).ok_or_else(wrong)
+    }
+
+    /// The verbs that `answer` accepts in `with`.
+    pub fn answers() -> impl Iterator<Item = Verb> {
+        VERBS.iter().map(|row| row.verb).filter(|verb| verb.row().answer.is_some() && *verb != Verb::Resolve)
+    }
+}
+
+/// Returns the reason for `what`, or the refusal that every surface gives without one.
+pub fn required_reason(what: &str, reason: Option<String>) -> Result<String, AppError> {
+    reason.filter(|reason| is_visible(reason)).ok_or_else(|| reason_missing(what))
+}
+
+/// Whether a text has characters that a reader of the journal sees.
+fn is_visible(text: &str) -> bool {
+    text.chars().any(|character| !character.is_whitespace() && !is_hidden(character))
+}
+
+fn reason_missing(what: &str) -> AppError {
+    let hint = match what == Verb::Resolve.name() {
+        true => "say in `evidence` how you know (`--evidence` on the command line): it is the reason too",
+        false => "give `reason` (`--reason` on the command line)",
+    };
+    AppError::new("command.reason_missing", format!("{what} needs a reason, which the journal records")).hint(hint)
 }
 
 fn part(text: &str) -> Result<PartId, AppError> {
@@ -202,8 +250,25 @@ impl JsonSchema for Verb {
     }
 }
 
-/// The schema of the verbs that agents may use.
+/// The schema of the verbs that agents are offered.
 pub fn verbs_for_agents(_: &mut SchemaGenerator) -> Schema {
-    let names: Vec<&str> = VERBS.iter().filter(|row| row.for_agents).map(|row| row.name).collect();
+    let names: Vec<&str> = Verb::offered_to(OfferedTo::Agents).map(Verb::name).collect();
     json_schema!({ "type": "string", "enum": names })
+}
+
+/// The schema of a reason: which verbs need one.
+pub fn reason_schema(_: &mut SchemaGenerator) -> Schema {
+    let text = format!("Recorded in the journal; needed for {}.", with_reason(|_| true));
+    json_schema!({ "type": ["string", "null"], "description": text })
+}
+
+/// The same for agents, in few words.
+pub fn reason_schema_for_agents(_: &mut SchemaGenerator) -> Schema {
+    let text = format!("Needed for {}.", with_reason(|verb| verb.is_offered_to(OfferedTo::Agents)));
+    json_schema!({ "type": ["string", "null"], "description": text })
+}
+
+fn with_reason(is_listed: impl Fn(Verb) -> bool) -> String {
+    let rows = VERBS.iter().filter(|row| row.needs_reason && is_listed(row.verb));
+    rows.map(|row| row.name).collect::<Vec<&str>>().join(", ")
 }

@@ -23,7 +23,58 @@ pub struct AppError {
     pub details: Option<Box<Value>>,
 }
 
+/// What kind of error it is, from which every surface takes its status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request is malformed, or lacks something.
+    Invalid,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    /// Not possible in the present state.
+    Conflict,
+    PreconditionFailed,
+    TooLarge,
+    UnsupportedMedia,
+    /// Well-formed, but its content is not accepted.
+    Unacceptable,
+    RateLimited,
+    /// The same request may succeed later.
+    Unavailable,
+    Internal,
+}
+
 impl AppError {
+    pub fn kind(&self) -> ErrorKind {
+        let area = self.code.split('.').next().unwrap_or_default();
+        match self.code.as_ref() {
+            "server.arguments" | "command.reason_missing" | "store.invalid" | "store.too_broad" => ErrorKind::Invalid,
+            "server.unauthorized" => ErrorKind::Unauthorized,
+            "server.not_allowed" | "server.host" | "server.origin" | "execution.not_a_person" => ErrorKind::Forbidden,
+            "store.not_found" | "server.session" | "server.no_route" | "execution.unknown_part" => ErrorKind::NotFound,
+            "server.method" => ErrorKind::MethodNotAllowed,
+            "store.conflict" | "store.key_reused" | "server.stale_question" => ErrorKind::Conflict,
+            "server.precondition" | "engine.changed" => ErrorKind::PreconditionFailed,
+            "server.too_large" => ErrorKind::TooLarge,
+            "server.media_type" => ErrorKind::UnsupportedMedia,
+            "server.rate_limited" => ErrorKind::RateLimited,
+            "engine.plan"
+            | "engine.secret"
+            | "store.limit"
+            | "execution.inputs"
+            | "execution.text_too_long"
+            | "execution.too_large"
+            | "execution.answer_invalid"
+            | "execution.evidence_missing"
+            | "execution.unknown_tool" => ErrorKind::Unacceptable,
+            "store.overloaded" | "store.disk_full" | "store.read_only" | "store.closed" | "store.fenced"
+            | "engine.busy" | "engine.closing" | "engine.undecided" | "server.busy" => ErrorKind::Unavailable,
+            _ if matches!(area, "execution" | "replan") => ErrorKind::Conflict,
+            _ => ErrorKind::Internal,
+        }
+    }
+
     pub fn new(code: &'static str, message: impl Into<String>) -> AppError {
         AppError { code: code.into(), message: message.into(), hint: None, retryable: false, details: None }
     }
@@ -91,9 +142,13 @@ impl From<port::Error> for AppError {
     fn from(error: port::Error) -> AppError {
         let retryable = error.reaction() == ErrorReaction::Retry;
         let hint = match &error {
-            port::Error::NotFound { what: "plan", .. } => Some("find_plans finds plans"),
-            port::Error::NotFound { what: "execution", .. } => Some("query_history lists executions"),
-            port::Error::KeyReused { .. } => Some("another request needs another request_id"),
+            port::Error::NotFound { what: "plan", .. } => {
+                Some("list them with find_plans, GET /api/v1/plans or `rutter plan list`")
+            }
+            port::Error::NotFound { what: "execution", .. } => {
+                Some("list them with query_history, GET /api/v1/executions or `rutter exec list`")
+            }
+            port::Error::KeyReused { .. } => Some("another request needs another key"),
             _ => None,
         };
         AppError { retryable, hint: hint.map(str::to_owned), ..AppError::new(error.code(), error.to_string()) }

@@ -15,6 +15,7 @@ pub mod limits;
 pub mod options;
 pub mod plans;
 pub mod principal;
+pub mod question;
 pub mod records;
 pub mod replan;
 pub mod rollback;

@@ -3,6 +3,7 @@
 use crate::scope::{self, AccessScope, AccessScopes};
 use rutter_core::actor::Actor;
 use rutter_core::id::TenantId;
+use rutter_core::text::is_hidden;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -114,7 +115,12 @@ impl Principal {
 /// Programs choose their names; the journal gets a short one on one line.
 fn plain(name: &str) -> String {
     const NAME_CHARS_MAX: usize = 64;
-    name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect::<String>().trim().to_owned()
+    name.chars()
+        .filter(|c| !c.is_control() && !is_hidden(*c))
+        .take(NAME_CHARS_MAX)
+        .collect::<String>()
+        .trim()
+        .to_owned()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -181,7 +187,7 @@ mod tests {
     #[test]
     fn programs_go_by_a_short_name_of_one_line() {
         let principal = Principal::local(TenantId::new("default"), "operator", BTreeSet::new());
-        assert_eq!(&*principal.through(Some(" a\nb\u{7} ")).actor().name, "ab");
+        assert_eq!(&*principal.through(Some(" a\nb\u{7}\u{202e} ")).actor().name, "ab");
         assert_eq!(principal.through(Some(&"x".repeat(500))).actor().name.len(), 64);
         assert_eq!(&*principal.through(Some("\n")).actor().name, "local");
         assert_eq!(&*principal.person_at(Some("claude-code")).actor().name, "operator at claude-code");

@@ -1,7 +1,7 @@
 //! Replanning a running execution: first a proposal, then the change.
 
 use crate::app::App;
-use crate::command;
+use crate::command::required_reason;
 use crate::error::AppError;
 use crate::plans::PlanInput;
 use crate::principal::Principal;
@@ -18,6 +18,7 @@ pub struct ReplanProposal {
     accepted: AcceptedPlan,
     /// The changes, one line each.
     pub lines: Vec<String>,
+    reason: String,
 }
 
 /// Checks a new plan and that the execution accepts it, so that no revision is saved in vain.
@@ -27,12 +28,10 @@ pub async fn propose(
     identity: &ExecutionIdentity,
     (old, driver): (&Plan, Driver),
     new: &PlanInput,
-    reason: &str,
+    reason: Option<String>,
     key: Option<&str>,
 ) -> Result<ReplanProposal, AppError> {
-    if reason.trim().is_empty() {
-        return Err(command::reason_missing("a new plan"));
-    }
+    let reason = required_reason("a new plan", reason)?;
     let engine = &app.engine;
     let text = new.text(&caller.tenant, driver)?;
     let accepted = engine.check(&text).await?;
@@ -41,10 +40,10 @@ pub async fn propose(
     let is_repeated = key.is_some() && old.hash == accepted.plan.hash;
     if !is_repeated {
         let actor = caller.actor();
-        let asked = input::ExecutionInput::Replan { plan: Arc::clone(&accepted.plan), reason: reason.to_owned() };
+        let asked = input::ExecutionInput::Replan { plan: Arc::clone(&accepted.plan), reason: reason.clone() };
         engine.inspect(identity, move |execution| execution.admit(&actor, &asked)).await??;
     }
-    Ok(ReplanProposal { accepted, lines })
+    Ok(ReplanProposal { accepted, lines, reason })
 }
 
 /// Saves the plan as the next revision, makes the execution follow it, and returns the revision.
@@ -53,7 +52,6 @@ pub async fn carry_out(
     caller: &Principal,
     identity: &ExecutionIdentity,
     proposal: ReplanProposal,
-    reason: String,
     key: Option<String>,
     seen: Option<u64>,
 ) -> Result<u32, AppError> {
@@ -63,7 +61,7 @@ pub async fn carry_out(
     let stored =
         engine.save(caller.tenant.clone(), proposal.accepted, Some(plan.clone()), None, caller.actor()).await?;
     let revision = stored.saved.revision();
-    let command = ReplanCommand { plan, revision, reason };
+    let command = ReplanCommand { plan, revision, reason: proposal.reason };
     engine.follow_revision(identity, caller.actor(), command, key, seen).await?;
     Ok(revision)
 }

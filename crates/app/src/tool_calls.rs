@@ -1,6 +1,7 @@
 //! A single call, as a plan of one step, so that it is journaled like any other.
 
 use crate::app::App;
+use crate::command::required_reason;
 use crate::error::AppError;
 use crate::plans::{PlanInput, save_plan};
 use crate::principal::Principal;
@@ -20,7 +21,7 @@ pub struct NewToolCall {
     /// server.tool
     pub tool: String,
     pub parameters: Map<String, Value>,
-    pub reason: String,
+    pub reason: Option<String>,
 }
 
 /// Starts the execution of a single call.
@@ -30,13 +31,11 @@ pub async fn begin(
     new: NewToolCall,
     key: Option<String>,
 ) -> Result<ExecutionIdentity, AppError> {
-    if new.reason.trim().is_empty() {
-        return Err(AppError::new("server.arguments", "a call needs a reason, which is journaled"));
-    }
+    let reason = required_reason("a call", new.reason)?;
     let (parameters, inputs) = literal(new.parameters);
     let mut plan = json!({
         "name": cut(&format!("call of {}", new.tool), NAME_CHARS_MAX - 1),
-        "request": new.reason,
+        "request": reason,
         "on_failure": "cancel_all",
         "steps": [{ "id": STEP, "tool": new.tool, "parameters": parameters, "cancellable": "irreversible" }],
     });

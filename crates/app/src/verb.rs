@@ -46,10 +46,25 @@ pub struct VerbRow {
     pub meaning: &'static str,
     /// The name of the notice shown afterwards.
     pub notice: &'static str,
-    /// Whether MCP lists it: a verb that only a person may use is not listed, but accepted in order to be refused.
-    pub for_agents: bool,
-    /// Whether it answers an open question, with which it is offered.
-    pub answers: bool,
+    /// Where it is offered besides HTTP and the command line, which offer every verb. Every surface accepts every
+    /// verb: one that is not for agents is refused to them for its scope.
+    pub offered: &'static [OfferedTo],
+    /// The answer it gives to an open question.
+    pub answer: Option<QuestionAnswer>,
+    /// The arguments it takes, by their names in [`CommandArguments`](crate::command::CommandArguments). Others are
+    /// refused.
+    pub takes: &'static [&'static str],
+}
+
+/// Who is shown a verb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfferedTo {
+    /// Agents: the tool `control` lists it.
+    Agents,
+    /// Pages of an execution have a button for it.
+    ExecutionPage,
+    /// The list of executions has a button for it.
+    ExecutionList,
 }
 
 const fn row(verb: Verb, name: &'static str, label: &'static str, meaning: &'static str) -> VerbRow {
@@ -63,8 +78,9 @@ const fn row(verb: Verb, name: &'static str, label: &'static str, meaning: &'sta
         question: "",
         meaning,
         notice: "answered",
-        for_agents: true,
-        answers: false,
+        offered: &[OfferedTo::Agents],
+        answer: None,
+        takes: &[],
     }
 }
 
@@ -73,16 +89,24 @@ impl VerbRow {
         VerbRow { needs_reason: true, ..self }
     }
 
-    const fn by_a_person(self) -> VerbRow {
-        VerbRow { scope: AccessScope::Approve, for_agents: false, ..self }
+    const fn by_a_person(self, notice: &'static str) -> VerbRow {
+        VerbRow { scope: AccessScope::Approve, offered: &[], notice, ..self }
     }
 
     const fn confirmed(self, question: &'static str, notice: &'static str) -> VerbRow {
         VerbRow { question, notice, ..self }
     }
 
-    const fn answering(self) -> VerbRow {
-        VerbRow { answers: true, ..self }
+    const fn answering(self, answer: QuestionAnswer) -> VerbRow {
+        VerbRow { answer: Some(answer), takes: &["step"], ..self }
+    }
+
+    const fn taking(self, takes: &'static [&'static str]) -> VerbRow {
+        VerbRow { takes, ..self }
+    }
+
+    const fn offered_to(self, offered: &'static [OfferedTo]) -> VerbRow {
+        VerbRow { offered, ..self }
     }
 
     const fn also(self, synonyms: &'static [&'static str]) -> VerbRow {
@@ -96,17 +120,19 @@ impl VerbRow {
             synonyms => format!("{} (also {})", self.name, synonyms.join(", ")),
         }
     }
-
-    const fn not_for_agents(self) -> VerbRow {
-        VerbRow { for_agents: false, ..self }
-    }
 }
+
+const AGENTS_AND_PAGE: &[OfferedTo] = &[OfferedTo::Agents, OfferedTo::ExecutionPage];
+const EVERYWHERE: &[OfferedTo] = &[OfferedTo::Agents, OfferedTo::ExecutionPage, OfferedTo::ExecutionList];
 
 /// The one table. Its order is the order in which surfaces list verbs.
 pub const VERBS: &[VerbRow] = &[
     row(Verb::Pause, "pause", "Pause", "Start nothing new until it is resumed; calls in flight end")
+        .offered_to(EVERYWHERE)
         .confirmed("Pause this execution?", "paused"),
-    row(Verb::Resume, "resume", "Resume", "Continue after a pause").confirmed("Resume this execution?", "resumed"),
+    row(Verb::Resume, "resume", "Resume", "Continue after a pause")
+        .offered_to(EVERYWHERE)
+        .confirmed("Resume this execution?", "resumed"),
     row(
         Verb::Cancel,
         "cancel",
@@ -114,12 +140,27 @@ pub const VERBS: &[VerbRow] = &[
         "Stop: calls in flight are cancelled or awaited, nothing new starts; undo as the plan says",
     )
     .with_reason()
+    .taking(&["undo"])
+    .offered_to(EVERYWHERE)
     .confirmed("Cancel this execution?", "cancelled"),
     row(Verb::Undo, "undo", "Undo", "Undo everything, or after the end single steps and their dependents")
         .also(&["compensate"])
         .with_reason()
-        .answering()
+        .answering(QuestionAnswer::Compensate)
+        .taking(&["step", "steps"])
+        .offered_to(AGENTS_AND_PAGE)
         .confirmed("Undo what this execution did?", "undoing"),
+    row(
+        Verb::TakeOver,
+        "take_over",
+        "Hand to an agent",
+        "Rutter stops calling tools; an agent calls them and records each call",
+    )
+    .offered_to(AGENTS_AND_PAGE)
+    .confirmed("Hand this execution to an agent?", "handed_over"),
+    row(Verb::HandBack, "hand_back", "Hand back to Rutter", "Rutter calls the remaining tools")
+        .offered_to(AGENTS_AND_PAGE)
+        .confirmed("Let Rutter continue this execution?", "handed_over"),
     row(
         Verb::Kill,
         "kill",
@@ -127,45 +168,44 @@ pub const VERBS: &[VerbRow] = &[
         "Stop at once without cleaning up; the outcome of calls in flight stays unknown. Prefer cancel",
     )
     .with_reason()
+    .offered_to(AGENTS_AND_PAGE)
     .confirmed("Kill this execution?", "killed"),
-    row(
-        Verb::TakeOver,
-        "take_over",
-        "Hand to an agent",
-        "Rutter stops calling tools; an agent calls them and records each call",
-    )
-    .confirmed("Hand this execution to an agent?", "handed_over"),
-    row(Verb::HandBack, "hand_back", "Hand back to Rutter", "Rutter calls the remaining tools")
-        .confirmed("Let Rutter continue this execution?", "handed_over"),
-    row(Verb::Retry, "retry", "Retry", "Try a failed step, or a failed compensation, again").answering(),
-    row(Verb::Skip, "skip", "Skip", "Continue without a failed step").with_reason().answering(),
+    row(Verb::Retry, "retry", "Retry", "Try a failed step, or a failed compensation, again")
+        .answering(QuestionAnswer::Retry),
+    row(Verb::Skip, "skip", "Skip", "Continue without a failed step").with_reason().answering(QuestionAnswer::Skip),
     row(
         Verb::Resolve,
         "resolve",
         "Resolve",
-        "Record how a step in doubt ended, or that a failed step was done by hand; with evidence",
+        "Record that a failed step was done by hand; or, as a person, how a step in doubt ended. With evidence",
     )
     .also(&["settle"])
     .with_reason()
-    .answering(),
-    row(Verb::Stop, "stop", "Stop", "End the execution instead of continuing").with_reason().answering(),
-    row(Verb::Continue, "continue", "Continue", "Continue with the steps that do not need the failed one").answering(),
-    row(Verb::Replan, "replan", "Replan", "Wait for a new plan, then continue with it").answering().not_for_agents(),
+    .answering(QuestionAnswer::Resolve)
+    .taking(&["step", "happened", "result", "evidence"])
+    .confirmed("", "settled"),
+    row(Verb::Stop, "stop", "Stop", "End the execution instead of continuing")
+        .with_reason()
+        .answering(QuestionAnswer::Stop),
+    row(Verb::Continue, "continue", "Continue", "Continue with the steps that do not need the failed one")
+        .answering(QuestionAnswer::Continue),
+    row(Verb::Replan, "replan", "Replan", "Wait for a new plan, then continue with it")
+        .answering(QuestionAnswer::Replan)
+        .offered_to(&[]),
     row(Verb::Answer, "answer", "Answer", "Answer a question with retry, skip, stop, continue, undo or replan")
-        .answering()
-        .not_for_agents(),
+        .taking(&["step", "with"])
+        .offered_to(&[]),
+    row(Verb::Reply, "reply", "Reply", "Answer what a tool asks during a call; without an answer, decline")
+        .taking(&["step", "reply"]),
     row(Verb::Approve, "approve", "Approve this call", "Allow the exact call a step is about to make")
         .with_reason()
-        .answering()
-        .by_a_person(),
+        .taking(&["step", "call"])
+        .by_a_person("approved"),
     row(Verb::Reject, "reject", "Reject", "Forbid the call a step is about to make")
         .also(&["deny"])
         .with_reason()
-        .answering()
-        .by_a_person(),
-    row(Verb::Reply, "reply", "Reply", "Answer what a tool asks during a call; without an answer, decline")
-        .answering()
-        .not_for_agents(),
+        .taking(&["step", "call"])
+        .by_a_person("rejected"),
     row(
         Verb::AcceptTool,
         "accept_tool",
@@ -173,8 +213,8 @@ pub const VERBS: &[VerbRow] = &[
         "Accept a tool that has changed since the plan was checked",
     )
     .with_reason()
-    .answering()
-    .by_a_person(),
+    .taking(&["tool", "definition"])
+    .by_a_person("answered"),
 ];
 
 impl Verb {
@@ -190,15 +230,17 @@ impl Verb {
 
     /// The verb that gives this answer.
     pub fn answering(answer: QuestionAnswer) -> Verb {
-        match answer {
-            QuestionAnswer::Retry => Verb::Retry,
-            QuestionAnswer::Skip => Verb::Skip,
-            QuestionAnswer::Resolve => Verb::Resolve,
-            QuestionAnswer::Stop => Verb::Stop,
-            QuestionAnswer::Continue => Verb::Continue,
-            QuestionAnswer::Compensate => Verb::Undo,
-            QuestionAnswer::Replan => Verb::Replan,
-        }
+        let row = VERBS.iter().find(|row| row.answer == Some(answer));
+        row.expect("every answer has a verb, as a test checks").verb
+    }
+
+    /// The verbs offered there, in the order of the table.
+    pub fn offered_to(whom: OfferedTo) -> impl Iterator<Item = Verb> {
+        VERBS.iter().filter(move |row| row.offered.contains(&whom)).map(|row| row.verb)
+    }
+
+    pub fn is_offered_to(self, whom: OfferedTo) -> bool {
+        self.row().offered.contains(&whom)
     }
 
     pub fn name(self) -> &'static str {
@@ -215,6 +257,7 @@ impl fmt::Display for Verb {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rutter_core::journal::event::Question;
     use std::collections::BTreeSet;
     use std::fs;
     use std::path::Path;
@@ -227,7 +270,8 @@ and reasons are the same on the [command line](cli.md) (`rutter exec VERB`), ove
 signal), over [MCP](mcp-tools.md) (`action` of `control`) and on the [dashboard](dashboard.md).
 
 - A synonym means the same verb everywhere. Words are joined by `_` in JSON and by `-` on the command line.
-- *Scope* is the scope of the [key or token](security.md). An agent over MCP never has `approve`.
+- *Scope* is the scope of the [key or token](security.md). An agent over MCP never has `approve`. Settling a doubt with
+  `resolve` needs `approve` too: only a person may say what happened.
 - A verb with *reason* is refused without one: [`command.reason_missing`](errors.md). For `resolve`, evidence
   in words is the reason; `answer` needs one if the verb it answers with does.
 
@@ -267,9 +311,21 @@ Generated from the table of verbs by `UPDATE_GOLDENS=1 cargo test -p rutter-app 
     }
 
     #[test]
+    fn every_verb_has_a_row_and_every_answer_a_verb() {
+        for answers in [Question::FAILURE_ANSWERS, Question::COMPENSATION_ANSWERS, Question::LIMIT_ANSWERS] {
+            for answer in answers {
+                assert_eq!(Verb::answering(*answer).row().answer, Some(*answer));
+            }
+        }
+        for row in VERBS {
+            assert_eq!(row.verb.row().name, row.name);
+        }
+    }
+
+    #[test]
     fn verbs_that_grant_need_a_person_and_a_reason() {
         for row in VERBS.iter().filter(|row| row.scope == AccessScope::Approve) {
-            assert!(row.needs_reason && !row.for_agents, "{}", row.name);
+            assert!(row.needs_reason && row.offered.is_empty(), "{}", row.name);
         }
     }
 }

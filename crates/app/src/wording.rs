@@ -1,5 +1,6 @@
 //! The state of an execution in one sentence, and what to do next in another.
 
+use crate::question;
 use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus, PendingQuestion};
 use rutter_core::id::ExecutionId;
 use rutter_core::plan::Driver;
@@ -36,6 +37,9 @@ pub fn next(view: &ExecutionSnapshot) -> String {
             ),
         };
     }
+    if view.status == ExecutionStatus::Replanning {
+        return format!("replan {}", json!({ "execution_id": execution, "plan": {}, "reason": "…" }));
+    }
     if let Some(ask) = view.questions.first() {
         return answer(execution, ask);
     }
@@ -43,7 +47,6 @@ pub fn next(view: &ExecutionSnapshot) -> String {
         (ExecutionStatus::Paused, _) => {
             format!("control {}", json!({ "execution_id": execution, "action": "resume" }))
         }
-        (ExecutionStatus::Replanning, _) => format!("replan with execution_id {execution} and the new plan"),
         (_, Driver::Agent) => match view.steps.iter().find(|step| step.status == "pending") {
             Some(step) => format!(
                 "call {} yourself, then record_step {}",
@@ -66,7 +69,11 @@ fn answer(execution: &ExecutionId, ask: &PendingQuestion) -> String {
         | PendingQuestion::Doubt { .. }
         | PendingQuestion::Drift { .. }
         | PendingQuestion::Tool { .. } => {
-            format!("tell the user: only a person can answer ({}); then {}", how(execution, ask), again(execution))
+            format!(
+                "tell the user: only a person can answer ({}); then {}",
+                question::how(execution, ask),
+                again(execution)
+            )
         }
         PendingQuestion::Failure { step, .. } => format!(
             "decide, then control {} (or skip, resolve, stop, continue, undo; or replan)",
@@ -81,30 +88,6 @@ fn answer(execution: &ExecutionId, ask: &PendingQuestion) -> String {
             json!({ "execution_id": execution, "action": "continue", "reason": "…" })
         ),
     }
-}
-
-/// The command with which a person answers.
-pub fn how(execution: &ExecutionId, ask: &PendingQuestion) -> String {
-    let rest = match ask {
-        PendingQuestion::Approval { part, call, .. } => {
-            format!("approve {execution} --step '{part}' --call {call} --reason '…'")
-        }
-        PendingQuestion::Doubt { part, .. } => {
-            format!("resolve {execution} --step '{part}' --evidence '…', with --not-done if it did not happen")
-        }
-        PendingQuestion::Failure { step, .. } => {
-            format!("retry {execution} --step {step}, or skip, resolve, answer")
-        }
-        PendingQuestion::Compensation { part, .. } => {
-            format!("retry {execution} --step '{part}', or skip, resolve")
-        }
-        PendingQuestion::Limit { .. } => format!("answer {execution} --with continue|stop|undo|replan"),
-        PendingQuestion::Drift { tool, found, .. } => {
-            format!("accept-tool {execution} --tool {tool} --definition {found} --reason '…'")
-        }
-        PendingQuestion::Tool { part, .. } => format!("reply {execution} --step '{part}' --answer '{{…}}'"),
-    };
-    format!("rutter exec {rest}")
 }
 
 /// A duration for people, in at most two units.

@@ -2,8 +2,10 @@
 
 use crate::CommandExit;
 use crate::printable::printable;
+use crate::report::{counted, plural};
 use crate::table::{CellColor, TableCell, columns, wrapped};
 use crate::terminal::Terminal;
+use rutter_app::question;
 use rutter_app::view::{ExecutionView, StepView};
 use rutter_core::execution::Execution;
 use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus, PendingQuestion, StepSnapshot};
@@ -59,12 +61,12 @@ impl ExecutionReport {
             _ => CellColor::Yellow,
         };
         let head = format!(
-            "{}  {}  {} of {} steps, {} calls, driven by the {}\n",
+            "{}  {}  {} of {}, {}, driven by the {}\n",
             CellColor::Bold.on(execution.as_str()),
             paint.on(status.as_str()),
             self.view.settled,
-            self.view.total,
-            self.view.calls,
+            plural(self.view.total, "step"),
+            counted(self.view.calls, "call", "calls"),
             self.view.driver.as_str(),
         );
         let rows: Vec<Vec<TableCell>> = steps.iter().map(|step| self.row(step, terminal)).collect();
@@ -76,6 +78,9 @@ impl ExecutionReport {
         if !self.view.remains.is_empty() {
             let parts: Vec<String> = self.view.remains.iter().map(ToString::to_string).collect();
             text += &format!("not undone: {}\n", parts.join(", "));
+        }
+        if *status == ExecutionStatus::Replanning {
+            text += &format!("waits for a new plan:\n    rutter exec replan {execution} --plan FILE --reason '…'\n");
         }
         text + &questions_text(execution, questions)
     }
@@ -108,53 +113,30 @@ pub(crate) fn questions_text(execution: &ExecutionId, questions: &[PendingQuesti
 }
 
 fn question(execution: &ExecutionId, ask: &PendingQuestion) -> String {
-    let exec = |rest: String| format!("    rutter exec {rest}\n");
-    let title =
-        |text: String| format!("{}\n", wrapped(&format!("{} {}", CellColor::Yellow.on("?"), printable(&text)), 2));
-    match ask {
-        PendingQuestion::Approval { part, call, tool, parameters, expires_at } => {
+    let title = match ask {
+        PendingQuestion::Approval { part, tool, parameters, expires_at, .. } => {
             let label = parameters.as_ref().map(|value| cut(&value.to_string(), PRINTED_CHARS_MAX)).unwrap_or_default();
-            title(format!("{part} wants to call {tool} with {label}; until {}", utc(*expires_at)))
-                + &exec(format!("approve {execution} --step '{part}' --call {call} --reason '…'"))
-                + &exec(format!("reject {execution} --step '{part}' --call {call} --reason '…'"))
+            format!("{part} wants to call {tool} with {label}; until {}", utc(*expires_at))
         }
         PendingQuestion::Doubt { part, reason, .. } => {
-            title(format!("{part} may or may not have happened: {reason}. Check, then resolve it"))
-                + &exec(format!("resolve {execution} --step '{part}' --evidence '…' --result '{{…}}'"))
-                + &exec(format!("resolve {execution} --step '{part}' --not-done --evidence '…'"))
+            format!("{part} may or may not have happened: {reason}. Check, then resolve it")
         }
         PendingQuestion::Failure { step, failures, .. } => {
             let why: Vec<String> =
                 failures.iter().take(3).map(|(part, failure)| format!("{part}: {failure}")).collect();
-            title(format!("{step} failed for good ({})", why.join("; ")))
-                + &exec(format!("retry {execution} --step {step}"))
-                + &exec(format!("skip {execution} --step {step} --reason '…'"))
-                + &exec(format!("resolve {execution} --step {step} --evidence '…' --result '{{…}}'"))
-                + &exec(format!("answer {execution} --step {step} --with stop|continue|undo|replan"))
+            format!("{step} failed for good ({})", why.join("; "))
         }
-        PendingQuestion::Compensation { part, failure, .. } => {
-            title(format!("{part} could not be undone ({failure})"))
-                + &exec(format!("retry {execution} --step '{part}'"))
-                + &exec(format!("skip {execution} --step '{part}' --reason '…'"))
-                + &exec(format!("resolve {execution} --step '{part}' --evidence '…'"))
-        }
-        PendingQuestion::Limit { limit, .. } => {
-            title(format!("the limit of {} is reached", spelled(limit)))
-                + &exec(format!("answer {execution} --with continue|stop|undo|replan"))
-        }
+        PendingQuestion::Compensation { part, failure, .. } => format!("{part} could not be undone ({failure})"),
+        PendingQuestion::Limit { limit, .. } => format!("the limit of {} is reached", spelled(limit)),
         PendingQuestion::Tool { part, message, schema, .. } => {
             let schema = schema.as_ref().map(|schema| cut(&schema.to_string(), PRINTED_CHARS_MAX)).unwrap_or_default();
-            title(format!("the tool of {part} asks: {message} {schema}"))
-                + &exec(format!("reply {execution} --step '{part}' --answer '{{…}}'"))
-                + &exec(format!("reply {execution} --step '{part}' --decline"))
+            format!("the tool of {part} asks: {message} {schema}")
         }
         PendingQuestion::Drift { tool, pinned, found } => {
-            title(format!(
-                "{tool} has changed since the plan was checked ({} is now {})",
-                pinned.short(),
-                found.short()
-            )) + &format!("    rutter tools show {tool}\n")
-                + &exec(format!("accept-tool {execution} --tool {tool} --reason '…'"))
+            let (pinned, found) = (pinned.short(), found.short());
+            format!("{tool} has changed since the plan was checked ({pinned} is now {found}): rutter tools show {tool}")
         }
-    }
+    };
+    let title = format!("{}\n", wrapped(&format!("{} {}", CellColor::Yellow.on("?"), printable(&title)), 2));
+    question::commands(execution, ask).into_iter().fold(title, |text, command| text + &format!("    {command}\n"))
 }

@@ -119,8 +119,8 @@ impl SocketCommand {
                 let look = |execution: &Execution| (Arc::clone(execution.plan()), execution.driver());
                 let (old, driver) = app.look(&identity, look).await?;
                 let (plan, old) = (PlanInput::Text(text), (&*old, driver));
-                let proposal = propose(app, &principal, &identity, old, &plan, &self.reason, None).await?;
-                carry_out(app, &principal, &identity, proposal, self.reason, self.key, None).await?;
+                let proposal = propose(app, &principal, &identity, old, &plan, Some(self.reason), None).await?;
+                carry_out(app, &principal, &identity, proposal, self.key, None).await?;
                 Ok(())
             }
         }

@@ -12,7 +12,7 @@ use rmcp::model::{
     InputRequests, InputRequiredResult, SealOptions,
 };
 use rutter_app::command::{Command, CommandArguments};
-use rutter_app::error::AppError;
+use rutter_app::error::{AppError, ErrorKind};
 use rutter_app::limits::{PERSON_MAX, QUESTION_AGE_MAX};
 use rutter_app::verb::Verb;
 use rutter_core::execution::ExecutionIdentity;
@@ -27,6 +27,8 @@ use std::time::Duration;
 
 /// How often to check whether the question was answered elsewhere.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How often a question is asked whose answers are not accepted.
+const ASKED_MAX: u32 = 3;
 /// The longest text in a question.
 const TEXT_CHARS_MAX: usize = 1_000;
 
@@ -110,7 +112,13 @@ pub(crate) async fn apply_replies<'a>(
         };
         let reply: ElicitResult = serde_json::from_value(reply.clone())
             .map_err(|error| AppError::new("server.arguments", format!("inputResponses.{key}: {error}")))?;
-        declined |= !send_reply(request, identity, &form, reply).await?;
+        declined |= match send_reply(request, identity, &form, reply).await {
+            Err(error) if is_about_the_answer(&error) => {
+                tracing::info!(error.code = %error.code, "an answer was not accepted: {}", error.message);
+                true
+            }
+            answered => !answered?,
+        };
     }
     Ok(declined)
 }
@@ -147,14 +155,31 @@ fn required(
 }
 
 /// Asks while the call is open. Returns whether the question was answered, here or elsewhere.
-async fn elicit(request: &ToolRequest, identity: &ExecutionIdentity, form: QuestionForm) -> Result<bool, AppError> {
+async fn elicit(request: &ToolRequest, identity: &ExecutionIdentity, mut form: QuestionForm) -> Result<bool, AppError> {
+    let message = form.message.clone();
+    for _ in 0..ASKED_MAX {
+        match elicit_once(request, identity, &form).await {
+            Err(error) if is_about_the_answer(&error) => {
+                form.message = format!("This answer was not accepted ({}). {message}", error.message);
+            }
+            answered => return answered,
+        }
+    }
+    Ok(false)
+}
+
+async fn elicit_once(
+    request: &ToolRequest,
+    identity: &ExecutionIdentity,
+    form: &QuestionForm,
+) -> Result<bool, AppError> {
     let params = form.params().map_err(|error| AppError::new("server.internal", error.to_string()))?;
     let asking = request.peer.create_elicitation_with_timeout(params, Some(PERSON_MAX));
     tokio::pin!(asking);
     loop {
         tokio::select! {
             reply = &mut asking => return match reply {
-                Ok(reply) => send_reply(request, identity, &form, reply).await,
+                Ok(reply) => send_reply(request, identity, form, reply).await,
                 Err(error) => {
                     tracing::debug!("elicitation failed: {error}");
                     Ok(false)
@@ -170,6 +195,12 @@ async fn elicit(request: &ToolRequest, identity: &ExecutionIdentity, form: Quest
             }
         }
     }
+}
+
+/// Whether a refusal is about the answer of the user. The question stays open then, and the agent gets the state of the
+/// execution, since its own call did what it should.
+fn is_about_the_answer(error: &AppError) -> bool {
+    matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Unacceptable | ErrorKind::Conflict)
 }
 
 /// Sends the user's answer to the execution. Returns false if the user declined.
@@ -209,7 +240,8 @@ struct QuestionForm {
 impl QuestionForm {
     /// `None` for questions that agents may answer.
     fn of(ask: &PendingQuestion) -> Option<QuestionForm> {
-        let reason = json!({ "type": "string", "title": "Why", "description": "Recorded in the journal" });
+        let reason =
+            json!({ "type": "string", "title": "Why", "description": "Recorded in the journal", "minLength": 1 });
         let (key, message, schema) = match ask {
             PendingQuestion::Approval { part, call, tool, parameters, .. } => {
                 let parameters =
@@ -257,13 +289,14 @@ impl QuestionForm {
         // Resolving and replanning take more than a form.
         let answers =
             answers.iter().filter(|answer| !matches!(answer, QuestionAnswer::Resolve | QuestionAnswer::Replan));
-        let answers: Vec<Value> = answers.map(|answer| json!(answer)).collect();
+        let answers: Vec<Value> = answers.map(|answer| json!(Verb::answering(*answer).name())).collect();
         let answer = json!({ "type": "string", "title": "What to do", "enum": answers });
-        let reason = json!({ "type": "string", "title": "Why", "description": "Recorded in the journal" });
+        let reason =
+            json!({ "type": "string", "title": "Why", "description": "Recorded in the journal", "minLength": 1 });
         Some(QuestionForm {
             key: format!("decide {step} {attempts}"),
             message: cut(&ask.to_string(), TEXT_CHARS_MAX),
-            schema: object(json!({ "answer": answer, "reason": reason }), &["answer"]),
+            schema: object(json!({ "answer": answer, "reason": reason }), &["answer", "reason"]),
             ask: ask.clone(),
         })
     }

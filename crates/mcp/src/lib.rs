@@ -44,7 +44,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
 use rutter_app::app::App;
-use rutter_app::error::AppError;
+use rutter_app::error::{AppError, ErrorKind};
 use rutter_app::principal::{McpToolset, Principal};
 use rutter_core::id::ExecutionId;
 use serde_json::Value;
@@ -334,10 +334,10 @@ fn structured_result(value: Value) -> CallToolResult {
 
 /// An error as JSON-RPC: an invalid request, or an internal error.
 fn error_of(error: AppError) -> ErrorData {
-    let area = error.code.split('.').next().unwrap_or_default();
-    let is_wrong = matches!(area, "execution" | "replan")
-        || matches!(error.code.as_ref(), "store.not_found" | "store.invalid" | "store.limit" | "server.arguments");
-    let code = if is_wrong { ErrorCode::INVALID_PARAMS } else { ErrorCode::INTERNAL_ERROR };
+    let code = match error.kind() {
+        ErrorKind::Internal | ErrorKind::Unavailable | ErrorKind::RateLimited => ErrorCode::INTERNAL_ERROR,
+        _ => ErrorCode::INVALID_PARAMS,
+    };
     ErrorData::new(code, format!("{}: {}", error.code, error.message), Some(error.json()))
 }
 

@@ -10,9 +10,9 @@ pub use field::FormField;
 
 use super::format::{IdentifierLink, StatusBadge, TimeLabel};
 use super::shell::PageShell;
-use rutter_app::auth::AccessScope;
+use rutter_app::question;
 use rutter_app::verb::Verb;
-use rutter_app::wording;
+
 use rutter_core::execution::view::{ExecutionSnapshot, PendingQuestion};
 use rutter_core::id::PartId;
 use rutter_core::journal::event::{CallSide, QuestionAnswer};
@@ -25,6 +25,8 @@ const JSON_BYTES_MAX: usize = 64 << 10;
 /// The longest message of a tool or an error.
 const WORDS_CHARS_MAX: usize = 4_000;
 const FAILURES_MAX: usize = 10;
+/// The field of a form that has the verb.
+pub(super) const SAY: &str = "say";
 
 /// One question. `question.html` renders it as `card`, next to a `shell`.
 #[derive(Clone, Debug)]
@@ -59,12 +61,15 @@ pub struct QuestionCard {
     pub command: String,
 }
 
+/// A button sends its verb, and for some a value that tells two buttons of one verb apart.
 #[derive(Clone, Debug)]
 pub struct AnswerButton {
-    pub say: &'static str,
+    /// The field that the button sends: `say` with a verb, or another field beside the form's verb.
+    pub name: &'static str,
+    pub value: &'static str,
     pub label: &'static str,
     pub class: &'static str,
-    /// This button submits the form without a reason.
+    /// This button submits the form without a reason and without values.
     pub skips_reason: bool,
 }
 
@@ -76,7 +81,7 @@ impl AnswerButton {
             _ => "",
         };
         let row = verb.row();
-        AnswerButton { say: row.name, label: row.label, class, skips_reason: !row.needs_reason }
+        AnswerButton { name: SAY, value: row.name, label: row.label, class, skips_reason: !row.needs_reason }
     }
 }
 
@@ -87,7 +92,7 @@ impl QuestionCard {
     }
 
     pub fn of(view: &ExecutionSnapshot, ask: &PendingQuestion, shell: &PageShell) -> QuestionCard {
-        let needed = scope(ask);
+        let needed = question::scope(ask);
         let refusal = (!shell.principal.may(needed))
             .then(|| format!("Answering this needs the scope {needed}, which you do not have."));
         let blank = QuestionCard {
@@ -110,7 +115,7 @@ impl QuestionCard {
             buttons: Vec::new(),
             by_hand: false,
             refusal,
-            command: wording::how(&view.execution, ask),
+            command: question::how(&view.execution, ask),
         };
         let mut card = filled(blank, ask, shell);
         card.look = StatusBadge::like(if card.kind == "doubt" { "in_doubt" } else { "waiting" }, card.kind);
@@ -123,7 +128,7 @@ impl QuestionCard {
 }
 
 fn filled(blank: QuestionCard, ask: &PendingQuestion, shell: &PageShell) -> QuestionCard {
-    let button = |say, label, class| AnswerButton { say, label, class, skips_reason: false };
+    let button = |name, value, label, class| AnswerButton { name, value, label, class, skips_reason: false };
     match ask {
         PendingQuestion::Approval { part, call, tool, parameters, expires_at } => {
             let pretty_parameters = parameters.as_ref().map(|value| pretty(value));
@@ -145,10 +150,13 @@ fn filled(blank: QuestionCard, ask: &PendingQuestion, shell: &PageShell) -> Ques
             title: format!("Did {part} take effect?"),
             facts: vec![("step", part.to_string()), ("attempt", attempt_of(*side, *attempt))],
             words: reason.clone(),
-            hidden: vec![("part", part.to_string())],
+            hidden: vec![(SAY, Verb::Resolve.to_string()), ("part", part.to_string())],
             needs_evidence: true,
             reason_is_required: false,
-            buttons: vec![button("happened", "It took effect", "main"), button("not_happened", "It had no effect", "")],
+            buttons: vec![
+                button("happened", "true", "It took effect", "main"),
+                button("happened", "false", "It had no effect", ""),
+            ],
             ..blank
         },
         PendingQuestion::Failure { step, failures, answers } => QuestionCard {
@@ -190,10 +198,14 @@ fn filled(blank: QuestionCard, ask: &PendingQuestion, shell: &PageShell) -> Ques
             title: format!("The tool of {part} asks for input"),
             facts: vec![("step", part.to_string()), ("attempt", attempt.to_string())],
             words: message.clone(),
-            hidden: vec![("part", part.to_string())],
+            hidden: vec![(SAY, Verb::Reply.to_string()), ("part", part.to_string())],
             fields: schema.as_ref().map(|schema| field::of(schema)).unwrap_or_default(),
             reason_is_required: false,
-            buttons: vec![button("reply", "Answer", "main"), button("decline", "Decline", "")],
+            buttons: vec![
+                button("decline", "false", "Answer", "main"),
+                // Declining needs no values.
+                AnswerButton { skips_reason: true, ..button("decline", "true", "Decline", "") },
+            ],
             ..blank
         },
     }
@@ -205,20 +217,6 @@ fn attempt_of(side: CallSide, attempt: u32) -> String {
         CallSide::Fallback => format!("{attempt} of the fallback"),
         CallSide::Undo => format!("{attempt} of the compensation"),
         CallSide::Probe => format!("{attempt} of the probe"),
-    }
-}
-
-/// The scope that answering needs.
-fn scope(ask: &PendingQuestion) -> AccessScope {
-    match ask {
-        PendingQuestion::Approval { .. } | PendingQuestion::Doubt { .. } | PendingQuestion::Drift { .. } => {
-            AccessScope::Approve
-        }
-        PendingQuestion::Tool { person_only: true, .. } => AccessScope::Approve,
-        PendingQuestion::Tool { .. }
-        | PendingQuestion::Failure { .. }
-        | PendingQuestion::Compensation { .. }
-        | PendingQuestion::Limit { .. } => AccessScope::Operate,
     }
 }
 

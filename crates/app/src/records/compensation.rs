@@ -1,6 +1,7 @@
 //! A compensation that an agent did by hand.
 
 use crate::app::App;
+use crate::command::required_reason;
 use crate::error::AppError;
 use crate::principal::Principal;
 use crate::records::{RecordDetails, send_signal};
@@ -17,7 +18,8 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields)]
 pub struct CompensationRecord {
     pub step_id: String,
-    pub reason: String,
+    #[schemars(required)]
+    pub reason: Option<String>,
     pub action_taken: String,
     pub details: Option<RecordDetails>,
 }
@@ -33,6 +35,7 @@ pub async fn record(
     let missing = || AppError::new("server.arguments", "step_id is the id of a step, or step[item] of a fan-out");
     let part = PartId::parse(&undone.step_id).ok_or_else(missing)?;
     let CompensationRecord { reason, action_taken, details, .. } = undone;
+    let reason = required_reason("a compensation", reason)?;
     let description = format!("{action_taken}: {reason}");
     let mut evidence = json!({ "reason": reason, "action_taken": action_taken });
     if let Some(RecordDetails(details)) = details {

@@ -1,6 +1,7 @@
 //! A decision of an agent about an execution, with its reason.
 
 use crate::app::App;
+use crate::command::required_reason;
 use crate::error::AppError;
 use crate::principal::Principal;
 use crate::records::{RecordDetails, part_of, send_signal};
@@ -19,7 +20,8 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub struct DecisionRecord {
     pub action: DecisionAction,
-    pub reason: String,
+    #[schemars(required)]
+    pub reason: Option<String>,
     pub details: Option<RecordDetails>,
     pub step_id: Option<String>,
 }
@@ -41,6 +43,7 @@ pub async fn record(
     key: Option<String>,
 ) -> Result<&'static str, AppError> {
     let DecisionRecord { action, reason, details, step_id } = decision;
+    let reason = required_reason("a decision", reason)?;
     let step = step_id.as_deref().map(StepId::new);
     let word = match action {
         DecisionAction::Stop => "stop",

@@ -50,7 +50,7 @@ fn of_view(view: &ExecutionSnapshot, length: SummaryLength) -> Vec<SummaryFact> 
     }
     let questions = view.questions.iter();
     facts.extend(questions.map(|ask| {
-        let how = wording::how(&view.execution, ask);
+        let how = crate::question::how(&view.execution, ask);
         let text = format!("open: {}; answered with {how}", question(ask, length));
         SummaryFact::new(FactKind::Question, None, text)
     }));

@@ -2,8 +2,8 @@
 
 use super::execution::TEXT_CHARS_MAX;
 use super::{FailureView, execution_url};
+use crate::question;
 use crate::verb::Verb;
-use crate::wording;
 use rutter_core::execution::view::PendingQuestion;
 use rutter_core::id::ExecutionId;
 use rutter_core::journal::event::QuestionAnswer;
@@ -67,7 +67,7 @@ impl QuestionView {
             execution_id: execution.to_string(),
             kind: kind.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned(),
             ask: question.to_string(),
-            person: wording::how(execution, question),
+            person: question::how(execution, question),
             url: execution_url(base, execution).map(|url| format!("{url}#questions")),
             fields,
         }

@@ -1,7 +1,9 @@
 //! Arguments of `rutter run` and `rutter exec`.
 
 use super::{DatabaseArgs, TenantArgs};
-use clap::{Args as Options, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Args as Options, Subcommand};
+use rutter_app::verb::Verb;
 use rutter_core::execution::view::ExecutionStatus;
 use std::path::PathBuf;
 
@@ -170,24 +172,13 @@ pub(crate) struct ExecResolveArgs {
 #[derive(Debug, Options)]
 pub(crate) struct ExecAnswerArgs {
     /// The answer
-    #[arg(long = "with", value_enum, value_name = "ANSWER")]
-    pub(crate) answer: AnswerValue,
+    #[arg(long = "with", value_parser = answer_parser(), value_name = "ANSWER")]
+    pub(crate) answer: String,
     /// The step, or `step[item]`; needed if more than one question is open
     #[arg(long, value_name = "STEP")]
     pub(crate) step: Option<String>,
     #[command(flatten)]
     pub(crate) act: ExecActionArgs,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum AnswerValue {
-    Retry,
-    Skip,
-    Stop,
-    Continue,
-    #[value(alias = "compensate")]
-    Undo,
-    Replan,
 }
 
 #[derive(Debug, Options)]
@@ -203,15 +194,16 @@ pub(crate) struct ExecApproveArgs {
 }
 
 #[derive(Debug, Options)]
+#[group(id = "reply", required = true, multiple = false)]
 pub(crate) struct ExecReplyArgs {
     /// The step, or `step[item]`; needed if more than one tool asks
     #[arg(long, value_name = "STEP")]
     pub(crate) step: Option<String>,
     /// The values the tool asks for, as a JSON object
-    #[arg(long, value_name = "JSON", required_unless_present = "decline")]
+    #[arg(long, value_name = "JSON", group = "reply")]
     pub(crate) answer: Option<String>,
     /// Decline to answer
-    #[arg(long, conflicts_with = "answer")]
+    #[arg(long, group = "reply")]
     pub(crate) decline: bool,
     #[command(flatten)]
     pub(crate) act: ExecActionArgs,
@@ -248,6 +240,12 @@ pub(crate) struct ExecAcceptToolArgs {
     pub(crate) definition: Option<String>,
     #[command(flatten)]
     pub(crate) act: ExecActionArgs,
+}
+
+/// The answers of the table, with their synonyms.
+fn answer_parser() -> PossibleValuesParser {
+    let rows = Verb::answers().map(Verb::row);
+    PossibleValuesParser::new(rows.map(|row| PossibleValue::new(row.name).aliases(row.synonyms.iter().copied())))
 }
 
 fn status(text: &str) -> Result<ExecutionStatus, String> {

@@ -2,7 +2,7 @@
 
 use super::watch;
 use crate::CommandExit;
-use crate::args::run::{AnswerValue, ExecActionArgs, ExecCommand};
+use crate::args::run::{ExecActionArgs, ExecCommand};
 use crate::config::Config;
 use crate::daemon::{self, HandledBy};
 use crate::failure::CommandRefusal;
@@ -96,15 +96,8 @@ fn read(command: &ExecCommand) -> anyhow::Result<(&ExecActionArgs, SocketCommand
         ExecCommand::Stop(args) => (&args.act, Verb::Stop, about(&args.step)),
         ExecCommand::Continue(args) => (&args.act, Verb::Continue, about(&args.step)),
         ExecCommand::Answer(args) => {
-            let with = match args.answer {
-                AnswerValue::Retry => Verb::Retry,
-                AnswerValue::Skip => Verb::Skip,
-                AnswerValue::Stop => Verb::Stop,
-                AnswerValue::Continue => Verb::Continue,
-                AnswerValue::Undo => Verb::Undo,
-                AnswerValue::Replan => Verb::Replan,
-            };
-            (&args.act, Verb::Answer, CommandArguments { with: Some(with), ..about(&args.step) })
+            let with = Verb::parse(&args.answer);
+            (&args.act, Verb::Answer, CommandArguments { with, ..about(&args.step) })
         }
         ExecCommand::Resolve(args) => {
             let result = args.result.as_deref().map(json).transpose()?;

@@ -9,6 +9,7 @@ mod fixture;
 mod front;
 mod keys;
 mod reasons;
+mod sent;
 mod through;
 mod verbs;
 mod views;

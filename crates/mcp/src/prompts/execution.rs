@@ -2,6 +2,8 @@
 
 use rutter_app::app::App;
 use rutter_app::error::AppError;
+use rutter_app::question;
+use rutter_app::verb::Verb;
 use rutter_app::wording;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus, PendingQuestion};
@@ -77,7 +79,7 @@ fn going_on(view: &ExecutionSnapshot) -> String {
 /// The calls that answer a question, one per line.
 fn calls(execution: &ExecutionId, ask: &PendingQuestion) -> String {
     let control = |answer: &QuestionAnswer, step: Option<&str>| {
-        let action = json!(answer);
+        let action = Verb::answering(*answer).name();
         if *answer == QuestionAnswer::Replan {
             let call = json!({ "execution_id": execution, "plan": {}, "reason": "…" });
             return format!("  - `replan` {call} with the changed plan");
@@ -104,7 +106,7 @@ fn calls(execution: &ExecutionId, ask: &PendingQuestion) -> String {
         | PendingQuestion::Doubt { .. }
         | PendingQuestion::Drift { .. }
         | PendingQuestion::Tool { .. } => {
-            vec![format!("  - only a person can answer; tell the user: `{}`", wording::how(execution, ask))]
+            vec![format!("  - only a person can answer; tell the user: `{}`", question::how(execution, ask))]
         }
     };
     lines.join("\n")

@@ -35,7 +35,8 @@ struct CallToolArguments {
     tool: String,
     #[serde(default)]
     parameters: Map<String, Value>,
-    reason: String,
+    #[schemars(required)]
+    reason: Option<String>,
     /// Idempotency key.
     request_id: Option<String>,
 }

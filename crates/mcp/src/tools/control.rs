@@ -6,9 +6,10 @@ use crate::follow::follow;
 use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
 use crate::wait::span;
-use rutter_app::command::{Command, CommandArguments, verbs_for_agents};
+use rutter_app::command::{Command, CommandArguments, reason_schema_for_agents, verbs_for_agents};
 use rutter_app::error::AppError;
 use rutter_app::principal::{McpToolset, Principal};
+use rutter_app::question;
 use rutter_app::terse::{object, text};
 use rutter_app::verb::Verb;
 use rutter_app::wording;
@@ -18,7 +19,7 @@ use rutter_core::id::{ExecutionId, PartId};
 use rutter_core::plan::Driver;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::time::Duration;
 
 const WAIT_DEFAULT: Duration = Duration::from_secs(10);
@@ -46,7 +47,8 @@ struct ControlArguments {
     step_id: Option<String>,
     /// undo: only these and their dependents.
     steps: Option<Vec<String>>,
-    /// Needed for cancel, undo, kill, skip, stop, resolve.
+    #[serde(default)]
+    #[schemars(schema_with = "reason_schema_for_agents")]
     reason: Option<String>,
     /// cancel: default as the plan says.
     undo: Option<bool>,
@@ -59,6 +61,13 @@ struct ControlArguments {
     #[schemars(schema_with = "object")]
     result: Option<Value>,
     happened: Option<bool>,
+    /// answer: the verb.
+    #[schemars(skip)]
+    with: Option<Verb>,
+    /// reply: what the tool asked for.
+    #[serde(default)]
+    #[schemars(schema_with = "object")]
+    reply: Option<Map<String, Value>>,
     /// Idempotency key.
     request_id: Option<String>,
     /// Default 10.
@@ -82,9 +91,6 @@ async fn run(request: ToolRequest, input: ControlArguments) -> Result<ToolAnswer
     }
     let app = &request.app;
     let view = inspect_execution(&request, &identity, Execution::view).await?;
-    if input.action == Verb::Resolve && doubt(&view, part.as_ref()).is_some() {
-        return by_a_person(&request, &identity, &view, part.as_ref(), span).await;
-    }
     // Nothing happens until the agent acts.
     let is_agents = match input.action {
         Verb::TakeOver => true,
@@ -92,12 +98,16 @@ async fn run(request: ToolRequest, input: ControlArguments) -> Result<ToolAnswer
         _ => view.driver == Driver::Agent,
     };
     let span = if is_agents { Duration::ZERO } else { span };
+    let is_resolve = input.action == Verb::Resolve;
     match app.perform(input.command(request.principal())).await {
         Ok(()) => follow(&request, &identity, span, false).await,
+        Err(error) if is_resolve && error.code == "execution.not_a_person" => {
+            by_a_person(&request, &identity, &view, part.as_ref(), span).await
+        }
         Err(error) if error.code.starts_with("execution.") => {
             let view = app.view(&identity).await?;
-            let now = format!("it is {}; next: {}", wording::summary(&view), wording::next(&view));
-            let hint = error.hint.as_ref().map_or(now.clone(), |hint| format!("{hint}; {now}"));
+            let next = format!("next: {}", wording::next(&view));
+            let hint = error.hint.as_ref().map_or(next.clone(), |hint| format!("{hint}; {next}"));
             Err(error.hint(hint))
         }
         Err(app_error) => Err(app_error),
@@ -113,6 +123,8 @@ impl ControlArguments {
             happened: self.happened,
             result: self.result,
             evidence: self.evidence,
+            with: self.with,
+            reply: self.reply,
             ..Default::default()
         };
         Command {
@@ -166,8 +178,8 @@ async fn settled_by_a_person(
     let Some(ask) = doubt(view, part) else {
         return ToolAnswer::done(&ExecutionAnswer::with_results(request, identity, view).await?);
     };
-    let how = wording::how(&identity.execution, ask);
-    let message = "only a person may settle a doubt, which has not happened; nothing was changed";
+    let how = question::how(&identity.execution, ask);
+    let message = "only a person may settle a doubt; nothing was changed";
     Err(AppError::new("execution.not_a_person", message)
         .hint(format!("tell the user to check whether it happened, and then: {how}")))
 }

@@ -28,7 +28,8 @@ pub(super) fn tool() -> McpToolDefinition {
 struct RecordCompensationArguments {
     execution_id: String,
     step_id: String,
-    reason: String,
+    #[schemars(required)]
+    reason: Option<String>,
     action_taken: String,
     details: Option<RecordDetails>,
     request_id: Option<String>,

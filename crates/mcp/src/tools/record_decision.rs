@@ -27,7 +27,8 @@ pub(super) fn tool() -> McpToolDefinition {
 struct RecordDecisionArguments {
     execution_id: String,
     action: DecisionAction,
-    reason: String,
+    #[schemars(required)]
+    reason: Option<String>,
     details: Option<RecordDetails>,
     step_id: Option<String>,
     request_id: Option<String>,

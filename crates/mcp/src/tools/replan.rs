@@ -46,7 +46,8 @@ struct ReplanArguments {
     /// Instead of execution_id.
     plan_id: Option<String>,
     plan: Option<SamePlanInput>,
-    reason: String,
+    #[schemars(required)]
+    reason: Option<String>,
     #[serde(default)]
     dry_run: bool,
     /// Checked against the journal.
@@ -196,7 +197,8 @@ async fn change(
     contradictions: Vec<String>,
 ) -> Result<ToolAnswer, AppError> {
     let (caller, key) = (request.principal(), input.request_id.as_deref());
-    let proposal = propose(&request.app, &caller, identity, (old, view.driver), &new.0, &input.reason, key).await?;
+    let proposal =
+        propose(&request.app, &caller, identity, (old, view.driver), &new.0, input.reason.clone(), key).await?;
     let lines = &proposal.lines;
     let mut texts: Vec<String> = lines.iter().take(DIFF_LINES_MAX).map(|line| cut(line, LINE_CHARS_MAX)).collect();
     if lines.len() > texts.len() {
@@ -217,8 +219,8 @@ async fn change(
         return ToolAnswer::done(&output);
     }
     remember(request, identity, input).await?;
-    let (reason, key) = (input.reason.clone(), input.request_id.clone());
-    let revision = carry_out(&request.app, &caller, identity, proposal, reason, key, None).await?;
+    let key = input.request_id.clone();
+    let revision = carry_out(&request.app, &caller, identity, proposal, key, None).await?;
     let view = request.app.view(identity).await?;
     output.summary = format!("it now follows revision {revision}; {}", wording::summary(&view));
     output.next = wording::next(&view);

@@ -11,15 +11,11 @@ use rutter_app::auth::{AccessScope, require};
 use rutter_app::command::{Command, CommandArguments};
 use rutter_app::error::AppError;
 use rutter_app::rollback::Rollback;
-use rutter_app::verb::{Verb, VerbRow};
+use rutter_app::verb::{OfferedTo, Verb, VerbRow};
 use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus};
 use rutter_core::id::ExecutionId;
 use rutter_core::plan::Driver;
 use std::sync::Arc;
-
-/// Commands to the execution as a whole, in the order of the buttons.
-const OFFERED: [Verb; 7] =
-    [Verb::Pause, Verb::Resume, Verb::Cancel, Verb::Undo, Verb::TakeOver, Verb::HandBack, Verb::Kill];
 
 /// One button. One that asks for confirmation is a link to a page, which scripts open as a dialog.
 pub(super) struct ActionButton {
@@ -47,7 +43,7 @@ impl ActionButton {
             Verb::HandBack => !view.status.has_ended() && view.driver == Driver::Agent,
             _ => !view.status.has_ended(),
         };
-        OFFERED.into_iter().filter(is_fitting).map(|verb| ActionButton::of(verb, base)).collect()
+        Verb::offered_to(OfferedTo::ExecutionPage).filter(is_fitting).map(|verb| ActionButton::of(verb, base)).collect()
     }
 
     pub(super) fn label(&self) -> String {
@@ -90,7 +86,7 @@ fn arguments(form: &FormRequest) -> Result<CommandArguments, AppError> {
 }
 
 fn offered(text: Option<&str>) -> Result<Verb, AppError> {
-    let verb = text.and_then(Verb::parse).filter(|verb| OFFERED.contains(verb));
+    let verb = text.and_then(Verb::parse).filter(|verb| verb.is_offered_to(OfferedTo::ExecutionPage));
     verb.ok_or_else(|| wrong("unknown action"))
 }
 

@@ -9,7 +9,7 @@ use rutter_app::app::App;
 use rutter_app::auth::{AccessScope, require};
 use rutter_app::command::{Command, CommandArguments};
 use rutter_app::error::AppError;
-use rutter_app::verb::{Verb, VerbRow};
+use rutter_app::verb::{OfferedTo, Verb, VerbRow};
 use rutter_core::id::ExecutionId;
 use std::sync::Arc;
 
@@ -35,14 +35,11 @@ struct BulkResultPage {
     back: String,
 }
 
-/// Commands offered for several executions.
-const OFFERED: [Verb; 3] = [Verb::Pause, Verb::Resume, Verb::Cancel];
-
 pub(crate) async fn run(State(app): State<Arc<App>>, form: FormRequest) -> PageResult {
     let request = &form.request;
     require(&request.principal, AccessScope::Operate)?;
     let wrong = |message: &str| AppError::new("server.arguments", message);
-    let verb = form.value("action").and_then(Verb::parse).filter(|verb| OFFERED.contains(verb));
+    let verb = form.value("action").and_then(Verb::parse).filter(|verb| verb.is_offered_to(OfferedTo::ExecutionList));
     let verb = verb.ok_or_else(|| wrong("expected action pause, resume or cancel"))?.row();
     let chosen: Vec<&str> = form.values("execution").collect();
     if chosen.is_empty() {

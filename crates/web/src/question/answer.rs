@@ -1,6 +1,6 @@
 //! Handles the answer to a question.
 
-use super::field;
+use super::{SAY, field};
 use crate::page::{self, FormRequest, PageResult};
 use axum::extract::{Path, State};
 use rutter_app::app::App;
@@ -18,16 +18,18 @@ pub(crate) async fn answer(
     Path(execution): Path<String>,
     form_request: FormRequest,
 ) -> PageResult {
-    let say = form_request.value("say").ok_or_else(|| wrong("the form has no action"))?;
-    let (verb, arguments) = match say {
-        "reply" => {
+    let say = form_request.value(SAY).and_then(Verb::parse);
+    let verb = say.ok_or_else(|| wrong("expected a verb in `say`"))?;
+    let (verb, arguments) = match verb {
+        Verb::Reply if form_request.value("decline") != Some("true") => {
             // A tool's question is shown only to users who may answer it.
             require(&form_request.request.principal, Verb::Reply.row().scope)?;
             let view = app.view(&form_request.request.identity(&execution)).await?;
-            (Verb::Reply, replied(&form_request, &view)?)
+            (verb, replied(&form_request, &view)?)
         }
-        say => read(&form_request, say)?,
+        verb => read(&form_request, verb)?,
     };
+    let notice = verb.row().notice;
     let command = Command {
         principal: form_request.request.principal.clone(),
         execution: ExecutionId::new(&execution),
@@ -38,30 +40,24 @@ pub(crate) async fn answer(
         if_match: None,
     };
     app.perform(command).await?;
-    Ok(page::redirect_with_flash(form_request.back(), notice(say, verb)))
+    Ok(page::redirect_with_flash(form_request.back(), notice))
 }
 
 fn wrong(message: &str) -> AppError {
     AppError::new("server.arguments", message)
 }
 
-fn notice(say: &str, verb: Verb) -> &'static str {
-    match say {
-        "approve" => "approved",
-        "reject" => "rejected",
-        "happened" | "not_happened" => "settled",
-        _ => verb.row().notice,
-    }
-}
-
 /// The command of a button.
-fn read(form: &FormRequest, say: &str) -> Result<(Verb, CommandArguments), AppError> {
-    let field = |name: &str| form.value(name).map(str::to_owned);
-    let (verb, happened) = match say {
-        "happened" => (Verb::Resolve, Some(true)),
-        "not_happened" => (Verb::Resolve, Some(false)),
-        "decline" => (Verb::Reply, None),
-        say => (Verb::parse(say).ok_or_else(|| wrong("unknown answer"))?, None),
+fn read(form: &FormRequest, verb: Verb) -> Result<(Verb, CommandArguments), AppError> {
+    // A card has the same hidden fields for all its buttons.
+    let field = |name: &str, argument: &str| {
+        form.value(name).filter(|_| verb.row().takes.contains(&argument)).map(str::to_owned)
+    };
+    let happened = match form.value("happened") {
+        None => None,
+        Some("true") => Some(true),
+        Some("false") => Some(false),
+        Some(_) => return Err(wrong("expected happened true or false")),
     };
     // `undo` on a failed step is an answer to its question; undoing the execution has its own button.
     let (verb, with) = match verb {
@@ -71,14 +67,14 @@ fn read(form: &FormRequest, say: &str) -> Result<(Verb, CommandArguments), AppEr
     let result = form.value("result").map(serde_json::from_str::<Value>).transpose();
     let result = result.map_err(|error| wrong(&format!("the result must be JSON: {error}")))?;
     let arguments = CommandArguments {
-        step: field("part"),
+        step: field("part", "step"),
         happened,
         with,
         result,
-        evidence: form.value("evidence").map(|evidence| json!(evidence)),
-        call: field("call"),
-        tool: field("tool"),
-        definition: field("definition"),
+        evidence: field("evidence", "evidence").map(|evidence| json!(evidence)),
+        call: field("call", "call"),
+        tool: field("tool", "tool"),
+        definition: field("definition", "definition"),
         ..Default::default()
     };
     Ok((verb, arguments))

@@ -38,7 +38,8 @@ pub(crate) async fn run(State(app): State<Arc<App>>, Path(name): Path<String>, f
         let (href, safety) = (address(&tool.name), super::safety(tool.safety));
         return page::render(&ConfirmToolCallPage { shell, name, href, safety, parameters: text, reason });
     }
-    let identity = begin(&app, &request.principal, NewToolCall { tool: name, parameters, reason }, None).await?;
+    let identity =
+        begin(&app, &request.principal, NewToolCall { tool: name, parameters, reason: Some(reason) }, None).await?;
     Ok(page::redirect_with_flash(&format!("/executions/{}", format::encoded(identity.execution.as_str())), "started"))
 }
 

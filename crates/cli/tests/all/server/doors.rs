@@ -45,10 +45,6 @@ pub struct Key {
 }
 
 impl Key {
-    pub fn may(&self, right: &str) -> bool {
-        self.rights.split(',').any(|one| one == right)
-    }
-
     pub fn bearer(&self) -> String {
         format!("Authorization: Bearer {}\r\n", self.secret)
     }

@@ -1,156 +1,191 @@
 //! Every verb at every surface, with a reason and without, with every set of rights: the same principal sends the same
-//! command and gets the same answer, whether over HTTP, over MCP, by a form of the dashboard or on the command line.
+//! command and gets the same answer, and a command that is performed has the same effect and the same record.
 
-use crate::server::doors::{ASKING, COMPLETING, Key, Served};
-use crate::server::fixture::output_text;
-use rutter_app::verb::{VERBS, Verb, VerbRow};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use crate::server::agent::Agent;
+use crate::server::doors::{ASKING, COMPLETING, DOUBTFUL, FAILING, Key, Served};
+use crate::server::sent::{Door, Sent};
+use rutter_app::verb::{VERBS, Verb};
+use serde_json::Value;
 
-/// The rights of a key; the one with all of them stands for the owner of the database too.
-const RIGHTS: [&str; 3] = ["read", "read,operate", "read,operate,approve"];
+/// The rights of the keys. Pages and MCP need `read`, so every key has it.
+const RIGHTS: [&str; 8] = [
+    "read",
+    "read,operate",
+    "read,approve",
+    "read,admin",
+    "read,operate,approve",
+    "read,operate,admin",
+    "read,approve,admin",
+    "read,operate,approve,admin",
+];
+const ALL_RIGHTS: &str = RIGHTS[7];
+const REASON: &str = "a good reason";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Door {
-    Http,
-    Mcp,
-    Form,
-    CommandLine,
-}
+/// States of an execution, each with the plan that leads there and the verbs that change it.
+const STATES: [(&str, &str, &str, &[Verb]); 4] = [
+    ("completed", COMPLETING, "completed", &[]),
+    (
+        "waiting for an approval",
+        ASKING,
+        "waiting",
+        &[Verb::Approve, Verb::Cancel, Verb::Kill, Verb::Pause, Verb::Reject, Verb::TakeOver, Verb::Undo],
+    ),
+    (
+        "waiting for a decision",
+        FAILING,
+        "waiting",
+        &[
+            Verb::Answer,
+            Verb::Cancel,
+            Verb::Continue,
+            Verb::Kill,
+            Verb::Pause,
+            Verb::Replan,
+            Verb::Resolve,
+            Verb::Retry,
+            Verb::Skip,
+            Verb::Stop,
+            Verb::TakeOver,
+            Verb::Undo,
+        ],
+    ),
+    (
+        "in doubt",
+        DOUBTFUL,
+        "waiting",
+        &[Verb::Cancel, Verb::Kill, Verb::Pause, Verb::Resolve, Verb::TakeOver, Verb::Undo],
+    ),
+];
 
-/// An execution that has completed: it accepts no command.
-const COMPLETED: &str = "completed";
-/// One that waits for an approval: other commands are refused.
-const WAITING: &str = "waiting";
-
-/// Whether a verb changes an execution that waits for an approval.
-fn is_possible_while_waiting(verb: Verb) -> bool {
-    use Verb::{Approve, Cancel, Kill, Pause, Reject, TakeOver, Undo};
-    matches!(verb, Approve | Cancel | Kill | Pause | Reject | TakeOver | Undo)
+/// The right a verb needs in a state: only a person may say what happened.
+fn right(verb: Verb, state: &str) -> &'static str {
+    match (verb, state) {
+        (Verb::Resolve, "in doubt") => "approve",
+        _ => verb.row().scope.as_str(),
+    }
 }
 
 #[test]
 fn the_same_right_and_reason_give_the_same_answer_at_every_surface() {
     let served = Served::new();
-    let completed = served.execution(COMPLETING, COMPLETED);
-    let waiting = served.execution(ASKING, WAITING);
+    let mut agent = Agent::start(&served.fixture, &[]);
+    agent.introduce();
     let keys: Vec<Key> = RIGHTS.iter().map(|rights| served.key(rights)).collect();
-    let mut answers = BTreeMap::new();
-    for row in VERBS {
-        let waiting = Some(&waiting).filter(|_| !is_possible_while_waiting(row.verb));
-        for (state, execution) in [(COMPLETED, &completed)].into_iter().chain(waiting.map(|id| (WAITING, id))) {
+    for (state, plan, status, possible) in STATES {
+        let execution = served.execution(plan, status);
+        for row in VERBS {
             for word in [row.name].iter().chain(row.synonyms) {
-                for reason in ["", "a reason"] {
+                for reason in [None, Some(""), Some(REASON)] {
+                    let lacks_reason = row.needs_reason && reason != Some(REASON);
+                    // What would be performed is left to the other test.
+                    let is_refused = |rights: &str, door: Door| {
+                        let may = rights.split(',').any(|one| one == right(row.verb, state));
+                        !may || (door.is_for_agents() && right(row.verb, state) == "approve") || lacks_reason
+                    };
+                    let mut refusals = Vec::new();
                     for key in &keys {
-                        let ask = Ask { row, word, execution, reason, key };
-                        let codes = ask.all(&served);
-                        ask.check(state, &codes);
-                        let case = (row.name, state, reason.is_empty(), key.rights);
-                        let same = answers.entry(case).or_insert_with(|| codes.clone());
-                        assert_eq!(*same, codes, "{word} is answered like {}", row.name);
+                        let sent = Sent { verb: row.verb, word, execution: &execution, reason, with: "retry", key };
+                        for door in Door::ALL {
+                            let rights = door.rights(key);
+                            let is_repeated =
+                                matches!(door, Door::CommandLine | Door::McpOverPipes) && key.rights != ALL_RIGHTS;
+                            if is_repeated || (possible.contains(&row.verb) && !is_refused(rights, door)) {
+                                continue;
+                            }
+                            let case = format!("{word} ({state}), reason {reason:?}, rights {rights}, {door:?}");
+                            let code = sent.by(door, &served, &mut agent);
+                            let code = code.unwrap_or_else(|| panic!("{case}: it was performed"));
+                            check(&case, row.verb, state, (rights, door, lacks_reason), &code, &mut refusals);
+                        }
                     }
+                    refusals.dedup();
+                    assert!(refusals.len() <= 1, "{word} ({state}): the execution gives one answer: {refusals:?}");
                 }
             }
         }
+        assert_eq!(served.fixture.status(&execution), status, "{state}: nothing has changed");
     }
-    assert_eq!(served.fixture.status(&completed), COMPLETED);
-    assert_eq!(served.fixture.status(&waiting), WAITING);
+    agent.leave();
 }
 
-/// One command.
-struct Ask<'a> {
-    row: &'static VerbRow,
-    /// Its name or a synonym.
-    word: &'static str,
-    execution: &'a str,
-    reason: &'a str,
-    key: &'a Key,
+/// Rights come first, then the reason, then the state of the execution.
+fn check(
+    case: &str,
+    verb: Verb,
+    state: &str,
+    (rights, door, lacks_reason): (&str, Door, bool),
+    code: &str,
+    refusals: &mut Vec<String>,
+) {
+    let has = |right: &str| rights.split(',').any(|one| one == right);
+    let may = has(verb.row().scope.as_str()) && !(door.is_for_agents() && verb.row().scope.as_str() == "approve");
+    match may {
+        false => assert_eq!(code, "server.not_allowed", "{case}"),
+        true if lacks_reason => assert_eq!(code, "command.reason_missing", "{case}"),
+        true if right(verb, state) == "approve" && (!has("approve") || door.is_for_agents()) => {
+            assert_eq!(code, "execution.not_a_person", "{case}");
+        }
+        true => {
+            assert!(code.starts_with("execution."), "{case}: {code}");
+            refusals.push(code.to_owned());
+        }
+    }
 }
 
-impl Ask<'_> {
-    fn all(&self, served: &Served) -> BTreeMap<Door, String> {
-        let mut codes = BTreeMap::from([(Door::Http, self.http(served)), (Door::Form, self.form(served))]);
-        // An agent gives the answer itself; `control` has no field for another one.
-        if self.row.verb != Verb::Answer {
-            codes.insert(Door::Mcp, self.mcp(served));
-        }
-        // The command line acts as the owner of the database, who may do everything.
-        if self.key.may("approve") {
-            codes.insert(Door::CommandLine, self.command_line(served));
-        }
-        codes
-    }
-
-    /// What every surface must check: rights first, then the reason, then the state of the execution.
-    fn check(&self, state: &str, codes: &BTreeMap<Door, String>) {
-        let Ask { row, word, reason, key, .. } = self;
-        let case = format!("{word} on a {state} execution, reason {reason:?}, rights {}: {codes:?}", key.rights);
-        let right = row.scope.as_str();
-        let needs_reason = row.needs_reason && reason.is_empty();
-        let mut refusals = Vec::new();
-        for (door, code) in codes {
-            // A program never has a person's rights, whatever key it uses.
-            let may = key.may(right) && !(*door == Door::Mcp && right == "approve");
-            match may {
-                false => assert_eq!(code, "server.not_allowed", "{door:?}: {case}"),
-                true if needs_reason => assert_eq!(code, "command.reason_missing", "{door:?}: {case}"),
-                true => {
-                    assert!(code.starts_with("execution."), "{door:?}: {case}");
-                    refusals.push(code);
+#[test]
+fn a_command_has_the_same_effect_and_record_at_every_surface() {
+    let served = Served::new();
+    let mut agent = Agent::start(&served.fixture, &[]);
+    agent.introduce();
+    let key = served.key(ALL_RIGHTS);
+    for (state, plan, status, possible) in STATES {
+        for verb in possible {
+            let answers: &[&str] = if *verb == Verb::Answer { &["retry", "skip", "stop", "undo"] } else { &[""] };
+            for with in answers {
+                let mut effects: Vec<(Door, Effect)> = Vec::new();
+                for door in Door::ALL {
+                    if door.is_for_agents() && right(*verb, state) == "approve" {
+                        continue;
+                    }
+                    let execution = served.execution(plan, status);
+                    let before = entries(&served, &execution).len();
+                    let word = verb.name();
+                    let sent = Sent { verb: *verb, word, execution: &execution, reason: Some(REASON), with, key: &key };
+                    let refused = sent.by(door, &served, &mut agent);
+                    assert_eq!(refused, None, "{word} {with} ({state}) by {door:?}");
+                    effects.push((door, Effect::of(&served, &execution, before)));
                 }
+                let (_, first) = &effects[0];
+                for (door, effect) in &effects {
+                    assert_eq!(effect, first, "{verb} {with} ({state}) by {door:?}");
+                }
+                let reason = &first.reason;
+                assert_eq!(reason.as_deref(), Some(REASON), "{verb} {with} ({state}): the reason is journaled");
             }
         }
-        assert!(refusals.windows(2).all(|pair| pair[0] == pair[1]), "the execution gives one answer: {case}");
     }
+    agent.leave();
+}
 
-    fn http(&self, served: &Served) -> String {
-        let mut body = json!({ "action": self.word, "reason": self.reason });
-        match self.row.verb {
-            Verb::Answer => body["with"] = json!("retry"),
-            Verb::AcceptTool => body["tool"] = json!("gate.ask"),
-            _ => {}
-        }
-        let path = format!("/api/v1/executions/{}/signals", self.execution);
-        let response = served.post(&path, &self.key.bearer(), "application/json", &body.to_string());
-        let problem: Value = serde_json::from_str(&response.body).unwrap();
-        problem["code"].as_str().unwrap_or_else(|| panic!("{} is done: {problem}", self.word)).to_owned()
-    }
+/// What a command did: the event it led to first, with its reason.
+#[derive(Debug, PartialEq)]
+struct Effect {
+    kind: String,
+    reason: Option<String>,
+}
 
-    fn mcp(&self, served: &Served) -> String {
-        let arguments = json!({ "execution_id": self.execution, "action": self.word, "reason": self.reason,
-            "wait_seconds": 0 });
-        let json = served.tool(self.key, "control", arguments);
-        json["error"]["code"].as_str().unwrap_or_else(|| panic!("{} is done: {json}", self.word)).to_owned()
+impl Effect {
+    fn of(served: &Served, execution: &str, before: usize) -> Effect {
+        let entries = entries(served, execution);
+        let first = entries.get(before).unwrap_or_else(|| panic!("nothing was recorded: {entries:?}"));
+        assert_ne!(first["actor"]["party"], "rutter", "{first}");
+        let reason = entries[before..].iter().find_map(|entry| entry["event"]["reason"].as_str());
+        Effect { kind: first["kind"].as_str().unwrap().to_owned(), reason: reason.map(str::to_owned) }
     }
+}
 
-    fn form(&self, served: &Served) -> String {
-        use Verb::{Cancel, HandBack, Kill, Pause, Resume, TakeOver, Undo};
-        let base = format!("/executions/{}", self.execution);
-        let (path, verb) = match self.row.verb {
-            Pause | Resume | Cancel | Undo | TakeOver | HandBack | Kill => {
-                (format!("{base}/act"), format!("act={}", self.word))
-            }
-            Verb::Answer => (format!("{base}/answer"), "say=answer&with=retry".to_owned()),
-            Verb::AcceptTool => (format!("{base}/answer"), format!("say={}&tool=gate.ask", self.word)),
-            _ => (format!("{base}/answer"), format!("say={}", self.word)),
-        };
-        let page = served.form(self.key, &path, &format!("{verb}&reason={}", self.reason.replace(' ', "+")));
-        let code = page.body.split("<code class=\"quiet\">").nth(1).and_then(|rest| rest.split('<').next());
-        code.unwrap_or_else(|| panic!("{} is done: {} {}", self.word, page.status, page.body)).to_owned()
-    }
-
-    fn command_line(&self, served: &Served) -> String {
-        let word = self.word.replace('_', "-");
-        let mut words = vec!["exec", &word, self.execution, "--no-wait", "--json", "--reason", self.reason];
-        match self.row.verb {
-            Verb::Answer => words.extend(["--with", "retry"]),
-            Verb::AcceptTool => words.extend(["--tool", "gate.ask"]),
-            Verb::Reply => words.push("--decline"),
-            _ => {}
-        }
-        let output = served.fixture.rutter(&words);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", output_text(&output));
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-        answer["error"]["code"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
-    }
+/// The journal of an execution.
+fn entries(served: &Served, execution: &str) -> Vec<Value> {
+    let output = served.fixture.rutter(&["journal", "show", execution, "--json"]);
+    String::from_utf8_lossy(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
