@@ -5,6 +5,8 @@ use crate::command;
 use crate::error::AppError;
 use crate::plans::PlanInput;
 use crate::principal::Principal;
+use crate::request_key::RequestKey;
+use crate::rights::{Operation, require};
 use rutter_core::execution::{ExecutionIdentity, input};
 use rutter_core::plan::diff::diff;
 use rutter_core::plan::{Driver, Plan};
@@ -30,6 +32,7 @@ pub async fn propose(
     reason: &str,
     key: Option<&str>,
 ) -> Result<ReplanProposal, AppError> {
+    require(caller, Operation::Replan)?;
     if reason.trim().is_empty() {
         return Err(command::reason_missing("a new plan"));
     }
@@ -57,13 +60,15 @@ pub async fn carry_out(
     key: Option<String>,
     seen: Option<u64>,
 ) -> Result<u32, AppError> {
-    let engine = &app.engine;
+    require(caller, Operation::Replan)?;
+    let (engine, key) = (&app.engine, RequestKey::of(caller, key.as_deref())?);
     let plan = app.query.execution(identity).await?;
     let plan = plan.ok_or_else(|| AppError::missing("execution", identity.execution.as_str()))?.plan;
     let stored =
         engine.save(caller.tenant.clone(), proposal.accepted, Some(plan.clone()), None, caller.actor()).await?;
     let revision = stored.saved.revision();
     let command = ReplanCommand { plan, revision, reason };
-    engine.follow_revision(identity, caller.actor(), command, key, seen).await?;
+    let followed = engine.follow_revision(identity, caller.actor(), command, key.stored.clone(), seen).await;
+    followed.map_err(|error| key.error(error))?;
     Ok(revision)
 }

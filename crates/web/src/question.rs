@@ -10,7 +10,7 @@ pub use field::FormField;
 
 use super::format::{IdentifierLink, StatusBadge, TimeLabel};
 use super::shell::PageShell;
-use rutter_app::auth::AccessScope;
+use rutter_app::rights::scope_to_answer;
 use rutter_app::verb::Verb;
 use rutter_app::wording;
 use rutter_core::execution::view::{ExecutionSnapshot, PendingQuestion};
@@ -87,7 +87,7 @@ impl QuestionCard {
     }
 
     pub fn of(view: &ExecutionSnapshot, ask: &PendingQuestion, shell: &PageShell) -> QuestionCard {
-        let needed = scope(ask);
+        let needed = scope_to_answer(ask);
         let refusal = (!shell.principal.may(needed))
             .then(|| format!("Answering this needs the scope {needed}, which you do not have."));
         let blank = QuestionCard {
@@ -205,20 +205,6 @@ fn attempt_of(side: CallSide, attempt: u32) -> String {
         CallSide::Fallback => format!("{attempt} of the fallback"),
         CallSide::Undo => format!("{attempt} of the compensation"),
         CallSide::Probe => format!("{attempt} of the probe"),
-    }
-}
-
-/// The scope that answering needs.
-fn scope(ask: &PendingQuestion) -> AccessScope {
-    match ask {
-        PendingQuestion::Approval { .. } | PendingQuestion::Doubt { .. } | PendingQuestion::Drift { .. } => {
-            AccessScope::Approve
-        }
-        PendingQuestion::Tool { person_only: true, .. } => AccessScope::Approve,
-        PendingQuestion::Tool { .. }
-        | PendingQuestion::Failure { .. }
-        | PendingQuestion::Compensation { .. }
-        | PendingQuestion::Limit { .. } => AccessScope::Operate,
     }
 }
 
