@@ -55,10 +55,7 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
                 .idempotency(made),
             create_silence,
         ),
-        ApiRoute::new(
-            silence(RouteSpec::delete("/silences/{id}", "deleteSilence", "End a silence")),
-            delete_silence,
-        ),
+        ApiRoute::new(silence(RouteSpec::delete("/silences/{id}", "deleteSilence", "End a silence")), delete_silence),
     ]
 }
 

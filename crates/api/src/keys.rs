@@ -3,8 +3,8 @@
 use crate::reply::{ApiReply, ListReply};
 use crate::request::ApiRequest;
 use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
-use rutter_app::auth::key::{ApiKeyView, NewApiKey};
 use rutter_app::auth::AccessScopes;
+use rutter_app::auth::key::{ApiKeyView, NewApiKey};
 use rutter_app::error::AppError;
 use rutter_app::rights::Operation;
 use rutter_core::port::query::ListPage;

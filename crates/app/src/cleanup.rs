@@ -161,3 +161,32 @@ async fn orphans(app: &App, caller: &Principal, saved_before: Timestamp) -> Resu
     }
     Ok(CleanupFindings::Orphans { count, among: plans.next.is_some().then_some(PLANS_MAX) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::principal::Credential;
+    use crate::scope::AccessScope;
+    use rutter_core::id::{ExecutionId, TenantId};
+
+    #[test]
+    fn reasons_are_redacted_and_rights_checked() {
+        let redactor = Redactor::standard().with_secrets([("api".to_owned(), "hunter2-secret".to_owned())]);
+        let tenant = TenantId::new("default");
+        let owner = Principal::owner(tenant.clone(), "operator");
+        let reason = "leaked hunter2-secret".to_owned();
+        let (age, what) = (Millis::hours(1), CleanedPart::Payloads);
+        let rule = CleaningRule { statuses: Vec::new(), age, what, reason: Some(reason.clone()) };
+        let cleaning = rule.request(&owner, &redactor, Timestamp(0), true).unwrap();
+        assert!(!cleaning.reason.contains("hunter2"), "{}", cleaning.reason);
+        let identity = ExecutionIdentity { tenant, execution: ExecutionId::new("exec_1") };
+        let erased = erasure(&owner, &redactor, identity.clone(), None, &reason, Timestamp(0)).unwrap();
+        assert!(!erased.reason.contains("hunter2"), "{}", erased.reason);
+
+        let scopes = [AccessScope::Read].into();
+        let reader = Principal { scopes, credential: Credential::Link {}, ..owner };
+        assert_eq!(rule.request(&reader, &redactor, Timestamp(0), true).unwrap_err().code, "server.not_allowed");
+        let refused = erasure(&reader, &redactor, identity, None, &reason, Timestamp(0));
+        assert_eq!(refused.unwrap_err().code, "server.not_allowed");
+    }
+}

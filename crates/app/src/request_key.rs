@@ -45,3 +45,33 @@ impl RequestKey {
 pub fn is_request_key(text: &str) -> bool {
     (1..=REQUEST_KEY_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::principal::Credential;
+    use crate::scope;
+    use rutter_core::id::TenantId;
+
+    fn stored(name: &str, key: &str) -> Option<String> {
+        let credential = Credential::Token { name: name.to_owned() };
+        let principal = Principal::new(TenantId::new("default"), name, scope::of_agent(), credential);
+        RequestKey::of(&principal, Some(key)).unwrap().stored
+    }
+
+    #[test]
+    fn a_key_belongs_to_its_principal() {
+        assert_eq!(stored("one", "k-1"), stored("one", "k-1"));
+        assert_ne!(stored("one", "k-1"), stored("two", "k-1"));
+        assert_ne!(stored("one", "k-1"), stored("one", "k-2"));
+        assert!(is_request_key(&stored("one", "k-1").unwrap()), "the store accepts it");
+    }
+
+    #[test]
+    fn a_key_is_short_and_visible() {
+        for (text, is_key) in [("k", true), ("", false), ("a b", false), ("ü", false)] {
+            assert_eq!(is_request_key(text), is_key, "{text:?}");
+        }
+        assert!(!is_request_key(&"x".repeat(REQUEST_KEY_BYTES_MAX + 1)));
+    }
+}

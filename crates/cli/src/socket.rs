@@ -264,7 +264,8 @@ impl SocketServer {
             }
             SocketRequest::Save { tenant, person, plan, id, driver } => {
                 let caller = Principal::owner(tenant, &person);
-                let saved = save_plan(&self.app, &caller, text_of(&caller, plan.into_bytes(), driver), id, None, None).await;
+                let saved =
+                    save_plan(&self.app, &caller, text_of(&caller, plan.into_bytes(), driver), id, None, None).await;
                 answer(writer, saved.map(|saved| submitted_json(&saved))).await
             }
             SocketRequest::Key { tenant, person, wish } => {
