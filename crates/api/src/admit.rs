@@ -7,10 +7,11 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
 use rutter_app::auth::session::BrowserContext;
-use rutter_app::auth::{AccessScope, Authenticator, SecretRejection, require, secret};
+use rutter_app::auth::{Authenticator, SecretRejection, secret};
 use rutter_app::error::AppError;
 use rutter_app::limits::FORM_BYTES_MAX;
 use rutter_app::principal::{McpToolset, Principal};
+use rutter_app::rights::{Operation, require};
 use rutter_core::hash::Hash;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -63,9 +64,9 @@ pub async fn for_pages(State(auth): State<Arc<Authenticator>>, request: Request,
     }
 }
 
-/// Requires the scope read; actions on a page check their own scopes.
+/// Requires the right to read; actions on a page need their own rights.
 pub async fn require_read(Extension(principal): Extension<Principal>, request: Request, next: Next) -> Response {
-    match require(&principal, AccessScope::Read) {
+    match require(&principal, Operation::Read) {
         Ok(()) => next.run(request).await,
         Err(error) => refused(StatusCode::FORBIDDEN, &error),
     }
@@ -143,11 +144,16 @@ fn matches_csrf(items: &[u8], browser: &BrowserContext) -> bool {
     secret::same(&hash(items), &hash(browser.csrf.as_bytes()))
 }
 
-/// The session cookie; two cookies of the name count as none, since another site must have set one of them.
+/// The session cookie.
 pub fn cookie(headers: &HeaderMap) -> Option<&str> {
+    named_cookie(headers, COOKIE)
+}
+
+/// The value of a cookie; two cookies of the name count as none, since another site must have set one of them.
+pub fn named_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let cookies = headers.get(header::COOKIE)?.to_str().ok()?;
     let pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
-    let mut ours = pairs.filter(|(name, _)| *name == COOKIE).map(|(_, value)| value);
+    let mut ours = pairs.filter(|(known, _)| *known == name).map(|(_, value)| value);
     let (one, another) = (ours.next(), ours.next());
     one.filter(|_| another.is_none())
 }

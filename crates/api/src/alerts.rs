@@ -3,8 +3,8 @@
 use crate::reply::{ApiReply, ListReply};
 use crate::request::ApiRequest;
 use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
-use rutter_app::auth::AccessScope;
 use rutter_app::error::AppError;
+use rutter_app::rights::Operation;
 use rutter_core::port::query::ListPage;
 use rutter_observe::watch::alert::{AlertRecord, AlertState};
 use rutter_observe::watch::rule::{AlertRule, AlertRuleChange, NewAlertRule};
@@ -14,15 +14,18 @@ use serde::Deserialize;
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
     let made = Idempotency::Reply { without: None };
-    let admin = |about: RouteSpec| about.scope(AccessScope::Admin).tag("alerts");
+    let read = |about: RouteSpec| about.right(Operation::ReadAlerts).tag("alerts");
+    let admin = |about: RouteSpec| about.right(Operation::ChangeAlertRules).tag("alerts");
+    let silence = |about: RouteSpec| about.right(Operation::SilenceAlerts).tag("alerts");
     vec![
-        ApiRoute::new(RouteSpec::get("/alerts", "listAlerts", "Alerts, newest first"), alerts),
+        ApiRoute::new(read(RouteSpec::get("/alerts", "listAlerts", "Alerts, newest first")), alerts),
         ApiRoute::with_body(
             RouteSpec::post("/alerts/{id}/acknowledge", "acknowledgeAlert", "Acknowledge an alert")
+                .right(Operation::AcknowledgeAlert)
                 .refuses(&[409, 422]),
             acknowledge,
         ),
-        ApiRoute::new(RouteSpec::get("/rules", "listRules", "Alert rules").tag("alerts"), rules),
+        ApiRoute::new(read(RouteSpec::get("/rules", "listRules", "Alert rules")), rules),
         ApiRoute::with_body(
             admin(RouteSpec::post("/rules", "createRule", "Create an alert rule"))
                 .success(&[201])
@@ -44,19 +47,15 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
             .success(&[204]),
             delete_rule,
         ),
-        ApiRoute::new(RouteSpec::get("/silences", "listSilences", "Silences").tag("alerts"), silences),
+        ApiRoute::new(read(RouteSpec::get("/silences", "listSilences", "Silences")), silences),
         ApiRoute::with_body(
-            RouteSpec::post("/silences", "createSilence", "Suppress notices for a while")
-                .tag("alerts")
+            silence(RouteSpec::post("/silences", "createSilence", "Suppress notices for a while"))
                 .success(&[201])
                 .refuses(&[422])
                 .idempotency(made),
             create_silence,
         ),
-        ApiRoute::new(
-            RouteSpec::delete("/silences/{id}", "deleteSilence", "End a silence").tag("alerts"),
-            delete_silence,
-        ),
+        ApiRoute::new(silence(RouteSpec::delete("/silences/{id}", "deleteSilence", "End a silence")), delete_silence),
     ]
 }
 
@@ -74,7 +73,7 @@ async fn alerts(call: ApiRequest, query: AlertsQuery) -> Result<ApiReply<ListRep
         Some("resolved") => Some(AlertState::Resolved),
         Some(_) => return Err(AppError::new("server.arguments", "state is firing or resolved")),
     };
-    let items = call.app().watch.alerts(&call.principal.tenant, state).await?;
+    let items = call.app().alerts(&call.principal, state).await?;
     Ok(call.list(ListPage { items, next: None }))
 }
 
@@ -87,27 +86,26 @@ struct AlertNote {
 }
 
 async fn acknowledge(call: ApiRequest, known: AlertNote) -> Result<ApiReply<AlertRecord>, AppError> {
-    let (tenant, actor) = (&call.principal.tenant, call.principal.actor());
-    Ok(ApiReply::ok(call.app().watch.acknowledge_alert(tenant, &actor, call.id(), &known.note).await?))
+    Ok(ApiReply::ok(call.app().acknowledge_alert(&call.principal, call.id(), &known.note).await?))
 }
 
 async fn rules(call: ApiRequest, _: NoParameters) -> Result<ApiReply<ListReply<AlertRule>>, AppError> {
-    let items = call.app().watch.rules(&call.principal.tenant).await?;
+    let items = call.app().alert_rules(&call.principal).await?;
     Ok(call.list(ListPage { items, next: None }))
 }
 
 async fn create_rule(call: ApiRequest, new: NewAlertRule) -> Result<ApiReply<AlertRule>, AppError> {
-    let rule = call.app().watch.create_rule(&call.principal.tenant, &call.principal.actor(), new).await?;
+    let rule = call.app().create_alert_rule(&call.principal, new).await?;
     let location = format!("{}/rules/{}", crate::BASE, rule.id);
     Ok(ApiReply::created(rule, &location))
 }
 
 async fn change_rule(call: ApiRequest, change: AlertRuleChange) -> Result<ApiReply<AlertRule>, AppError> {
-    let (watch, tenant) = (&call.app().watch, &call.principal.tenant);
-    let rules = watch.rules(tenant).await?;
+    let (app, caller) = (call.app(), &call.principal);
+    let rules = app.alert_rules(caller).await?;
     let seen = rules.iter().find(|rule| rule.id == call.id()).ok_or_else(|| AppError::missing("rule", call.id()))?;
     call.check_if_match(&tag(seen))?;
-    let changed = watch.update_rule(tenant, &call.principal.actor(), call.id(), change, Some(seen.version)).await?;
+    let changed = app.change_alert_rule(caller, call.id(), change, Some(seen.version)).await?;
     let tag = tag(&changed);
     Ok(ApiReply::ok(changed).tag(&tag))
 }
@@ -118,22 +116,22 @@ fn tag(rule: &AlertRule) -> String {
 }
 
 async fn delete_rule(call: ApiRequest, _: NoParameters) -> Result<ApiReply<()>, AppError> {
-    call.app().watch.delete_rule(&call.principal.tenant, &call.principal.actor(), call.id()).await?;
+    call.app().delete_alert_rule(&call.principal, call.id()).await?;
     Ok(ApiReply::nothing())
 }
 
 async fn silences(call: ApiRequest, _: NoParameters) -> Result<ApiReply<ListReply<AlertSilence>>, AppError> {
-    let items = call.app().watch.silences(&call.principal.tenant).await?;
+    let items = call.app().silences(&call.principal).await?;
     Ok(call.list(ListPage { items, next: None }))
 }
 
 async fn create_silence(call: ApiRequest, new: NewSilence) -> Result<ApiReply<AlertSilence>, AppError> {
-    let silence = call.app().watch.silence(&call.principal.tenant, &call.principal.actor(), new).await?;
+    let silence = call.app().silence(&call.principal, new).await?;
     let location = format!("{}/silences/{}", crate::BASE, silence.id);
     Ok(ApiReply::created(silence, &location))
 }
 
 async fn delete_silence(call: ApiRequest, _: NoParameters) -> Result<ApiReply<()>, AppError> {
-    call.app().watch.delete_silence(&call.principal.tenant, &call.principal.actor(), call.id()).await?;
+    call.app().end_silence(&call.principal, call.id()).await?;
     Ok(ApiReply::nothing())
 }

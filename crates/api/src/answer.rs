@@ -12,9 +12,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Response, StatusCode, header};
 use axum::middleware::Next;
 use futures::FutureExt;
-use rutter_app::auth::require;
 use rutter_app::error::AppError;
 use rutter_app::principal::Principal;
+use rutter_app::request_key::is_request_key;
+use rutter_app::rights::require;
 use rutter_core::limits::REQUEST_KEY_BYTES_MAX;
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
@@ -64,7 +65,7 @@ async fn answer_admitted(
 ) -> Result<Response<Body>, AppError> {
     let (parts, body) = request.into_parts();
     let caller = principal_of(api, route, &parts)?;
-    if route.about.scope.is_some() {
+    if route.about.right.is_some() {
         let pursuit = if route.about.is_read() { RequestKind::Read } else { RequestKind::Change };
         *allowance = api.rate_limiter.take(&caller, pursuit, Instant::now());
         if let Some(error) = allowance.as_ref().and_then(RateAllowance::fault) {
@@ -104,11 +105,11 @@ async fn answer_admitted(
     whole.await.unwrap_or_else(|_| Err(AppError::new("server.internal", "this request failed inside Rutter")))
 }
 
-/// The principal, if it has the scope of the route.
+/// The principal, if it has the right of the route.
 fn principal_of(api: &ApiState, route: &ApiRoute, parts: &Parts) -> Result<Principal, AppError> {
     let principal = parts.extensions.get::<Principal>();
-    match (principal, route.about.scope) {
-        (Some(caller), Some(scope)) => require(caller, scope).map(|()| caller.clone()),
+    match (principal, route.about.right) {
+        (Some(caller), Some(right)) => require(caller, right).map(|()| caller.clone()),
         (Some(known), None) => Ok(known.clone()),
         (None, None) => Ok(api.anonymous.clone()),
         (None, Some(_)) => Err(AppError::new("server.unauthorized", "a key is required: Authorization: Bearer …")
@@ -121,8 +122,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, AppError> {
     let Some(value) = headers.get(KEY) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim();
     let key = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-    let is_key = (1..=REQUEST_KEY_BYTES_MAX).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
-    match is_key {
+    match is_request_key(key) {
         true => Ok(Some(key.to_owned())),
         false => {
             let message = format!(

@@ -5,10 +5,11 @@ use crate::request::ApiRequest;
 use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
 use axum::body::Bytes;
 use rutter_app::error::AppError;
-use rutter_app::executions::StartRequest;
+use rutter_app::executions::NewExecution;
 use rutter_app::limits::WAIT_MAX;
 use rutter_app::options::ExecutionOptions;
 use rutter_app::plans::{DriverChoice, PlanInput, save_plan};
+use rutter_app::rights::Operation;
 use rutter_app::view::{ExecutionListView, ExecutionView, StepView};
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::execution::{Execution, ExecutionIdentity};
@@ -31,6 +32,7 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
         ApiRoute::with_body(
             RouteSpec::post("/executions", "startExecution", "Execute a saved plan, or one given here")
+                .right(Operation::StartExecution)
                 .success(&[201, 200])
                 .refuses(&[404, 409, 422])
                 .idempotency(Idempotency::Journal),
@@ -82,16 +84,14 @@ async fn start(call: ApiRequest, new: StartExecutionBody) -> Result<ApiReply<Exe
         Some(options) => options.revision(call.app(), &caller, &plan, new.revision, new.driver.into()).await?,
         None => new.revision,
     };
-    let start = StartRequest {
-        tenant: caller.tenant.clone(),
-        plan: plan.clone(),
+    let start = NewExecution {
+        plan,
         revision,
         inputs: Arc::new(Value::Object(new.inputs)),
         driver: new.driver.into(),
-        actor: caller.actor(),
-        request: call.key.clone(),
+        request_key: call.key.clone(),
     };
-    let started = call.app().start(start).await?;
+    let started = call.app().start(&caller, start).await?;
     let identity = ExecutionIdentity { tenant: caller.tenant, execution: started.execution };
     let execution_json = wait_and_read(&call, &identity, span).await?;
     let location = format!("{}/executions/{}", crate::BASE, identity.execution);

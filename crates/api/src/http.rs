@@ -18,7 +18,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use gate::RequestGate;
 use rutter_app::app::App;
-use rutter_app::auth::{AccessScope, require};
 use rutter_app::principal::Principal;
 use rutter_observe::live::LiveLedger;
 use rutter_observe::metrics;
@@ -84,10 +83,10 @@ pub fn monitoring(app: Arc<App>) -> Router {
     let read = move |Extension(principal): Extension<Principal>| {
         let app = Arc::clone(&app);
         async move {
-            if let Err(error) = require(&principal, AccessScope::Read) {
-                return admit::refused(StatusCode::FORBIDDEN, &error);
+            match app.metrics_text(&principal).await {
+                Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+                Err(error) => admit::refused(StatusCode::FORBIDDEN, &error),
             }
-            ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], app.metrics_text(&principal.tenant).await).into_response()
         }
     };
     Router::new().route("/metrics", get(read)).layer(from_fn_with_state(auth, admit::for_api))

@@ -131,7 +131,7 @@ struct ReceiptQuery {
 async fn receipt(call: ApiRequest, query: ReceiptQuery) -> Result<ApiReply<ReceiptJson>, AppError> {
     let identity = call.identity();
     find_summary(&call, &identity).await?;
-    let receipt = call.app().proof.receipt(&identity, query.seq).await?;
+    let receipt = call.app().receipt(&identity, query.seq).await?;
     Ok(ApiReply::ok(ReceiptJson {
         tenant: receipt.tenant.to_string(),
         execution: receipt.execution.to_string(),

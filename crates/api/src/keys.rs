@@ -3,9 +3,10 @@
 use crate::reply::{ApiReply, ListReply};
 use crate::request::ApiRequest;
 use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
+use rutter_app::auth::AccessScopes;
 use rutter_app::auth::key::{ApiKeyView, NewApiKey};
-use rutter_app::auth::{AccessScope, AccessScopes};
 use rutter_app::error::AppError;
+use rutter_app::rights::Operation;
 use rutter_core::port::query::ListPage;
 use rutter_core::time::Millis;
 use schemars::JsonSchema;
@@ -15,19 +16,19 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
         ApiRoute::new(
             RouteSpec::get("/keys", "listKeys", "All keys, including expired and revoked ones")
-                .scope(AccessScope::Admin),
+                .right(Operation::ManageKeys),
             list,
         ),
         ApiRoute::with_body(
             RouteSpec::post("/keys", "createKey", "Create a key; its secret is returned once")
-                .scope(AccessScope::Admin)
+                .right(Operation::ManageKeys)
                 .success(&[201])
                 .idempotency(Idempotency::Reply { without: Some("secret") }),
             create,
         ),
         ApiRoute::new(
             RouteSpec::delete("/keys/{id}", "revokeKey", "Revoke a key and every session started with it")
-                .scope(AccessScope::Admin)
+                .right(Operation::ManageKeys)
                 .success(&[200]),
             revoke,
         ),

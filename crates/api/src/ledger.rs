@@ -5,10 +5,10 @@ use crate::request::ApiRequest;
 use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Response, header};
-use rutter_app::auth::AccessScope;
 use rutter_app::cleanup::{CleanupFindings, CleanupRequest, CleanupType, clean, days};
 use rutter_app::error::AppError;
-use rutter_core::id::{ExecutionId, TenantId};
+use rutter_app::rights::Operation;
+use rutter_core::id::ExecutionId;
 use rutter_core::port::proof::SignedCheckpoint;
 use rutter_core::port::query::ListPage;
 use rutter_core::port::upkeep::CleanedPart;
@@ -33,13 +33,14 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
         ),
         ApiRoute::with_body(
             RouteSpec::post("/ledger/checkpoints", "signCheckpoint", "Sign a checkpoint now")
-                .scope(AccessScope::Admin)
+                .right(Operation::SignCheckpoint)
                 .success(&[201, 200])
                 .idempotency(Idempotency::Reply { without: None }),
             sign,
         ),
         ApiRoute::with_body(
-            RouteSpec::post("/ledger/verify", "verifyLedger", "Verify the ledger from beginning to end"),
+            RouteSpec::post("/ledger/verify", "verifyLedger", "Verify the ledger from beginning to end")
+                .right(Operation::VerifyLedger),
             verify,
         ),
         ApiRoute::other(
@@ -47,13 +48,14 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
                 "/ledger/export",
                 "exportLedger",
                 "The ledger, or some executions, one JSON object per line",
-            ),
+            )
+            .right(Operation::ExportLedger),
             EXPORT,
             export,
         ),
         ApiRoute::with_body(
             RouteSpec::post("/history/cleanup", "cleanupHistory", "Remove old executions; hashes stay")
-                .scope(AccessScope::Admin)
+                .right(Operation::CleanUp)
                 .idempotency(Idempotency::Reply { without: None }),
             cleanup,
         ),
@@ -79,7 +81,7 @@ async fn show(call: ApiRequest, _: NoParameters) -> Result<ApiReply<LedgerJson>,
         size: app.feed.size(tenant).await?,
         plans: totals.plans,
         executions: totals.executions.into_iter().map(|(status, count)| (status.to_owned(), count)).collect(),
-        public_key: app.proof.public_key().await?,
+        public_key: app.public_key().await?,
     }))
 }
 
@@ -111,7 +113,7 @@ async fn checkpoints(
     query: CheckpointsQuery,
 ) -> Result<ApiReply<ListReply<CheckpointJson>>, AppError> {
     let page = call.page(query.limit, query.cursor)?;
-    let found = call.app().proof.checkpoints(&call.principal.tenant, page).await?;
+    let found = call.app().checkpoints(&call.principal, page).await?;
     let items = found.items.into_iter().map(CheckpointJson::of).collect();
     Ok(call.list(ListPage { items, next: found.next }))
 }
@@ -126,7 +128,7 @@ struct SignAnswer {
 }
 
 async fn sign(call: ApiRequest, _: NoParameters) -> Result<ApiReply<SignAnswer>, AppError> {
-    let note = call.app().proof.sign(&call.principal.tenant).await?;
+    let note = call.app().sign_checkpoint(&call.principal).await?;
     let answer = SignAnswer { is_new: note.is_some(), note };
     Ok(match answer.is_new {
         true => ApiReply::created(answer, &format!("{}/ledger/checkpoints", crate::BASE)),
@@ -163,7 +165,7 @@ struct BadEntry {
 }
 
 async fn verify(call: ApiRequest, _: NoParameters) -> Result<ApiReply<VerifyAnswer>, AppError> {
-    let checked = call.app().watch.verify(&call.principal.tenant).await?;
+    let checked = call.app().verify_ledger(&call.principal).await?;
     let verdict = &checked.verdict;
     let fault = verdict.fault.as_ref().map(|fault| BadEntry {
         execution_id: fault.entry.as_ref().map(|(execution, _)| execution.to_string()),
@@ -206,7 +208,7 @@ async fn export(call: ApiRequest, query: ExportQuery) -> Result<Response<Body>, 
         };
         crate::executions::find_summary(&call, &identity).await?;
     }
-    let lines = lines(&call, call.principal.tenant.clone(), executions);
+    let lines = lines(&call, executions);
     let pieces = futures::stream::unfold(lines, |mut lines: mpsc::Receiver<Bytes>| async move {
         let line = lines.recv().await?;
         Some((Ok::<Bytes, Infallible>(line), lines))
@@ -221,9 +223,9 @@ async fn export(call: ApiRequest, query: ExportQuery) -> Result<Response<Body>, 
 }
 
 /// The lines of an export, with backpressure.
-fn lines(call: &ApiRequest, tenant: TenantId, executions: Option<Vec<ExecutionId>>) -> mpsc::Receiver<Bytes> {
+fn lines(call: &ApiRequest, executions: Option<Vec<ExecutionId>>) -> mpsc::Receiver<Bytes> {
     let (sender, receiver) = mpsc::channel(LINES_AHEAD);
-    let app = Arc::clone(call.app());
+    let (app, caller) = (Arc::clone(call.app()), call.principal.clone());
     tokio::spawn(async move {
         let each = move |line: rutter_core::journal::export::ExportLine| {
             let Ok(mut bytes) = serde_json::to_vec(&line) else { return false };
@@ -231,8 +233,8 @@ fn lines(call: &ApiRequest, tenant: TenantId, executions: Option<Vec<ExecutionId
             // The store calls this on its own thread, which may block.
             sender.blocking_send(Bytes::from(bytes)).is_ok()
         };
-        if let Err(error) = app.proof.export(&tenant, executions, Box::new(each)).await {
-            tracing::warn!(error.code = error.code(), "an export ended early: {error}");
+        if let Err(error) = app.export_ledger(&caller, executions, Box::new(each)).await {
+            tracing::warn!(error.code = %error.code, "an export ended early: {error}");
         }
     });
     receiver

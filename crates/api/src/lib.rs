@@ -137,7 +137,7 @@ pub fn router(api: Arc<ApiState>, auth: Arc<Authenticator>) -> Router {
     let (mut guarded, mut open) = (Router::new(), Router::new());
     for (path, routes) in paths {
         let (address, methods) = (format!("{BASE}{path}"), methods(&api, &routes));
-        match routes.iter().all(|route| route.about.scope.is_none()) {
+        match routes.iter().all(|route| route.about.right.is_none()) {
             true => open = open.route(&address, methods),
             false => guarded = guarded.route(&address, methods),
         }

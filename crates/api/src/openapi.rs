@@ -77,8 +77,8 @@ fn operation(generators: &mut SchemaGenerators, route: &ApiRoute, problem: &Valu
         "parameters": parameters(generators, route),
         "responses": responses(generators, route, problem),
     });
-    match about.scope {
-        Some(scope) => operation["x-scope"] = json!(scope.as_str()),
+    match about.right {
+        Some(right) => operation["x-scope"] = json!(right.scope().as_str()),
         None => operation["security"] = json!([]),
     }
     if let Some(body) = route.body {

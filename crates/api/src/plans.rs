@@ -6,7 +6,7 @@ use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
 use rutter_app::error::AppError;
 use rutter_app::executions::PlanFindings;
 use rutter_app::plans::{DriverChoice, PlanInput, no_plan, save_plan};
-use rutter_app::records::part_of;
+use rutter_app::rights::Operation;
 use rutter_app::view::PlanView;
 use rutter_core::diagnostic::Diagnostic;
 use rutter_core::id::PlanId;
@@ -28,13 +28,17 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
         ApiRoute::with_body(
             RouteSpec::post("/plans", "savePlan", "Check a plan and save it, as a new one or as the next revision")
+                .right(Operation::SavePlan)
                 .success(&[201, 200])
                 .refuses(&[409, 422])
                 .idempotency(Idempotency::Reply { without: None }),
             save,
         ),
         ApiRoute::new(RouteSpec::get("/plans", "listPlans", "Saved plans, last saved first"), list),
-        ApiRoute::with_body(RouteSpec::post("/plans/check", "checkPlan", "Check a plan without saving it"), check),
+        ApiRoute::with_body(
+            RouteSpec::post("/plans/check", "checkPlan", "Check a plan without saving it").right(Operation::CheckPlan),
+            check,
+        ),
         ApiRoute::new(RouteSpec::get("/plans/{id}", "getPlan", "A plan with its source"), show),
         ApiRoute::new(
             RouteSpec::get("/plans/{id}/revisions", "listRevisions", "The revisions of a plan, newest first"),
@@ -124,9 +128,8 @@ async fn save(call: ApiRequest, new: SavePlanBody) -> Result<ApiReply<SavedAnswe
         true => (call.app().check(&text).await?, None, None),
         false => {
             let id = new.plan_id.as_deref().map(PlanId::new);
-            // Keys of different principals are independent.
-            let key = part_of(call.key.as_deref(), &call.principal.id());
-            let stored = save_plan(call.app(), &caller, text, id, new.expected_revision, key.as_deref()).await?;
+            let key = call.key.as_deref();
+            let stored = save_plan(call.app(), &caller, text, id, new.expected_revision, key).await?;
             (stored.accepted, Some(stored.id), Some(stored.saved))
         }
     };

@@ -9,6 +9,7 @@ use rutter_app::records::action::{self, ActionRecord};
 use rutter_app::records::compensation::{self, CompensationRecord};
 use rutter_app::records::decision::{self, DecisionRecord};
 use rutter_app::records::step::{self, StepRecord};
+use rutter_app::rights::Operation;
 use rutter_app::view::ExecutionView;
 use rutter_core::time::Millis;
 use schemars::JsonSchema;
@@ -17,6 +18,7 @@ use serde::Deserialize;
 pub(crate) fn routes() -> Vec<ApiRoute> {
     let about =
         RouteSpec::post("/executions/{id}/records", "addRecord", "Record a step, decision, action or compensation")
+            .right(Operation::Record)
             .success(&[201])
             .refuses(&[409, 422])
             .idempotency(Idempotency::Journal);

@@ -7,6 +7,7 @@ use crate::route::{ApiRoute, Idempotency, RouteSpec};
 use rutter_app::error::AppError;
 use rutter_app::plans::PlanInput;
 use rutter_app::replan::{carry_out, propose};
+use rutter_app::rights::Operation;
 use rutter_core::execution::Execution;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
     let about = RouteSpec::post("/executions/{id}/replan", "replan", "Give an unfinished execution another plan")
+        .right(Operation::Replan)
         .refuses(&[409, 412, 422])
         .idempotency(Idempotency::Journal);
     vec![ApiRoute::with_body(about, replan)]

@@ -5,8 +5,8 @@ use crate::request::ApiRequest;
 use axum::body::Body;
 use axum::http::{Method, Response};
 use futures::future::BoxFuture;
-use rutter_app::auth::AccessScope;
 use rutter_app::error::AppError;
+use rutter_app::rights::Operation;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -38,8 +38,8 @@ pub(crate) struct RouteSpec {
     pub(crate) operation: &'static str,
     pub(crate) tag: &'static str,
     pub(crate) summary: &'static str,
-    /// `None`: public.
-    pub(crate) scope: Option<AccessScope>,
+    /// What the caller must be allowed to do; `None`: public. A command to an execution also needs the scope of its verb.
+    pub(crate) right: Option<Operation>,
     pub(crate) success: &'static [u16],
     /// Statuses of refusals that do not follow from the other metadata.
     pub(crate) refuses: &'static [u16],
@@ -60,14 +60,13 @@ pub(crate) enum Idempotency {
 
 impl RouteSpec {
     fn new(method: Method, path: &'static str, operation: &'static str, summary: &'static str) -> RouteSpec {
-        let is_read = method == Method::GET;
         RouteSpec {
             method,
             path,
             operation,
             tag: path.split('/').nth(1).unwrap_or_default(),
             summary,
-            scope: Some(if is_read { AccessScope::Read } else { AccessScope::Operate }),
+            right: Some(Operation::Read),
             success: &[200],
             refuses: &[],
             idempotency: Idempotency::No,
@@ -91,12 +90,12 @@ impl RouteSpec {
         RouteSpec { success: &[204], ..RouteSpec::new(Method::DELETE, path, operation, summary) }
     }
 
-    pub(crate) fn scope(self, scope: AccessScope) -> RouteSpec {
-        RouteSpec { scope: Some(scope), ..self }
+    pub(crate) fn right(self, operation: Operation) -> RouteSpec {
+        RouteSpec { right: Some(operation), ..self }
     }
 
     pub(crate) fn public(self) -> RouteSpec {
-        RouteSpec { scope: None, ..self }
+        RouteSpec { right: None, ..self }
     }
 
     pub(crate) fn success(self, success: &'static [u16]) -> RouteSpec {
@@ -194,7 +193,7 @@ impl ApiRoute {
         // Any request can be invalid, and the server can fail, be busy or shut down.
         let mut statuses = vec![400, 500, 503];
         statuses.extend(about.refuses);
-        if about.scope.is_some() {
+        if about.right.is_some() {
             statuses.extend([401, 403, 429]);
         }
         if about.parts().next().is_some() {

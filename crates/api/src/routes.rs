@@ -32,3 +32,18 @@ static ROUTES: LazyLock<Vec<ApiRoute>> = LazyLock::new(|| {
 pub(crate) fn all() -> &'static [ApiRoute] {
     &ROUTES
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rutter_app::rights::Operation;
+
+    #[test]
+    fn every_route_that_changes_something_names_its_right() {
+        for route in all().iter().filter(|route| !route.about.is_read()) {
+            // The verb of a signal has its own scope.
+            let is_signal = route.about.operation == "sendSignal";
+            assert_eq!(route.about.right == Some(Operation::Read), is_signal, "{}", route.about.path);
+        }
+    }
+}

@@ -53,7 +53,7 @@ pub(crate) struct Readiness {
 /// Ready when the store is writable and this worker may drive executions. The error says why not.
 pub(crate) async fn readiness(call: ApiRequest, _: NoParameters) -> Result<ApiReply<Readiness>, AppError> {
     let app = call.app();
-    let health = app.proof.health().await?;
+    let health = app.health().await?;
     if let Some(why) = health.trouble {
         let error = AppError::new("store.read_only", format!("the store is read-only: {why}"));
         return Err(AppError { retryable: true, ..error });

@@ -14,9 +14,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
-    let about = RouteSpec::post("/executions/{id}/signals", "sendSignal", "Control an execution, or answer a question")
-        .refuses(&[409, 412, 422])
-        .idempotency(Idempotency::Journal);
+    let about = RouteSpec::post(
+        "/executions/{id}/signals",
+        "sendSignal",
+        "Control an execution, or answer a question; each action has its own scope",
+    )
+    .refuses(&[409, 412, 422])
+    .idempotency(Idempotency::Journal);
     vec![ApiRoute::with_body(about, send)]
 }
 

@@ -4,14 +4,14 @@ use crate::executions::wait_and_read;
 use crate::reply::{ApiReply, ListReply};
 use crate::request::ApiRequest;
 use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
-use rutter_app::auth::AccessScope;
 use rutter_app::error::AppError;
 use rutter_app::limits::{PAGE_DEFAULT, PAGE_MAX, WAIT_MAX};
+use rutter_app::rights::Operation;
 use rutter_app::tool_calls::{NewToolCall, begin};
 use rutter_app::view::ExecutionView;
 use rutter_core::id::ToolName;
 use rutter_core::port::query::{ListCursor, ListPage};
-use rutter_core::port::tools::{CatalogSnapshot, ServerSelection, ToolGateway};
+use rutter_core::port::tools::{CatalogSnapshot, ServerSelection};
 use rutter_core::text::spelled;
 use rutter_core::time::Millis;
 use rutter_core::tool::Tool;
@@ -27,11 +27,17 @@ const SERVERS_WAIT: Duration = Duration::from_secs(10);
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
-        ApiRoute::new(RouteSpec::get("/tools", "listTools", "Tools that plans can call, by name"), list),
-        ApiRoute::new(RouteSpec::get("/tools/{name}", "getTool", "A tool with its schemas"), show),
+        ApiRoute::new(
+            RouteSpec::get("/tools", "listTools", "Tools that plans can call, by name").right(Operation::ListTools),
+            list,
+        ),
+        ApiRoute::new(
+            RouteSpec::get("/tools/{name}", "getTool", "A tool with its schemas").right(Operation::ListTools),
+            show,
+        ),
         ApiRoute::with_body(
             RouteSpec::post("/tools/{name}/call", "callTool", "Call one tool, journaled as a plan of one step")
-                .scope(AccessScope::Admin)
+                .right(Operation::CallTool)
                 .success(&[201])
                 .refuses(&[409, 422])
                 .idempotency(Idempotency::Journal),
@@ -40,7 +46,7 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
         ApiRoute::new(RouteSpec::get("/servers", "listServers", "The health of every server").tag("tools"), servers),
         ApiRoute::with_body(
             RouteSpec::post("/servers/{name}/reset", "resetServer", "Close the circuit breaker of a server")
-                .scope(AccessScope::Admin)
+                .right(Operation::ResetBreaker)
                 .tag("tools"),
             reset,
         ),
@@ -93,15 +99,14 @@ async fn list(call: ApiRequest, query: ToolsQuery) -> Result<ApiReply<ListReply<
         }
     };
     let wanted = query.server.clone().map_or(ServerSelection::All, |server| ServerSelection::Named([server].into()));
-    let tools = &call.app().tools;
-    let all = catalog(tools, wanted).await.tools.tools;
+    let all = catalog(&call, wanted).await?.tools.tools;
     let fits = |tool: &Arc<Tool>| {
         let server = tool.name.as_str().split_once('.').map(|(server, _)| server);
         query.server.is_none() || query.server.as_deref() == server
     };
     let found: Vec<Arc<Tool>> = match query.text.as_deref().filter(|text| !text.trim().is_empty()) {
         Some(text) => {
-            let names = tools.search(text, all.len());
+            let names = call.app().search_tools(text, all.len());
             names.iter().filter_map(|name| all.get(name)).filter(|tool| fits(tool)).cloned().collect()
         }
         None => all.values().filter(|tool| fits(tool)).cloned().collect(),
@@ -113,15 +118,16 @@ async fn list(call: ApiRequest, query: ToolsQuery) -> Result<ApiReply<ListReply<
 }
 
 /// The catalog; of slow servers only cached tools.
-async fn catalog(tools: &Arc<dyn ToolGateway>, servers: ServerSelection) -> CatalogSnapshot {
+async fn catalog(call: &ApiRequest, servers: ServerSelection) -> Result<CatalogSnapshot, AppError> {
     // A server that is starting continues to start when the wait is over.
-    let asking = Arc::clone(tools);
-    let asking = tokio::spawn(async move { asking.catalog(servers).await });
+    let (app, caller) = (Arc::clone(call.app()), call.principal.clone());
+    let asking = tokio::spawn(async move { app.catalog(&caller, servers).await });
     match tokio::time::timeout(SERVERS_WAIT, asking).await {
         Ok(Ok(catalog)) => catalog,
         Ok(Err(_)) | Err(_) => {
-            let known = tools.report().into_iter().filter(|server| !server.tools.is_empty());
-            tools.catalog(ServerSelection::Named(known.map(|server| server.server).collect())).await
+            let known = call.app().servers().into_iter().filter(|server| !server.tools.is_empty());
+            let known = ServerSelection::Named(known.map(|server| server.server).collect());
+            call.app().catalog(&call.principal, known).await
         }
     }
 }
@@ -156,7 +162,7 @@ async fn find(call: &ApiRequest) -> Result<Arc<Tool>, AppError> {
     let name = call.part("name");
     let missing = || AppError::missing("tool", name).hint("GET /api/v1/tools lists tools");
     let (server, _) = name.split_once('.').ok_or_else(missing)?;
-    let catalog = catalog(&call.app().tools, ServerSelection::Named([server.to_owned()].into())).await;
+    let catalog = catalog(call, ServerSelection::Named([server.to_owned()].into())).await?;
     let all = &catalog.tools.tools;
     all.get(name).cloned().ok_or_else(|| match guess(name, all.keys().map(ToolName::as_str)) {
         Some(meant) => missing().hint(format!("did you mean {}?", meant.word())),
@@ -194,7 +200,7 @@ struct ServersAnswer {
 }
 
 async fn servers(call: ApiRequest, _: NoParameters) -> Result<ApiReply<ServersAnswer>, AppError> {
-    let reports = call.app().tools.report();
+    let reports = call.app().servers();
     let items = reports.iter().filter_map(|report| json!(report).as_object().cloned()).collect();
     Ok(ApiReply::ok(ServersAnswer { items }))
 }
@@ -207,8 +213,9 @@ struct ResetAnswer {
 
 async fn reset(call: ApiRequest, _: NoParameters) -> Result<ApiReply<ResetAnswer>, AppError> {
     let server = call.part("name").to_owned();
-    match call.app().tools.reset(&server) {
-        true => Ok(ApiReply::ok(ResetAnswer { server, is_reset: true })),
-        false => Err(AppError::missing("server", &server).hint("GET /api/v1/servers lists servers")),
+    match call.app().reset_breaker(&call.principal, &server) {
+        Ok(()) => Ok(ApiReply::ok(ResetAnswer { server, is_reset: true })),
+        Err(error) if error.code == "store.not_found" => Err(error.hint("GET /api/v1/servers lists servers")),
+        Err(error) => Err(error),
     }
 }

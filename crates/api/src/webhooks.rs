@@ -3,8 +3,8 @@
 use crate::reply::{ApiReply, ListReply};
 use crate::request::ApiRequest;
 use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
-use rutter_app::auth::AccessScope;
 use rutter_app::error::AppError;
+use rutter_app::rights::Operation;
 use rutter_core::port::outbox::DeliveryState;
 use rutter_core::port::query::ListPage;
 use rutter_observe::watch::webhook::{NewWebhook, SecretWebhook, WebhookChange, WebhookView};
@@ -13,34 +13,35 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
-    let admin = |about: RouteSpec| about.scope(AccessScope::Admin);
+    let read = |about: RouteSpec| about.right(Operation::ReadWebhooks);
+    let changes = |about: RouteSpec| about.right(Operation::ChangeWebhooks);
     vec![
-        ApiRoute::new(admin(RouteSpec::get("/webhooks", "listWebhooks", "Webhooks, oldest first")), list),
+        ApiRoute::new(read(RouteSpec::get("/webhooks", "listWebhooks", "Webhooks, oldest first")), list),
         ApiRoute::with_body(
-            admin(RouteSpec::post("/webhooks", "createWebhook", "Create a webhook; its secret is returned once"))
+            changes(RouteSpec::post("/webhooks", "createWebhook", "Create a webhook; its secret is returned once"))
                 .success(&[201])
                 .refuses(&[422])
                 .idempotency(Idempotency::Reply { without: Some("secret") }),
             create,
         ),
-        ApiRoute::new(admin(RouteSpec::get("/webhooks/{id}", "getWebhook", "One webhook").success(&[200, 304])), show),
+        ApiRoute::new(read(RouteSpec::get("/webhooks/{id}", "getWebhook", "One webhook").success(&[200, 304])), show),
         ApiRoute::with_body(
-            admin(RouteSpec::patch("/webhooks/{id}", "changeWebhook", "Change the given fields of a webhook"))
+            changes(RouteSpec::patch("/webhooks/{id}", "changeWebhook", "Change the given fields of a webhook"))
                 .refuses(&[409, 412, 422]),
             change,
         ),
         ApiRoute::new(
-            admin(RouteSpec::delete("/webhooks/{id}", "deleteWebhook", "Remove a webhook")).refuses(&[409]),
+            changes(RouteSpec::delete("/webhooks/{id}", "deleteWebhook", "Remove a webhook")).refuses(&[409]),
             delete,
         ),
         ApiRoute::with_body(
-            admin(RouteSpec::post("/webhooks/{id}/rotate", "rotateWebhook", "Create a new secret, returned once"))
+            changes(RouteSpec::post("/webhooks/{id}/rotate", "rotateWebhook", "Create a new secret, returned once"))
                 .refuses(&[409])
                 .idempotency(Idempotency::Reply { without: Some("secret") }),
             rotate,
         ),
         ApiRoute::with_body(
-            admin(RouteSpec::post(
+            changes(RouteSpec::post(
                 "/webhooks/{id}/test",
                 "testWebhook",
                 "Send a test event at once and return the result",
@@ -48,16 +49,16 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
             test,
         ),
         ApiRoute::new(
-            admin(RouteSpec::get("/deliveries", "listDeliveries", "Deliveries, newest first")).tag("webhooks"),
+            read(RouteSpec::get("/deliveries", "listDeliveries", "Deliveries, newest first")).tag("webhooks"),
             deliveries,
         ),
         ApiRoute::new(
-            admin(RouteSpec::get("/deliveries/{number}", "getDelivery", "A delivery with every attempt"))
+            read(RouteSpec::get("/deliveries/{number}", "getDelivery", "A delivery with every attempt"))
                 .tag("webhooks"),
             delivery,
         ),
         ApiRoute::with_body(
-            admin(RouteSpec::post(
+            changes(RouteSpec::post(
                 "/deliveries/{number}/redeliver",
                 "redeliver",
                 "Send a delivery again, with the same id",
@@ -69,43 +70,42 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
 }
 
 async fn list(call: ApiRequest, _: NoParameters) -> Result<ApiReply<ListReply<WebhookView>>, AppError> {
-    let items = call.app().watch.webhooks(&call.principal.tenant).await?;
+    let items = call.app().webhooks(&call.principal).await?;
     Ok(call.list(ListPage { items, next: None }))
 }
 
 async fn create(call: ApiRequest, new: NewWebhook) -> Result<ApiReply<SecretWebhook>, AppError> {
-    let made = call.app().watch.create_webhook(&call.principal.tenant, &call.principal.actor(), new).await?;
+    let made = call.app().create_webhook(&call.principal, new).await?;
     let location = format!("{}/webhooks/{}", crate::BASE, made.webhook.id);
     Ok(ApiReply::created(made, &location))
 }
 
 async fn show(call: ApiRequest, _: NoParameters) -> Result<ApiReply<WebhookView>, AppError> {
-    let webhook = call.app().watch.webhook(&call.principal.tenant, call.id()).await?;
+    let webhook = call.app().webhook(&call.principal, call.id()).await?;
     let tag = tag(&webhook);
     Ok(if call.has_current_etag(&tag) { ApiReply::unchanged(&tag) } else { ApiReply::ok(webhook).tag(&tag) })
 }
 
 async fn change(call: ApiRequest, change: WebhookChange) -> Result<ApiReply<WebhookView>, AppError> {
-    let (watch, tenant) = (&call.app().watch, &call.principal.tenant);
-    let seen = watch.webhook(tenant, call.id()).await?;
+    let (app, caller) = (call.app(), &call.principal);
+    let seen = app.webhook(caller, call.id()).await?;
     call.check_if_match(&tag(&seen))?;
-    let changed = watch.update_webhook(tenant, &call.principal.actor(), call.id(), change, Some(seen.version)).await?;
+    let changed = app.change_webhook(caller, call.id(), change, Some(seen.version)).await?;
     let tag = tag(&changed);
     Ok(ApiReply::ok(changed).tag(&tag))
 }
 
 async fn delete(call: ApiRequest, _: NoParameters) -> Result<ApiReply<()>, AppError> {
-    call.app().watch.delete_webhook(&call.principal.tenant, &call.principal.actor(), call.id()).await?;
+    call.app().delete_webhook(&call.principal, call.id()).await?;
     Ok(ApiReply::nothing())
 }
 
 async fn rotate(call: ApiRequest, _: NoParameters) -> Result<ApiReply<SecretWebhook>, AppError> {
-    let actor = call.principal.actor();
-    Ok(ApiReply::ok(call.app().watch.rotate_webhook(&call.principal.tenant, &actor, call.id()).await?))
+    Ok(ApiReply::ok(call.app().rotate_webhook(&call.principal, call.id()).await?))
 }
 
 async fn test(call: ApiRequest, _: NoParameters) -> Result<ApiReply<WebhookTest>, AppError> {
-    Ok(ApiReply::ok(call.app().watch.test_webhook(&call.principal.tenant, call.id()).await?))
+    Ok(ApiReply::ok(call.app().test_webhook(&call.principal, call.id()).await?))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -133,13 +133,12 @@ async fn deliveries(
         }
     };
     let page = call.page(query.limit, query.cursor)?;
-    let watch = &call.app().watch;
-    let found = watch.deliveries(&call.principal.tenant, query.webhook.as_deref(), state, page).await?;
+    let found = call.app().deliveries(&call.principal, query.webhook.as_deref(), state, page).await?;
     Ok(call.list(found))
 }
 
 async fn delivery(call: ApiRequest, _: NoParameters) -> Result<ApiReply<DeliveryDetail>, AppError> {
-    Ok(ApiReply::ok(call.app().watch.delivery(&call.principal.tenant, number(&call)?).await?))
+    Ok(ApiReply::ok(call.app().delivery(&call.principal, number(&call)?).await?))
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -149,7 +148,7 @@ struct Redelivered {
 
 async fn redeliver(call: ApiRequest, _: NoParameters) -> Result<ApiReply<Redelivered>, AppError> {
     let number = number(&call)?;
-    call.app().watch.redeliver(&call.principal.tenant, &call.principal.actor(), number).await?;
+    call.app().redeliver(&call.principal, number).await?;
     Ok(ApiReply::ok(Redelivered { number }))
 }
 

@@ -22,20 +22,20 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub struct App {
-    pub engine: Engine,
+    pub(crate) engine: Engine,
     pub query: Arc<dyn StoreQuery>,
-    pub upkeep: Arc<dyn StoreMaintenance>,
+    pub(crate) upkeep: Arc<dyn StoreMaintenance>,
     pub feed: Arc<dyn LedgerFeed>,
     pub register: Arc<dyn Register>,
-    pub outbox: Arc<dyn DeliveryOutbox>,
-    pub proof: Arc<dyn LedgerProof>,
-    pub tools: Arc<dyn ToolGateway>,
+    pub(crate) outbox: Arc<dyn DeliveryOutbox>,
+    pub(crate) proof: Arc<dyn LedgerProof>,
+    pub(crate) tools: Arc<dyn ToolGateway>,
     /// Recognises tokens, keys and browser sessions.
     pub auth: Arc<Authenticator>,
     /// Analytics over the journals.
     pub insight: Arc<TenantInsight>,
     /// Webhooks and alerts.
-    pub watch: Arc<WatchService>,
+    pub(crate) watch: Arc<WatchService>,
     pub metrics: Arc<ServerMetrics>,
     tracer: Mutex<Option<TraceExporter>>,
     pub settings: AppSettings,
@@ -154,6 +154,13 @@ impl App {
             request_permits: Arc::new(Semaphore::new(crate::limits::REQUESTS_MAX)),
             listener_permits: Semaphore::new(crate::limits::LISTENERS_MAX),
         }))
+    }
+
+    /// Sets the base URL of the dashboard, for links in answers and notifications.
+    pub fn set_link(&self, link: &str) {
+        // It is set once, when the server listens.
+        let _ = self.link.set(link.to_owned());
+        self.watch.set_link(link);
     }
 
     /// Runs the background work: analytics, webhooks, alerts, metrics and traces. Ends on shutdown.

@@ -130,21 +130,6 @@ impl Authenticator {
     }
 }
 
-/// Returns an error that names the scope if the principal lacks it.
-pub fn require(principal: &Principal, scope: AccessScope) -> Result<(), AppError> {
-    if principal.may(scope) {
-        return Ok(());
-    }
-    // A client program cannot get this scope by another key: its user has to answer.
-    if scope == AccessScope::Approve && principal.client.is_some() {
-        return Err(AppError::new("server.not_allowed", "only a person may do this, not a program")
-            .hint("tell the user: `rutter exec show` prints the command with which a person answers"));
-    }
-    let message = format!("this needs the scope {scope}, which {} does not have", principal.name);
-    let hint = format!("an operator can create a key that has it: rutter key create --scope {scope}");
-    Err(AppError::new("server.not_allowed", message).hint(hint))
-}
-
 impl std::fmt::Debug for Authenticator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Authenticator").field("tenant", &self.tenant).finish_non_exhaustive()

@@ -1,10 +1,14 @@
-//! Removes old payloads or executions; their hashes stay, so the ledger can still be verified.
+//! Removes old payloads or executions, and erases payloads; hashes stay, so the ledger can still be verified.
 
 use crate::app::App;
 use crate::error::AppError;
 use crate::principal::Principal;
+use crate::rights::{Operation, require};
+use rutter_core::execution::ExecutionIdentity;
+use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::port::query::{ExecutionFilter, HistoryFilter, Pagination, PlanFilter};
-use rutter_core::port::upkeep::{CleanedPart, CleanedTotals, CleaningRequest};
+use rutter_core::port::upkeep::{CleanedPart, CleanedTotals, CleaningRequest, ErasedTotals, ErasureRequest};
+use rutter_core::redact::Redactor;
 use rutter_core::time::{Millis, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -67,27 +71,84 @@ pub fn days(given: Option<u32>) -> Result<u32, AppError> {
 }
 
 pub async fn clean(app: &App, caller: &Principal, cleanup: CleanupRequest) -> Result<CleanupFindings, AppError> {
+    require(caller, Operation::CleanUp)?;
     let CleanupRequest { kind, days, dry_run, what, reason } = cleanup;
-    let now = app.engine.now();
-    let untouched_since = Timestamp(now.0.saturating_sub_unsigned(Millis::hours(24 * u64::from(days)).0));
+    let age = Millis::hours(24 * u64::from(days));
     let statuses = match kind {
-        CleanupType::OrphanedPlans => return orphans(app, caller, untouched_since).await,
+        CleanupType::OrphanedPlans => return orphans(app, caller, before(app.now(), age)).await,
         CleanupType::CompletedOld => HistoryFilter::Completed.filter().statuses,
         CleanupType::FailedOld => HistoryFilter::Failed.filter().statuses,
         CleanupType::AllOld => Vec::new(),
     };
     let reason = reason.unwrap_or_else(|| format!("{}, older than {days} days", kind.as_str()));
-    let cleaning = CleaningRequest {
-        tenant: caller.tenant.clone(),
-        statuses,
-        untouched_since,
-        what,
-        dry_run,
-        actor: caller.actor(),
-        at: now,
-        reason,
-    };
+    let rule = CleaningRule { statuses, age, what, reason: Some(reason) };
+    let cleaning = rule.request(caller, &app.tools.redactor(), app.now(), dry_run)?;
     Ok(CleanupFindings::Cleaned(app.upkeep.clean(cleaning).await?))
+}
+
+/// What to remove, and after how long without a change.
+#[derive(Clone, Debug)]
+pub struct CleaningRule {
+    /// Statuses of ended executions; empty means all.
+    pub statuses: Vec<ExecutionStatus>,
+    pub age: Millis,
+    pub what: CleanedPart,
+    /// Default: names the age.
+    pub reason: Option<String>,
+}
+
+impl CleaningRule {
+    /// The request to the store. A command that owns the database without a server sends it itself.
+    pub fn request(
+        &self,
+        caller: &Principal,
+        redactor: &Redactor,
+        now: Timestamp,
+        dry_run: bool,
+    ) -> Result<CleaningRequest, AppError> {
+        require(caller, Operation::CleanUp)?;
+        let reason = self.reason.clone().unwrap_or_else(|| format!("untouched for {}", self.age));
+        Ok(CleaningRequest {
+            tenant: caller.tenant.clone(),
+            statuses: self.statuses.clone(),
+            untouched_since: before(now, self.age),
+            what: self.what,
+            dry_run,
+            actor: caller.actor(),
+            at: now,
+            reason: redactor.text(&reason).into_owned(),
+        })
+    }
+}
+
+/// The request to erase payloads of an execution: of some entries, or all. See [`erase`].
+pub fn erasure(
+    caller: &Principal,
+    redactor: &Redactor,
+    identity: ExecutionIdentity,
+    entries: Option<Vec<u64>>,
+    reason: &str,
+    now: Timestamp,
+) -> Result<ErasureRequest, AppError> {
+    require(caller, Operation::Erase)?;
+    let reason = redactor.text(reason).into_owned();
+    Ok(ErasureRequest { identity, entries, actor: caller.actor(), at: now, reason })
+}
+
+/// Erases payloads of an execution; that they existed can still be proven.
+pub async fn erase(
+    app: &App,
+    caller: &Principal,
+    identity: ExecutionIdentity,
+    entries: Option<Vec<u64>>,
+    reason: &str,
+) -> Result<ErasedTotals, AppError> {
+    let erasure = erasure(caller, &app.tools.redactor(), identity, entries, reason, app.now())?;
+    Ok(app.upkeep.erase(erasure).await?)
+}
+
+fn before(now: Timestamp, age: Millis) -> Timestamp {
+    Timestamp(now.0.saturating_sub_unsigned(age.0))
 }
 
 async fn orphans(app: &App, caller: &Principal, saved_before: Timestamp) -> Result<CleanupFindings, AppError> {
@@ -99,4 +160,33 @@ async fn orphans(app: &App, caller: &Principal, saved_before: Timestamp) -> Resu
         count += u64::from(query.executions(tenant, of_plan, Pagination::first(1)).await?.items.is_empty());
     }
     Ok(CleanupFindings::Orphans { count, among: plans.next.is_some().then_some(PLANS_MAX) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::principal::Credential;
+    use crate::scope::AccessScope;
+    use rutter_core::id::{ExecutionId, TenantId};
+
+    #[test]
+    fn reasons_are_redacted_and_rights_checked() {
+        let redactor = Redactor::standard().with_secrets([("api".to_owned(), "hunter2-secret".to_owned())]);
+        let tenant = TenantId::new("default");
+        let owner = Principal::owner(tenant.clone(), "operator");
+        let reason = "leaked hunter2-secret".to_owned();
+        let (age, what) = (Millis::hours(1), CleanedPart::Payloads);
+        let rule = CleaningRule { statuses: Vec::new(), age, what, reason: Some(reason.clone()) };
+        let cleaning = rule.request(&owner, &redactor, Timestamp(0), true).unwrap();
+        assert!(!cleaning.reason.contains("hunter2"), "{}", cleaning.reason);
+        let identity = ExecutionIdentity { tenant, execution: ExecutionId::new("exec_1") };
+        let erased = erasure(&owner, &redactor, identity.clone(), None, &reason, Timestamp(0)).unwrap();
+        assert!(!erased.reason.contains("hunter2"), "{}", erased.reason);
+
+        let scopes = [AccessScope::Read].into();
+        let reader = Principal { scopes, credential: Credential::Link {}, ..owner };
+        assert_eq!(rule.request(&reader, &redactor, Timestamp(0), true).unwrap_err().code, "server.not_allowed");
+        let refused = erasure(&reader, &redactor, identity, None, &reason, Timestamp(0));
+        assert_eq!(refused.unwrap_err().code, "server.not_allowed");
+    }
 }

@@ -1,9 +1,10 @@
 //! A command to an execution: which verb, by whom, and why. Every surface reaches the engine through it.
 
 use crate::app::App;
-use crate::auth::require;
 use crate::error::AppError;
 use crate::principal::Principal;
+use crate::request_key::RequestKey;
+use crate::rights::require_verb;
 use crate::verb::{OfferedTo, VERBS, Verb};
 use crate::wording;
 use rutter_core::execution::ExecutionIdentity;
@@ -65,16 +66,16 @@ impl App {
     /// Checks the scope, the reason and the arguments; then the execution decides.
     pub async fn perform(&self, command: Command) -> Result<(), AppError> {
         let Command { principal, execution, verb, arguments, reason, request_key, if_match } = command;
-        require(&principal, verb.row().scope)?;
+        require_verb(&principal, verb)?;
         arguments.check_taken_by(verb)?;
         let control = arguments.control(verb)?;
         let reason = arguments.reason(verb, reason)?;
         let identity = ExecutionIdentity { tenant: principal.tenant.clone(), execution };
-        let actor = principal.actor();
-        let performed = self.engine.control_as_seen(&identity, actor, control, reason, request_key, if_match).await;
-        match performed.map_err(AppError::from) {
+        let (actor, key) = (principal.actor(), RequestKey::of(&principal, request_key.as_deref())?);
+        let done = self.engine.control_as_seen(&identity, actor, control, reason, key.stored.clone(), if_match).await;
+        match done.map_err(|error| key.error(error)) {
             Err(error) if error.code.starts_with("execution.") => Err(self.explained(&identity, error).await),
-            performed => performed,
+            done => done,
         }
     }
 

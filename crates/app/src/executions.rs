@@ -2,22 +2,41 @@
 //! [`Command`](crate::command::Command).
 
 pub use rutter_engine::submit::{AcceptedPlan, PlanText};
-pub use rutter_engine::{ExecutionUpdate, StartRequest, StartedExecution, UpdateContent};
+pub use rutter_engine::{ExecutionUpdate, StartedExecution, UpdateContent};
 
 use crate::app::App;
 use crate::error::AppError;
 use crate::plans::no_plan;
+use crate::principal::Principal;
+use crate::request_key::RequestKey;
+use crate::rights::{Operation, require};
 use crate::view::{self, ExecutionView};
 use rutter_core::diagnostic::Diagnostic;
 use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus};
 use rutter_core::execution::{Execution, ExecutionIdentity};
-use rutter_core::id::ExecutionId;
+use rutter_core::id::{ExecutionId, PlanId};
+use rutter_core::plan::Driver;
 use rutter_core::port;
 use rutter_core::time::{Millis, Timestamp};
 use rutter_core::tool::ToolFailure;
+use rutter_engine::StartRequest;
 use rutter_observe::metrics::MetricSources;
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tokio::sync::broadcast;
+
+/// A saved plan to be executed.
+#[derive(Clone, Debug)]
+pub struct NewExecution {
+    pub plan: PlanId,
+    /// The newest, if none is named.
+    pub revision: Option<u32>,
+    pub inputs: Arc<Value>,
+    pub driver: Driver,
+    /// An idempotency key: a second request with it gets the execution of the first.
+    pub request_key: Option<String>,
+}
 
 /// Everything the check of a plan found.
 #[derive(Clone, Debug)]
@@ -45,11 +64,31 @@ impl App {
         Ok(PlanFindings { is_accepted, found, absent })
     }
 
-    pub async fn start(&self, start: StartRequest) -> Result<StartedExecution, AppError> {
-        let plan = start.plan.clone();
+    /// Starts an execution of a saved plan. It is recorded when this returns.
+    pub async fn start(&self, caller: &Principal, new: NewExecution) -> Result<StartedExecution, AppError> {
+        require(caller, Operation::StartExecution)?;
+        self.open_execution(caller, new).await
+    }
+
+    /// The same for an operation that starts an execution on its way, and has its own row in the table of rights.
+    pub(crate) async fn open_execution(
+        &self,
+        caller: &Principal,
+        new: NewExecution,
+    ) -> Result<StartedExecution, AppError> {
+        let key = RequestKey::of(caller, new.request_key.as_deref())?;
+        let start = StartRequest {
+            tenant: caller.tenant.clone(),
+            plan: new.plan.clone(),
+            revision: new.revision,
+            inputs: new.inputs,
+            driver: new.driver,
+            actor: caller.actor(),
+            request: key.stored.clone(),
+        };
         self.engine.start(start).await.map_err(|error| match error {
-            rutter_engine::Error::Store(port::Error::NotFound { what: "plan", .. }) => no_plan(&plan),
-            error => error.into(),
+            rutter_engine::Error::Store(port::Error::NotFound { what: "plan", .. }) => no_plan(&new.plan),
+            error => key.error(error),
         })
     }
 
@@ -126,9 +165,10 @@ impl App {
     }
 
     /// The metrics in the text format of Prometheus.
-    pub async fn metrics_text(&self, tenant: &rutter_core::id::TenantId) -> String {
+    pub async fn metrics_text(&self, caller: &Principal) -> Result<String, AppError> {
+        require(caller, Operation::ReadMetrics)?;
         let sources = MetricSources {
-            tenant,
+            tenant: &caller.tenant,
             engine: &self.engine,
             query: &*self.query,
             proof: &*self.proof,
@@ -136,6 +176,6 @@ impl App {
             tools: &*self.tools,
             insight: Some(&self.insight),
         };
-        self.metrics.render(sources).await
+        Ok(self.metrics.render(sources).await)
     }
 }

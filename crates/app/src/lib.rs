@@ -2,6 +2,7 @@
 //!
 //! Surfaces (MCP, HTTP, dashboard, command line) parse a request, call this crate, and render the result.
 
+pub mod alerts;
 pub mod app;
 pub mod auth;
 pub mod cleanup;
@@ -11,6 +12,7 @@ pub mod error;
 pub mod executions;
 pub mod forecast;
 pub mod keys;
+pub mod ledger;
 pub mod limits;
 pub mod options;
 pub mod plans;
@@ -18,14 +20,18 @@ pub mod principal;
 pub mod question;
 pub mod records;
 pub mod replan;
+pub mod request_key;
+pub mod rights;
 pub mod rollback;
 pub mod runtime;
 pub mod scope;
 pub mod summary;
 pub mod terse;
 pub mod tool_calls;
+pub mod tools;
 pub mod verb;
 pub mod view;
+pub mod webhooks;
 pub mod wording;
 
 pub use rutter_engine::all_pages;

@@ -5,6 +5,7 @@ use crate::app::App;
 use crate::error::AppError;
 use crate::plans::no_plan;
 use crate::principal::Principal;
+use crate::rights::{Operation, require};
 use rutter_core::id::PlanId;
 use rutter_core::plan::document::{DocumentFormat, PlanDocument};
 use rutter_core::plan::{Driver, PolicyAction};
@@ -36,6 +37,7 @@ impl ExecutionOptions {
         revision: Option<u32>,
         driver: Driver,
     ) -> Result<Option<u32>, AppError> {
+        require(caller, Operation::SavePlan)?;
         let saved = app.query.plan(&caller.tenant, plan, revision).await?;
         let saved = saved.ok_or_else(|| no_plan(plan))?.plan;
         let unreadable = |_| AppError::new("server.internal", "a saved plan can no longer be read");

@@ -3,9 +3,10 @@
 use crate::app::App;
 use crate::error::AppError;
 use crate::principal::Principal;
+use crate::request_key::RequestKey;
+use crate::rights::{Operation, require};
 use rutter_core::hash::Hash;
 use rutter_core::id::{PlanId, TenantId};
-use rutter_core::limits::REQUEST_KEY_BYTES_MAX;
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::DocumentFormat;
 use rutter_core::port;
@@ -90,18 +91,25 @@ pub async fn save_plan(
     expected: Option<u32>,
     request: Option<&str>,
 ) -> Result<SubmittedPlan, AppError> {
+    require(caller, Operation::SavePlan)?;
+    store_plan(app, caller, text, plan, expected, request).await
+}
+
+/// The same for an operation that saves a plan on its way, and has its own row in the table of rights.
+pub(crate) async fn store_plan(
+    app: &App,
+    caller: &Principal,
+    text: PlanText,
+    plan: Option<PlanId>,
+    expected: Option<u32>,
+    request: Option<&str>,
+) -> Result<SubmittedPlan, AppError> {
     let engine = &app.engine;
     if plan.is_some() {
         return Ok(engine.submit(text, plan, expected, caller.actor()).await?);
     }
-    // A key that is too long to start an execution must not save a plan either.
-    let is_key =
-        |key: &str| (1..=REQUEST_KEY_BYTES_MAX).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
-    if request.is_some_and(|key| !is_key(key)) {
-        let message = format!("a request_id has 1 to {REQUEST_KEY_BYTES_MAX} visible ASCII characters, without spaces");
-        return Err(AppError::new("server.arguments", message));
-    }
-    let hash = match request {
+    let key = RequestKey::of(caller, request)?;
+    let hash = match &key.stored {
         Some(key) => Hash::of_fields("rutter/plan-of-request/v1", &[key.as_bytes()]),
         None => Hash::of_fields("rutter/plan-of-text/v1", &[&text.source]),
     };
@@ -109,9 +117,7 @@ pub async fn save_plan(
     let accepted = engine.check(&text).await?;
     match (engine.save(text.tenant.clone(), accepted.clone(), Some(id), Some(0), caller.actor()).await, request) {
         // The key was used before, for another plan.
-        (Err(Error::Store(port::Error::Conflict { .. })), Some(key)) => {
-            Err(port::Error::KeyReused { key: key.to_owned() }.into())
-        }
+        (Err(Error::Store(port::Error::Conflict { .. })), Some(_)) => Err(key.reused()),
         // The plan saved under this text has newer revisions, or its tools have changed.
         (Err(Error::Store(port::Error::Conflict { .. })), None) => {
             Ok(engine.save(text.tenant, accepted, None, None, caller.actor()).await?)

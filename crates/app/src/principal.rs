@@ -76,7 +76,7 @@ impl Principal {
         Principal { name: person.to_owned(), scopes: scope::of_operator(), ..principal }
     }
 
-    /// Whether it may use the admin toolset: with the admin scope, or over the socket.
+    /// Whether it may administer: with the admin scope, or over the socket, where the operator chose the toolsets.
     pub fn may_administer(&self) -> bool {
         self.may(AccessScope::Admin) || self.credential == Credential::Socket {}
     }
@@ -99,6 +99,11 @@ impl Principal {
         let client = client.map(plain).filter(|name| !name.is_empty()).unwrap_or_else(|| self.name.clone());
         let scopes = self.scopes.iter().copied().filter(|scope| *scope != AccessScope::Approve).collect();
         Principal { client: Some(client), scopes, ..self.clone() }
+    }
+
+    /// Who administers through a program: the person with the admin scope, or else the program.
+    pub fn administrator_at(&self, client: Option<&str>) -> Principal {
+        if self.may(AccessScope::Admin) { self.person_at(client) } else { self.through(client) }
     }
 
     /// The person who uses that program and answers a question in it.

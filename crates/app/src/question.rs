@@ -1,24 +1,9 @@
-//! Open questions: who may answer them, and the commands with which a person does.
+//! The commands with which a person answers an open question.
 
-use crate::scope::AccessScope;
 use crate::verb::Verb;
 use rutter_core::execution::view::PendingQuestion;
 use rutter_core::id::ExecutionId;
 use rutter_core::journal::event::QuestionAnswer;
-
-/// The scope that answering needs.
-pub fn scope(question: &PendingQuestion) -> AccessScope {
-    match question {
-        PendingQuestion::Approval { .. }
-        | PendingQuestion::Doubt { .. }
-        | PendingQuestion::Drift { .. }
-        | PendingQuestion::Tool { person_only: true, .. } => AccessScope::Approve,
-        PendingQuestion::Tool { .. }
-        | PendingQuestion::Failure { .. }
-        | PendingQuestion::Compensation { .. }
-        | PendingQuestion::Limit { .. } => AccessScope::Operate,
-    }
-}
 
 /// The commands that answer a question, one per choice, as a person types them.
 pub fn commands(execution: &ExecutionId, question: &PendingQuestion) -> Vec<String> {

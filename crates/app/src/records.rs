@@ -8,6 +8,8 @@ pub mod step;
 use crate::app::App;
 use crate::error::AppError;
 use crate::principal::Principal;
+use crate::request_key::RequestKey;
+use crate::rights::{Operation, require};
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::input::ExecutionInput;
 use rutter_core::hash::Hash;
@@ -28,15 +30,18 @@ pub fn full_name(tool: &str) -> String {
     }
 }
 
-/// Sends an input to an execution as the caller.
-pub async fn send_signal(
+/// Sends a record to an execution as the caller.
+pub(crate) async fn send_record(
     app: &App,
     caller: &Principal,
     identity: &ExecutionIdentity,
     input: ExecutionInput,
     request: Option<String>,
 ) -> Result<(), AppError> {
-    Ok(app.engine.signal(identity, caller.actor(), input, request).await?)
+    require(caller, Operation::Record)?;
+    let key = RequestKey::of(caller, request.as_deref())?;
+    let recorded = app.engine.command(identity, caller.actor(), input, key.stored.clone()).await;
+    recorded.map_err(|error| key.error(error))
 }
 
 /// Saves values with an execution, for the agent that takes it over.
@@ -47,7 +52,7 @@ pub async fn save_context(
     values: Map<String, Value>,
     request: Option<String>,
 ) -> Result<(), AppError> {
-    send_signal(app, caller, identity, ExecutionInput::SaveContext { values }, request).await
+    send_record(app, caller, identity, ExecutionInput::SaveContext { values }, request).await
 }
 
 /// The key of one part of a request, so that each part is performed once.

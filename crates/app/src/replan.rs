@@ -5,6 +5,8 @@ use crate::command::required_reason;
 use crate::error::AppError;
 use crate::plans::PlanInput;
 use crate::principal::Principal;
+use crate::request_key::RequestKey;
+use crate::rights::{Operation, require};
 use rutter_core::execution::{ExecutionIdentity, input};
 use rutter_core::plan::diff::diff;
 use rutter_core::plan::{Driver, Plan};
@@ -31,6 +33,7 @@ pub async fn propose(
     reason: Option<String>,
     key: Option<&str>,
 ) -> Result<ReplanProposal, AppError> {
+    require(caller, Operation::Replan)?;
     let reason = required_reason("a new plan", reason)?;
     let engine = &app.engine;
     let text = new.text(&caller.tenant, driver)?;
@@ -55,13 +58,15 @@ pub async fn carry_out(
     key: Option<String>,
     seen: Option<u64>,
 ) -> Result<u32, AppError> {
-    let engine = &app.engine;
+    require(caller, Operation::Replan)?;
+    let (engine, key) = (&app.engine, RequestKey::of(caller, key.as_deref())?);
     let plan = app.query.execution(identity).await?;
     let plan = plan.ok_or_else(|| AppError::missing("execution", identity.execution.as_str()))?.plan;
     let stored =
         engine.save(caller.tenant.clone(), proposal.accepted, Some(plan.clone()), None, caller.actor()).await?;
     let revision = stored.saved.revision();
     let command = ReplanCommand { plan, revision, reason: proposal.reason };
-    engine.follow_revision(identity, caller.actor(), command, key, seen).await?;
+    let followed = engine.follow_revision(identity, caller.actor(), command, key.stored.clone(), seen).await;
+    followed.map_err(|error| key.error(error))?;
     Ok(revision)
 }

@@ -4,7 +4,7 @@
 //! embeds Rutter:
 //!
 //! ```
-//! use rutter_app::executions::StartRequest;
+//! use rutter_app::executions::NewExecution;
 //! use rutter_app::plans::{PlanInput, save_plan};
 //! use rutter_app::runtime::{Runtime, RuntimeOptions};
 //! use rutter_core::execution::ExecutionIdentity;
@@ -24,17 +24,9 @@
 //! ] });
 //! let text = PlanInput::Text(plan.to_string()).text(&operator.tenant, Driver::Server)?;
 //! let saved = save_plan(app, &operator, text, None, None, None).await?;
-//! let started = app
-//!     .start(StartRequest {
-//!         tenant: operator.tenant.clone(),
-//!         plan: saved.id,
-//!         revision: None,
-//!         inputs: Arc::new(json!({})),
-//!         driver: Driver::Server,
-//!         actor: operator.actor(),
-//!         request: None,
-//!     })
-//!     .await?;
+//! let (plan, inputs) = (saved.id, Arc::new(json!({})));
+//! let new = NewExecution { plan, revision: None, inputs, driver: Driver::Server, request_key: None };
+//! let started = app.start(&operator, new).await?;
 //! let identity = ExecutionIdentity { tenant: operator.tenant, execution: started.execution };
 //! let status = app.wait(&identity, Millis::seconds(30)).await?;
 //! assert_eq!(status.map(|status| status.as_str()), Some("completed"));

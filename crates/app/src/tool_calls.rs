@@ -3,13 +3,14 @@
 use crate::app::App;
 use crate::command::required_reason;
 use crate::error::AppError;
-use crate::plans::{PlanInput, save_plan};
+use crate::executions::NewExecution;
+use crate::plans::{PlanInput, store_plan};
 use crate::principal::Principal;
+use crate::rights::{Operation, require};
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::limits::NAME_CHARS_MAX;
 use rutter_core::plan::Driver;
 use rutter_core::text::cut;
-use rutter_engine::StartRequest;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -31,6 +32,7 @@ pub async fn begin(
     new: NewToolCall,
     key: Option<String>,
 ) -> Result<ExecutionIdentity, AppError> {
+    require(caller, Operation::CallTool)?;
     let reason = required_reason("a call", new.reason)?;
     let (parameters, inputs) = literal(new.parameters);
     let mut plan = json!({
@@ -44,17 +46,10 @@ pub async fn begin(
         plan["inputs"] = json!({ "type": "object", "properties": any });
     }
     let text = PlanInput::Text(plan.to_string()).text(&caller.tenant, Driver::Server)?;
-    let plan = save_plan(app, caller, text, None, None, key.as_deref()).await?.id;
-    let start = StartRequest {
-        tenant: caller.tenant.clone(),
-        plan,
-        revision: None,
-        inputs: Arc::new(Value::Object(inputs)),
-        driver: Driver::Server,
-        actor: caller.actor(),
-        request: key,
-    };
-    let started = app.engine.start(start).await?;
+    let plan = store_plan(app, caller, text, None, None, key.as_deref()).await?.id;
+    let inputs = Arc::new(Value::Object(inputs));
+    let new = NewExecution { plan, revision: None, inputs, driver: Driver::Server, request_key: key };
+    let started = app.open_execution(caller, new).await?;
     Ok(ExecutionIdentity { tenant: caller.tenant.clone(), execution: started.execution })
 }
 

@@ -1,6 +1,6 @@
 //! The verbs of commands to an execution: one row per verb, from which every surface takes its names, scope and texts.
 
-use crate::auth::AccessScope;
+use crate::scope::AccessScope;
 use rutter_core::journal::event::QuestionAnswer;
 use std::fmt;
 

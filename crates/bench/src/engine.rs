@@ -120,22 +120,25 @@ async fn carry_out(directory: &Path, concurrency: u64, during: Duration) -> anyh
     Ok(EngineThroughput { executions, step: median(took) / STEPS as f64, resident })
 }
 
-pub(super) async fn save(engine: &Engine) -> anyhow::Result<PlanId> {
+async fn save(engine: &Engine) -> anyhow::Result<PlanId> {
+    Ok(engine.submit(plan_text(), None, None, Actor::agent("bench")).await?.id)
+}
+
+pub(super) fn plan_text() -> PlanText {
     let steps = (0..STEPS).map(|at| match at {
         0 => json!({ "id": "s0", "tool": "bench.idle" }),
         _ => json!({ "id": format!("s{at}"), "tool": "bench.idle", "depends_on": [format!("s{}", at - 1)] }),
     });
     let plan = json!({ "name": "bench", "steps": steps.collect::<Vec<_>>() });
-    let text = PlanText {
+    PlanText {
         tenant: tenant(),
         source: plan.to_string().into_bytes(),
         format: DocumentFormat::Json,
         driver: Driver::Server,
-    };
-    Ok(engine.submit(text, None, None, Actor::agent("bench")).await?.id)
+    }
 }
 
-pub(super) fn start_of(plan: &PlanId) -> StartRequest {
+fn start_of(plan: &PlanId) -> StartRequest {
     StartRequest {
         tenant: tenant(),
         plan: plan.clone(),
@@ -148,7 +151,7 @@ pub(super) fn start_of(plan: &PlanId) -> StartRequest {
 }
 
 /// From the request to the recorded end.
-pub(super) async fn one(engine: &Engine, plan: &PlanId) -> anyhow::Result<ExecutionId> {
+async fn one(engine: &Engine, plan: &PlanId) -> anyhow::Result<ExecutionId> {
     let started = engine.start(start_of(plan)).await?;
     let identity = rutter_core::execution::ExecutionIdentity { tenant: tenant(), execution: started.execution.clone() };
     engine.wait(&identity, rutter_core::time::Millis::seconds(60)).await?.context("an execution did not end")?;

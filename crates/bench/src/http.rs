@@ -6,9 +6,9 @@ mod connection;
 mod draw;
 
 use crate::HttpArgs;
-use crate::engine::{IdleTools, median, one, save, start_of, tenant};
+use crate::engine::{IdleTools, median, plan_text, tenant};
 use crate::measurement::{BenchTarget, Measurement};
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use connection::BenchConnection;
 use rutter_api::admit::COOKIE;
 use rutter_api::http::gate::RequestGate;
@@ -16,12 +16,15 @@ use rutter_api::http::{self, Beside};
 use rutter_api::rate_limit::RequestRate;
 use rutter_app::app::App;
 use rutter_app::auth::AccessToken;
+use rutter_app::executions::NewExecution;
+use rutter_app::plans::save_plan;
 use rutter_app::principal::{Principal, PrincipalRole};
 use rutter_app::runtime::{Runtime, RuntimeOptions, ToolSource};
 use rutter_app::scope;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{ExecutionId, PlanId};
-use rutter_engine::Engine;
+use rutter_core::plan::Driver;
+use rutter_core::time::Millis;
 use rutter_mcp::McpSurface;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -54,9 +57,10 @@ async fn measure(directory: &Path, args: &HttpArgs, say: &dyn Fn(&str)) -> anyho
     };
     let mut runtime = Runtime::prepare(options).await?;
     let app = Arc::clone(&runtime.app);
-    let plan = save(&app.engine).await?;
+    let operator = runtime.operator();
+    let plan = save_plan(&app, &operator, plan_text(), None, None, None).await?.id;
     say(&format!("{} executions for the database", args.executions));
-    let execution = fill(&app.engine, &plan, args.executions).await?;
+    let execution = fill(&app, &operator, &plan, args.executions).await?;
     runtime.start();
     let closing = CancellationToken::new();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -83,10 +87,10 @@ async fn measure(directory: &Path, args: &HttpArgs, say: &dyn Fn(&str)) -> anyho
         let read = read.await?;
         let asked = measure_requests(address, connections, during, &look, 200).await?;
         measured.extend(compared("look", connections, &asked, (&read, "x its row read from the store")));
-        let (engine, plan) = (app.engine.clone(), plan.clone());
+        let (starter, caller, plan) = (Arc::clone(&app), operator.clone(), plan.clone());
         let started = repeat(connections, during, move || {
-            let (engine, plan) = (engine.clone(), plan.clone());
-            async move { engine.start(start_of(&plan)).await.map(drop).map_err(anyhow::Error::from) }
+            let (app, caller, plan) = (Arc::clone(&starter), caller.clone(), plan.clone());
+            async move { app.start(&caller, start_of(&plan)).await.map(drop).map_err(anyhow::Error::from) }
         });
         let started = started.await?;
         let asked = measure_requests(address, connections, during, &change, 201).await?;
@@ -113,15 +117,28 @@ async fn counted(app: &App) -> anyhow::Result<Measurement> {
 }
 
 /// Fills the database and returns one of the executions.
-async fn fill(engine: &Engine, plan: &PlanId, count: u64) -> anyhow::Result<ExecutionId> {
+async fn fill(app: &App, caller: &Principal, plan: &PlanId, count: u64) -> anyhow::Result<ExecutionId> {
     let mut left = count.saturating_sub(1);
     while left > 0 {
         let together = left.min(FILLERS as u64);
-        let ended = futures::future::join_all((0..together).map(|_| one(engine, plan))).await;
+        let ended = futures::future::join_all((0..together).map(|_| one(app, caller, plan))).await;
         ended.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
         left -= together;
     }
-    one(engine, plan).await
+    one(app, caller, plan).await
+}
+
+/// From the request to the recorded end.
+async fn one(app: &App, caller: &Principal, plan: &PlanId) -> anyhow::Result<ExecutionId> {
+    let started = app.start(caller, start_of(plan)).await?;
+    let identity = ExecutionIdentity { tenant: tenant(), execution: started.execution.clone() };
+    app.wait(&identity, Millis::seconds(60)).await?.context("an execution did not end")?;
+    Ok(started.execution)
+}
+
+fn start_of(plan: &PlanId) -> NewExecution {
+    let (plan, inputs) = (plan.clone(), Arc::new(json!({})));
+    NewExecution { plan, revision: None, inputs, driver: Driver::Server, request_key: None }
 }
 
 fn request(address: SocketAddr, method: &str, path: &str, body: &str) -> Vec<u8> {

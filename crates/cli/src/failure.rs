@@ -74,7 +74,7 @@ impl CommandFailure {
         let message = format!("{error:#}");
         if let Some(refusal) = error.downcast_ref::<CommandRefusal>() {
             let (code, hint) = (Some(refusal.code.clone()), refusal.hint.clone());
-            return CommandFailure { code, message, hint, exit: CommandExit::Refused };
+            return CommandFailure { exit: exit_of_code(&refusal.code), code, message, hint };
         }
         match error.downcast_ref::<Error>() {
             Some(error) => {
@@ -139,6 +139,16 @@ fn hint(error: &Error) -> Option<&'static str> {
         | Error::Io(_)
         | Error::Closed => return None,
     })
+}
+
+/// The same for an error of the store that passed through the application.
+fn exit_of_code(code: &str) -> CommandExit {
+    match code {
+        "store.corrupt" => CommandExit::Differs,
+        "store.fenced" | "store.overloaded" | "store.disk_full" | "store.read_only" | "store.unknown" | "store.io"
+        | "store.closed" | "store.engine" => CommandExit::Internal,
+        _ => CommandExit::Refused,
+    }
 }
 
 fn exit(error: &Error) -> CommandExit {

@@ -25,7 +25,7 @@ use rutter_core::plan::draft::PlanDraft;
 use rutter_core::plan::preview::UndoCoverage;
 use rutter_core::plan::{Driver, Plan};
 use rutter_core::time::Timestamp;
-use rutter_core::tool::{ToolCatalog, ToolFailure};
+use rutter_core::tool::ToolCatalog;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Read};
@@ -56,16 +56,6 @@ pub(crate) struct CheckedPlanFile {
 pub(crate) struct UnreachableServer {
     server: String,
     why: String,
-}
-
-impl UnreachableServer {
-    pub(crate) fn all(absent: &[(String, ToolFailure)]) -> Vec<UnreachableServer> {
-        let one = |(server, failure): &(String, ToolFailure)| UnreachableServer {
-            server: server.clone(),
-            why: failure.to_string(),
-        };
-        absent.iter().map(one).collect()
-    }
 }
 
 impl PlanChecker {

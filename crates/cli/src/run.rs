@@ -8,17 +8,13 @@ use crate::exec::watch;
 use crate::failure::CommandRefusal;
 use crate::plan;
 use crate::progress::ProgressPrinter;
-use crate::runtime::{self, LocalRuntime};
-use crate::socket::SocketRequest;
+use crate::runtime::LocalRuntime;
+use crate::socket::{SocketRequest, start_plan};
 use crate::terminal::Terminal;
-use rutter_core::actor::Actor;
+use rutter_app::principal::Principal;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::ExecutionId;
-use rutter_core::plan::Driver;
-use rutter_core::plan::document::DocumentFormat;
-use rutter_engine::submit::PlanText;
-use rutter_engine::{Error, StartRequest};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 pub(crate) fn run(args: &RunPlanArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
@@ -30,7 +26,7 @@ pub(crate) fn run(args: &RunPlanArgs, terminal: &Terminal) -> anyhow::Result<Com
     daemon::check_tools(&args.store, &args.tools, &config)?;
     let greeting = SocketRequest::Run {
         tenant: args.tenant.id(),
-        actor: Actor::person(&config.operator),
+        person: config.operator.clone(),
         // If it is not text, the receiver refuses it.
         plan: String::from_utf8_lossy(&source).into_owned(),
         inputs: (*inputs).clone(),
@@ -73,29 +69,19 @@ async fn begin(
     inputs: Arc<Value>,
     terminal: &Terminal,
 ) -> anyhow::Result<CommandExit> {
-    let (tenant, actor) = (args.tenant.id(), Actor::person(&runtime.config.operator));
-    let format = DocumentFormat::guess(&source);
-    let text = PlanText { tenant: tenant.clone(), source: source.clone(), format, driver: Driver::Server };
-    let submitted = match runtime.app.engine.submit(text, None, None, actor.clone()).await {
-        Ok(submitted) => submitted,
-        Err(Error::Plan { found, absent }) => {
-            let file = plan::CheckedPlanFile::found(&args.file, &source, found);
-            return file.refuse(&plan::UnreachableServer::all(&absent), args.store.json, terminal);
+    let caller = Principal::owner(args.tenant.id(), &runtime.config.operator);
+    let updates = runtime.app.updates();
+    let started = match start_plan(&runtime.app, &caller, source.clone(), inputs, args.key.clone()).await {
+        Ok(started) => started,
+        Err(error) => {
+            let answer = json!({ "ok": false, "error": error });
+            return match plan::CheckedPlanFile::from_answer(&args.file, &source, &answer) {
+                Some((file, absent)) => file.refuse(&absent, args.store.json, terminal),
+                None => Err(CommandRefusal::of(error).into()),
+            };
         }
-        Err(error) => return Err(runtime::command_error(error)),
     };
-    let updates = runtime.app.engine.subscribe();
-    let start = StartRequest {
-        tenant: tenant.clone(),
-        plan: submitted.id,
-        revision: None,
-        inputs,
-        driver: Driver::Server,
-        actor,
-        request: args.key.clone(),
-    };
-    let started = runtime.app.engine.start(start).await.map_err(runtime::command_error)?;
-    let identity = ExecutionIdentity { tenant, execution: started.execution };
+    let identity = ExecutionIdentity { tenant: caller.tenant, execution: started.execution };
     let mut progress = ProgressPrinter::new(terminal, args.store.json && !terminal.is_watched);
     terminal.remark(&format!("{}\n", identity.execution));
     runtime.follow(&identity, updates, args.wait, &mut progress).await?;

@@ -57,7 +57,7 @@ impl LocalRuntime {
     ) -> anyhow::Result<()> {
         // Entries written before the subscription are only in the journal.
         progress.print_all(1, &SqliteArchive::open(&self.config.directory)?.load(identity)?.records);
-        let mut status = self.app.engine.view(identity).await.map_err(command_error)?.status;
+        let mut status = self.app.view(identity).await.map_err(CommandRefusal::of)?.status;
         let mut interrupted = false;
         loop {
             // Updates before the status was read are already in it.
@@ -73,11 +73,11 @@ impl LocalRuntime {
                 heard = updates.recv() => match heard {
                     Ok(update) => status = on_update(identity, update, progress).unwrap_or(status),
                     Err(broadcast::error::RecvError::Lagged(_)) => {
-                        status = self.app.engine.view(identity).await.map_err(command_error)?.status;
+                        status = self.app.view(identity).await.map_err(CommandRefusal::of)?.status;
                     }
                     Err(broadcast::error::RecvError::Closed) => return Ok(()),
                 },
-                () = tokio::time::sleep(Duration::from_millis(500)) => progress.count_down(self.app.engine.now()),
+                () = tokio::time::sleep(Duration::from_millis(500)) => progress.count_down(self.app.now()),
                 _ = tokio::signal::ctrl_c() => interrupted = true,
             }
         }
@@ -95,7 +95,7 @@ impl LocalRuntime {
         is_json: bool,
         terminal: &Terminal,
     ) -> anyhow::Result<CommandExit> {
-        let outcome = self.app.engine.inspect(identity, ExecutionReport::of).await.map_err(command_error)?;
+        let outcome = self.app.look(identity, ExecutionReport::of).await.map_err(CommandRefusal::of)?;
         let receipt = self.runtime.receipt(identity).await?;
         match is_json {
             true => {
@@ -167,7 +167,7 @@ fn on_update(
 }
 
 /// An error of the engine as an error of a command.
-pub(crate) fn command_error(error: Error) -> anyhow::Error {
+fn command_error(error: Error) -> anyhow::Error {
     match error {
         Error::Store(error) => error.into(),
         Error::Refused(refusal) => {

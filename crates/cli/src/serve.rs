@@ -79,8 +79,7 @@ async fn serve(args: &ServeArgs, runtime: &LocalRuntime, terminal: &Terminal) ->
             let door = Arc::new(RequestGate::new(config.hosts.clone(), Arc::clone(&runtime.app.auth)));
             let router = http::full_router(&runtime.app, door, config.api(), beside(&runtime.app, &closing), &closing);
             pages = Some(tokio::spawn(serve_with_slots(places.clone(), listener, router, closing.clone())));
-            let _ = runtime.app.link.set(link.clone());
-            runtime.app.watch.set_link(&link);
+            runtime.app.set_link(&link);
             Some(link)
         }
         // It was started for one client, which does not need the port; another directory's server may use it.
@@ -173,7 +172,7 @@ async fn until_ended(args: &ServeArgs, runtime: &LocalRuntime, places: &Connecti
 
 /// Whether executions are active or open, or timers are pending.
 async fn is_busy(runtime: &LocalRuntime) -> bool {
-    if runtime.app.engine.active_count() > 0 || has_timers(runtime).await {
+    if runtime.app.active_count() > 0 || has_timers(runtime).await {
         return true;
     }
     let tenant = TenantId::new("default");

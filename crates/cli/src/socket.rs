@@ -8,20 +8,19 @@ use rutter_app::auth::key::KeyRequest;
 use rutter_app::auth::session;
 use rutter_app::command::{Command, CommandArguments};
 use rutter_app::error::AppError;
+use rutter_app::executions::{NewExecution, PlanText, StartedExecution};
 use rutter_app::limits::{CONNECTIONS_MAX, MESSAGE_BYTES_MAX};
-use rutter_app::plans::PlanInput;
+use rutter_app::plans::{PlanInput, save_plan};
 use rutter_app::principal::{McpToolset, Principal};
 use rutter_app::replan::{carry_out, propose};
 use rutter_app::verb::Verb;
-use rutter_core::actor::Actor;
 use rutter_core::execution::Execution;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::DocumentFormat;
 use rutter_core::port::journal::SaveOutcome;
-use rutter_engine::submit::{PlanText, SubmittedPlan};
-use rutter_engine::{Engine, StartRequest};
+use rutter_engine::submit::SubmittedPlan;
 use rutter_mcp::McpSurface;
 use rutter_mcp::pipes::ServerPipeTransport;
 use serde::{Deserialize, Serialize};
@@ -56,9 +55,9 @@ pub enum SocketRequest {
     /// Perform a command on an execution.
     Say(Box<SocketCommand>),
     /// Execute a plan.
-    Run { tenant: TenantId, actor: Actor, plan: String, inputs: Value, key: Option<String> },
+    Run { tenant: TenantId, person: String, plan: String, inputs: Value, key: Option<String> },
     /// Save a plan: as a new one, or as the next revision of `id`.
-    Save { tenant: TenantId, actor: Actor, plan: String, id: Option<PlanId>, driver: Driver },
+    Save { tenant: TenantId, person: String, plan: String, id: Option<PlanId>, driver: Driver },
     /// Create, list or revoke keys.
     Key { tenant: TenantId, person: String, wish: KeyRequest },
     /// Create a one-time sign-in link.
@@ -238,7 +237,6 @@ impl SocketServer {
                 return answer(writer, Err(app_error)).await;
             }
         };
-        let engine = &self.app.engine;
         match greeting {
             SocketRequest::Mcp { tenant, toolsets } => {
                 let principal = Principal::local(tenant, &self.person, toolsets);
@@ -254,16 +252,21 @@ impl SocketServer {
                 let done = sent.perform(&self.app).await;
                 answer(writer, done.map(|()| json!({}))).await
             }
-            SocketRequest::Run { tenant, actor, plan, inputs, key } => {
-                let mut begun = start_plan(engine, tenant, actor, plan, inputs, key).await;
+            SocketRequest::Run { tenant, person, plan, inputs, key } => {
+                let caller = Principal::owner(tenant, &person);
+                let begun = start_plan(&self.app, &caller, plan.into_bytes(), Arc::new(inputs), key).await;
+                let mut begun = begun.map(|begun| json!({ "execution": begun.execution, "is_new": begun.is_new }));
                 if let (Ok(begun), Some(link)) = (&mut begun, self.app.link.get()) {
                     let execution = begun["execution"].as_str().unwrap_or_default();
                     begun["url"] = json!(format!("{link}/executions/{execution}"));
                 }
                 answer(writer, begun).await
             }
-            SocketRequest::Save { tenant, actor, plan, id, driver } => {
-                answer(writer, save_plan(engine, tenant, actor, plan, id, driver).await).await
+            SocketRequest::Save { tenant, person, plan, id, driver } => {
+                let caller = Principal::owner(tenant, &person);
+                let saved =
+                    save_plan(&self.app, &caller, text_of(&caller, plan.into_bytes(), driver), id, None, None).await;
+                answer(writer, saved.map(|saved| submitted_json(&saved))).await
             }
             SocketRequest::Key { tenant, person, wish } => {
                 answer(writer, self.app.auth.grant(&Principal::owner(tenant, &person), wish).await).await
@@ -273,7 +276,7 @@ impl SocketServer {
             }
             SocketRequest::Who => {
                 let who = json!({ "version": env!("CARGO_PKG_VERSION"), "pid": std::process::id(),
-                    "executions": engine.active_count(), "link": self.app.link.get(), "tools_mark": self.tools_mark });
+                    "executions": self.app.active_count(), "link": self.app.link.get(), "tools_mark": self.tools_mark });
                 answer(writer, Ok(who)).await
             }
             SocketRequest::Stop => {
@@ -301,36 +304,24 @@ impl SocketServer {
     }
 }
 
-async fn start_plan(
-    engine: &Engine,
-    tenant: TenantId,
-    actor: Actor,
-    plan: String,
-    inputs: Value,
+/// Saves a plan and executes it. A repeated request with the same key gets the same execution.
+pub async fn start_plan(
+    app: &App,
+    caller: &Principal,
+    source: Vec<u8>,
+    inputs: Arc<Value>,
     key: Option<String>,
-) -> Result<Value, AppError> {
-    let source = plan.into_bytes();
-    let format = DocumentFormat::guess(&source);
-    let text = PlanText { tenant: tenant.clone(), source, format, driver: Driver::Server };
-    let submitted = engine.submit(text, None, None, actor.clone()).await?;
-    let (plan, driver) = (submitted.id, Driver::Server);
-    let start = StartRequest { tenant, plan, revision: None, inputs: Arc::new(inputs), driver, actor, request: key };
-    let started = engine.start(start).await?;
-    Ok(json!({ "execution": started.execution, "is_new": started.is_new }))
+) -> Result<StartedExecution, AppError> {
+    let text = text_of(caller, source, Driver::Server);
+    let plan = save_plan(app, caller, text, None, None, key.as_deref()).await?.id;
+    let new = NewExecution { plan, revision: None, inputs, driver: Driver::Server, request_key: key };
+    app.start(caller, new).await
 }
 
-async fn save_plan(
-    engine: &Engine,
-    tenant: TenantId,
-    actor: Actor,
-    plan: String,
-    id: Option<PlanId>,
-    driver: Driver,
-) -> Result<Value, AppError> {
-    let source = plan.into_bytes();
+/// The text of a plan, in whichever format it is.
+pub fn text_of(caller: &Principal, source: Vec<u8>, driver: Driver) -> PlanText {
     let format = DocumentFormat::guess(&source);
-    let text = PlanText { tenant, source, format, driver };
-    Ok(submitted_json(&engine.submit(text, id, None, actor).await?))
+    PlanText { tenant: caller.tenant.clone(), source, format, driver }
 }
 
 /// The result of saving a plan.

@@ -1,4 +1,4 @@
-//! The engine's interface: start, signal, inspect, wait, subscribe, close.
+//! The engine's interface: start, command, inspect, wait, subscribe, close.
 
 use crate::active_executions::{ActiveExecutions, LoopMessage};
 use crate::clock::SystemClock;
@@ -206,7 +206,7 @@ impl Engine {
     }
 
     /// Sends an input to an execution. Returns when it is decided and recorded.
-    pub async fn signal(
+    pub async fn command(
         &self,
         identity: &ExecutionIdentity,
         actor: Actor,

@@ -1,17 +1,14 @@
 //! From the text of a plan to a saved revision, checked against the available tools.
 
-use crate::command::ReplanCommand;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::name;
 use crate::options::RETRY_AFTER;
 use rutter_core::actor::Actor;
 use rutter_core::diagnostic::Diagnostic;
-use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{PlanId, TenantId};
 use rutter_core::plan::check::check_document;
 use rutter_core::plan::document::{DocumentFormat, PlanDocument};
-use rutter_core::plan::preview::{PlanPreview, preview};
 use rutter_core::plan::{Driver, Plan};
 use rutter_core::port;
 use rutter_core::port::journal::{NewRevision, SaveOutcome};
@@ -61,10 +58,6 @@ impl Engine {
         }
     }
 
-    pub async fn preview(&self, text: &PlanText) -> Result<PlanPreview, Error> {
-        Ok(preview(&self.check(text).await?.plan))
-    }
-
     /// Checks a plan and saves it: as a new one, or as the next revision of `id`.
     pub async fn submit(
         &self,
@@ -95,25 +88,6 @@ impl Engine {
             error => Error::Store(error),
         })?;
         Ok(SubmittedPlan { id, saved, accepted })
-    }
-
-    /// Replans an execution: checks the plan, saves it as the next revision, and asks the execution to follow it.
-    pub async fn replan(
-        &self,
-        identity: &ExecutionIdentity,
-        source: Vec<u8>,
-        format: DocumentFormat,
-        reason: String,
-        actor: Actor,
-    ) -> Result<SubmittedPlan, Error> {
-        let missing = || port::Error::NotFound { what: "execution", id: identity.execution.to_string() };
-        let summary = self.shared.query.execution(identity).await?.ok_or_else(missing)?;
-        let text = PlanText { tenant: identity.tenant.clone(), source, format, driver: summary.row.driver };
-        let submitted = self.submit(text, Some(summary.plan.clone()), None, actor.clone()).await?;
-        let revision = submitted.saved.revision();
-        let command = ReplanCommand { plan: summary.plan, revision, reason };
-        self.follow_revision(identity, actor, command, None, None).await?;
-        Ok(submitted)
     }
 }
 

@@ -46,6 +46,7 @@ use rmcp::{ErrorData, ServerHandler};
 use rutter_app::app::App;
 use rutter_app::error::{AppError, ErrorKind};
 use rutter_app::principal::{McpToolset, Principal};
+use rutter_app::rights::{Operation, may};
 use rutter_core::id::ExecutionId;
 use serde_json::Value;
 use std::sync::Arc;
@@ -134,7 +135,7 @@ impl McpSurface {
     }
 
     fn offered(&self, principal: &Principal) -> impl Iterator<Item = &'static McpToolDefinition> {
-        let (toolsets, may) = (principal.toolsets.clone(), principal.may_administer());
+        let (toolsets, may) = (principal.toolsets.clone(), may(principal, Operation::UseAdminTools));
         self.tools.iter().filter(move |tool| {
             let is_admin = tool.toolsets.iter().all(|set| *set == McpToolset::Admin);
             tool.toolsets.iter().any(|set| toolsets.contains(set)) && (!is_admin || may)

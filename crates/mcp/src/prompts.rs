@@ -77,7 +77,8 @@ pub(crate) async fn get(
                 return Err(arguments.wrong("complexity", "simple, medium or complex"));
             }
             let goal = arguments.required("goal", "the goal, in words")?;
-            goal::text(app, goal, complexity, arguments.optional("domain")).await
+            let domain = arguments.optional("domain");
+            goal::text(app, principal, goal, complexity, domain).await.map_err(error_of)?
         }
         HANDLE_FAILURE => {
             let identity = execution_of(HANDLE_FAILURE, principal, arguments)?;

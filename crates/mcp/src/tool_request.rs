@@ -4,7 +4,6 @@ use rmcp::model::{CallToolRequestParams, InputResponses, ProgressNotificationPar
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use rutter_app::app::App;
 use rutter_app::principal::Principal;
-use rutter_core::actor::Actor;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::ExecutionId;
 use std::sync::Arc;
@@ -66,10 +65,6 @@ impl ToolRequest {
 
     pub(crate) fn identity(&self, execution: &str) -> ExecutionIdentity {
         ExecutionIdentity { tenant: self.principal.tenant.clone(), execution: ExecutionId::new(execution) }
-    }
-
-    pub(crate) fn agent(&self) -> Actor {
-        self.principal().actor()
     }
 
     /// The client program, acting for its user.

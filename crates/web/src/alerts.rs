@@ -13,7 +13,7 @@ use axum::extract::{Path, State};
 use delivery::DeliveryRow;
 use row::AlertRow;
 use rutter_app::app::App;
-use rutter_app::auth::{AccessScope, require};
+use rutter_app::rights::Operation;
 use rutter_core::port::query::Pagination;
 use rutter_observe::watch::alert::AlertState;
 use std::sync::Arc;
@@ -37,10 +37,10 @@ struct AlertsPage {
 }
 
 pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest) -> PageResult {
-    let tenant = &request.principal.tenant;
+    let caller = &request.principal;
     let shell = PageShell::open(&app, &request, PageSection::Alerts, "Alerts").await?;
     let now = shell.now;
-    let alerts = app.watch.alerts(tenant, None).await?;
+    let alerts = app.alerts(caller, None).await?;
     let is_firing = |state: AlertState| state == AlertState::Firing;
     let mut firing: Vec<AlertRow> =
         alerts.iter().filter(|alert| is_firing(alert.state)).map(|alert| AlertRow::of(alert, now)).collect();
@@ -48,14 +48,17 @@ pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest) -> P
     firing.sort_by_key(|row| (row.acknowledged.is_some(), row.silenced, std::cmp::Reverse(row.severity)));
     let over: Vec<AlertRow> =
         alerts.iter().filter(|alert| !is_firing(alert.state)).map(|alert| AlertRow::of(alert, now)).collect();
-    let mut webhooks = Vec::new();
-    for webhook in app.watch.webhooks(tenant).await? {
-        let counts = app.watch.delivery_counts(tenant, Some(&webhook.id)).await?;
-        webhooks.push(webhook::WebhookRow::of(&webhook, counts, now));
+    let (mut webhooks, mut deliveries) = (Vec::new(), Vec::new());
+    if shell.may(Operation::ReadWebhooks) {
+        for webhook in app.webhooks(caller).await? {
+            let counts = app.delivery_counts(caller, Some(&webhook.id)).await?;
+            webhooks.push(webhook::WebhookRow::of(&webhook, counts, now));
+        }
+        let newest = app.deliveries(caller, None, None, Pagination::first(DELIVERIES)).await?;
+        deliveries = newest.items.iter().map(|line| DeliveryRow::of(line, now)).collect();
     }
-    let deliveries = app.watch.deliveries(tenant, None, None, Pagination::first(DELIVERIES)).await?;
-    let rules = app.watch.rules(tenant).await?;
-    let silences = app.watch.silences(tenant).await?;
+    let rules = app.alert_rules(caller).await?;
+    let silences = app.silences(caller).await?;
     let alerts = AlertsPage {
         firing,
         older: over.len().saturating_sub(HISTORY),
@@ -64,7 +67,7 @@ pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest) -> P
         kinds: rule::kinds(),
         silences: silences.iter().map(|silence| silence::SilenceRow::of(silence, now)).collect(),
         webhooks,
-        deliveries: deliveries.items.iter().map(|line| DeliveryRow::of(line, now)).collect(),
+        deliveries,
         shell: shell.live("/api/v1/events"),
     };
     page::render(&alerts)
@@ -73,8 +76,7 @@ pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest) -> P
 /// Acknowledges an alert: its notifications are not repeated.
 pub(super) async fn acknowledge(State(app): State<Arc<App>>, Path(id): Path<String>, form: FormRequest) -> PageResult {
     let principal = &form.request.principal;
-    require(principal, AccessScope::Operate)?;
     let note = form.value("note").unwrap_or_default();
-    app.watch.acknowledge_alert(&principal.tenant, &principal.actor(), &id, note).await?;
+    app.acknowledge_alert(principal, &id, note).await?;
     Ok(page::redirect_with_flash("/alerts", "acknowledged"))
 }

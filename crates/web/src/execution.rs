@@ -158,8 +158,8 @@ pub(super) async fn show(
         now_line: now::line(view, shell.now),
         forecast: forecast::of_execution(&app, &seen.plan, view)
             .map(|forecast_json| format::sentence(&forecast_json.text)),
-        offers: if shell.may_operate() { ActionButton::all(view, &seen.rollback, &address.base) } else { Vec::new() },
-        refusal: (!shell.may_operate())
+        offers: if shell.may_command() { ActionButton::all(view, &seen.rollback, &address.base) } else { Vec::new() },
+        refusal: (!shell.may_command())
             .then_some("Controlling executions needs the scope operate, which you do not have."),
         cards: QuestionCard::all(view, &shell),
         remains: view.remains.iter().map(ToString::to_string).collect(),

@@ -15,7 +15,7 @@ use axum::extract::State;
 use filter::JournalFilterForm;
 use rutter_app::app::App;
 use rutter_app::error::AppError;
-use rutter_core::id::TenantId;
+use rutter_app::principal::Principal;
 use rutter_core::journal::label::KINDS;
 use rutter_core::port;
 use rutter_core::port::query::{ListCursor, ListPage, Pagination};
@@ -75,7 +75,7 @@ pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest) -> P
         next,
         is_further,
         problem,
-        head: head(&app, tenant, now).await?,
+        head: head(&app, &request.principal, now).await?,
         mode: if is_tail { "tail" } else { "still" },
         filter,
         shell: if is_tail { shell.live("/api/v1/events") } else { shell },
@@ -83,9 +83,9 @@ pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest) -> P
     page::render(&journal)
 }
 
-async fn head(app: &App, tenant: &TenantId, now: Timestamp) -> Result<LedgerHead, AppError> {
-    let size = app.feed.size(tenant).await?;
-    let newest = app.proof.checkpoints(tenant, Pagination::first(1)).await?.items.into_iter().next();
+async fn head(app: &App, caller: &Principal, now: Timestamp) -> Result<LedgerHead, AppError> {
+    let size = app.feed.size(&caller.tenant).await?;
+    let newest = app.checkpoints(caller, Pagination::first(1)).await?.items.into_iter().next();
     let covered = newest.as_ref().map_or(0, |head| head.size);
     Ok(LedgerHead {
         size: format::count(size),

@@ -61,7 +61,7 @@ pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest) -> P
     let now = shell.now;
     let (totals, concerns, recent, activity) = tokio::try_join!(
         async { Ok::<_, AppError>(app.query.totals(tenant).await?) },
-        attention::concerns(&app, tenant, now),
+        attention::concerns(&app, &request.principal, now),
         async { Ok(app.query.executions(tenant, ExecutionFilter::default(), Pagination::first(ROWS)).await?) },
         activity(&app, tenant, now),
     )?;

@@ -6,16 +6,15 @@ use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::StatusCode;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use rutter_api::problem::status_of;
 use rutter_app::auth::BrowserContext;
-pub use rutter_app::auth::require;
 use rutter_app::error::AppError;
 use rutter_app::principal::Principal;
 use rutter_core::encoding::percent_decoded;
@@ -105,10 +104,6 @@ impl<S: Send + Sync> FromRequest<S> for FormRequest {
         let too_much = |error: BytesRejection| AppError::new("server.arguments", error.to_string());
         let bytes = Bytes::from_request(Request::from_parts(parts, body), state).await.map_err(too_much)?;
         let fields = pairs(&bytes);
-        if page_request.csrf.is_empty() || value(&fields, "csrf") != Some(page_request.csrf.as_str()) {
-            let app_error = AppError::new("server.not_allowed", "the form does not come from a page of this session");
-            return Err(app_error.hint("go back, reload the page and submit the form again").into());
-        }
         Ok(FormRequest { request: page_request, fields })
     }
 }
@@ -233,13 +228,6 @@ fn visible(html: String) -> String {
         }
     }
     text
-}
-
-/// The value of a cookie.
-pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
-    let mut single = cookies.flat_map(|cookies| cookies.split(';'));
-    single.find_map(|cookie| cookie.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Whether it is a path on this server that no browser takes for another host.

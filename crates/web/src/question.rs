@@ -11,6 +11,7 @@ pub use field::FormField;
 use super::format::{IdentifierLink, StatusBadge, TimeLabel};
 use super::shell::PageShell;
 use rutter_app::question;
+use rutter_app::rights::scope_to_answer;
 use rutter_app::verb::Verb;
 
 use rutter_core::execution::view::{ExecutionSnapshot, PendingQuestion};
@@ -92,7 +93,7 @@ impl QuestionCard {
     }
 
     pub fn of(view: &ExecutionSnapshot, ask: &PendingQuestion, shell: &PageShell) -> QuestionCard {
-        let needed = question::scope(ask);
+        let needed = scope_to_answer(ask);
         let refusal = (!shell.principal.may(needed))
             .then(|| format!("Answering this needs the scope {needed}, which you do not have."));
         let blank = QuestionCard {

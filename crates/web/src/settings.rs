@@ -17,6 +17,7 @@ use rutter_app::auth::key::{ApiKeyView, KeyStatus};
 use rutter_app::auth::session::{AGE_MAX, IDLE_MAX, SessionView, id_of};
 use rutter_app::limits;
 use rutter_app::principal::Credential;
+use rutter_app::rights::Operation;
 use rutter_core::limits as bounds;
 use rutter_core::port::proof::StoreHealth;
 use rutter_core::time::{Millis, Timestamp};
@@ -62,10 +63,10 @@ struct SessionRow {
 pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest, headers: HeaderMap) -> PageResult {
     let shell = PageShell::open(&app, &request, PageSection::Settings, "Settings").await?;
     let now = shell.now;
-    let health = app.proof.health().await?;
+    let health = app.health().await?;
     let mine = cookie(&headers).map(|cookie| id_of(cookie).to_string());
     let (mut keys, mut sessions) = (Vec::new(), Vec::new());
-    if shell.may_administer() {
+    if shell.may(Operation::ManageKeys) {
         let auth = &app.auth;
         keys = auth.list(&request.principal)?.iter().map(|key| KeyTableRow::of(key, now)).collect();
         // Active keys first.
@@ -74,7 +75,7 @@ pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest, head
         sessions = all.iter().map(|session| SessionRow::of(session, mine.as_deref(), now)).collect();
     }
     let settings = SettingsPage {
-        checks: checks::all(&app, &request.principal.tenant, &health, &keys, now).await?,
+        checks: checks::all(&app, &request.principal, &health, &keys, now).await?,
         about: about(&app, &health),
         scopes: AccessScope::ALL.into_iter().map(|scope| (scope.as_str(), purpose(scope))).collect(),
         keys,

@@ -1,15 +1,17 @@
 //! The frame of every page: navigation, counts, user, theme and flash message.
 
 use super::assets;
-use super::page::{self, FormRequest, PageRequest, PageResult, cookie};
+use super::page::{self, FormRequest, PageRequest, PageResult};
 use askama::Template;
 use axum::extract::State;
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, HeaderValue};
+use rutter_api::admit::named_cookie;
 use rutter_app::app::App;
-use rutter_app::auth::AccessScope;
 use rutter_app::error::AppError;
 use rutter_app::principal::Principal;
+use rutter_app::rights::{self, Operation};
+use rutter_app::verb::Verb;
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::journal::label::KINDS;
 use rutter_core::port::query::{ExecutionFilter, Pagination};
@@ -88,16 +90,14 @@ impl PageShell {
         self
     }
 
-    pub fn may_operate(&self) -> bool {
-        self.principal.may(AccessScope::Operate)
+    /// Whether to show what belongs to an operation.
+    pub fn may(&self, operation: Operation) -> bool {
+        rights::may(&self.principal, operation)
     }
 
-    pub fn may_approve(&self) -> bool {
-        self.principal.may(AccessScope::Approve)
-    }
-
-    pub fn may_administer(&self) -> bool {
-        self.principal.may(AccessScope::Admin)
+    /// Whether to offer commands that every operator of executions may send.
+    pub fn may_command(&self) -> bool {
+        rights::require_verb(&self.principal, Verb::Pause).is_ok()
     }
 
     pub fn asset(&self, name: &str) -> String {
@@ -215,7 +215,7 @@ impl ColorTheme {
     }
 
     pub(super) fn of(headers: &HeaderMap) -> ColorTheme {
-        cookie(headers, THEME).and_then(ColorTheme::parse).unwrap_or_default()
+        named_cookie(headers, THEME).and_then(ColorTheme::parse).unwrap_or_default()
     }
 
     pub fn next(&self) -> ColorTheme {

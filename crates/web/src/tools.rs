@@ -9,8 +9,6 @@ use super::shell::{PageSection, PageShell};
 use askama::Template;
 use axum::extract::{Path, State};
 use rutter_app::app::App;
-use rutter_app::auth::{AccessScope, require};
-use rutter_app::error::AppError;
 use rutter_app::wording::span;
 use rutter_core::id::ToolName;
 use rutter_core::port::tools::ServerSelection;
@@ -92,8 +90,8 @@ pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest) -> P
     let text = request.query_value("text").unwrap_or_default().to_owned();
     let server = request.query_value("server").unwrap_or_default().to_owned();
     let found: Option<BTreeSet<ToolName>> =
-        (!text.trim().is_empty()).then(|| app.tools.search(&text, FOUND_MAX).into_iter().collect());
-    let reports = app.tools.report();
+        (!text.trim().is_empty()).then(|| app.search_tools(&text, FOUND_MAX).into_iter().collect());
+    let reports = app.servers();
     let filter = reports.iter().filter(|report| server.is_empty() || report.server == server);
     let most = if server.is_empty() { TOOLS_MAX } else { usize::MAX };
     let mut servers: Vec<ServerPanel> =
@@ -108,21 +106,19 @@ pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest) -> P
 
 /// Lists the tools of every server again; starts servers that are not running.
 pub(super) async fn ask(State(app): State<Arc<App>>, form: FormRequest) -> PageResult {
-    require(&form.request.principal, AccessScope::Operate)?;
-    let tools = Arc::clone(&app.tools);
+    let caller = form.request.principal;
     // A server that is starting continues to start when the wait is over.
-    let asking = tokio::spawn(async move { tools.catalog(ServerSelection::All).await });
-    let _ = tokio::time::timeout(ASK_MAX, asking).await;
+    let asking = tokio::spawn(async move { app.catalog(&caller, ServerSelection::All).await });
+    if let Ok(Ok(asked)) = tokio::time::timeout(ASK_MAX, asking).await {
+        asked?;
+    }
     Ok(page::redirect_with_flash("/tools", "asked"))
 }
 
 /// Closes the circuit breaker of a server.
 pub(super) async fn reset(State(app): State<Arc<App>>, Path(server): Path<String>, form: FormRequest) -> PageResult {
-    require(&form.request.principal, AccessScope::Admin)?;
-    match app.tools.reset(&server) {
-        true => Ok(page::redirect_with_flash(form.back(), "reset")),
-        false => Err(AppError::missing("server", &server).into()),
-    }
+    app.reset_breaker(&form.request.principal, &server)?;
+    Ok(page::redirect_with_flash(form.back(), "reset"))
 }
 
 impl ServerPanel {

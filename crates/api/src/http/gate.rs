@@ -7,10 +7,11 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
-use rutter_app::auth::{AccessScope, Authenticator, require};
+use rutter_app::auth::Authenticator;
 use rutter_app::error::AppError;
 use rutter_app::limits::{HEAD_BYTES_MAX, MESSAGE_BYTES_MAX, URL_BYTES_MAX};
 use rutter_app::principal::{McpToolset, Principal};
+use rutter_app::rights::{Operation, require};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -105,14 +106,13 @@ impl RequestGate {
         let refuse = |status, error: &AppError| Box::new(refused(status, error));
         let toolsets = toolsets(request.uri().query())
             .map_err(|message| refuse(StatusCode::BAD_REQUEST, &AppError::new("server.arguments", message)))?;
-        let is_admin = toolsets.contains(&McpToolset::Admin);
-        let principal = Principal { toolsets, ..principal };
-        // Every toolset reads and acts.
-        let needed = [Some(AccessScope::Read), Some(AccessScope::Operate), is_admin.then_some(AccessScope::Admin)];
-        for scope in needed.into_iter().flatten() {
-            require(&principal, scope).map_err(|app_error| refuse(StatusCode::FORBIDDEN, &app_error))?;
-        }
-        Ok(principal)
+        // Each tool needs the right of what it does; the admin toolset as a whole needs one, too.
+        let needed = match toolsets.contains(&McpToolset::Admin) {
+            true => Operation::UseAdminTools,
+            false => Operation::Read,
+        };
+        require(&principal, needed).map_err(|app_error| refuse(StatusCode::FORBIDDEN, &app_error))?;
+        Ok(Principal { toolsets, ..principal })
     }
 
     fn owns(&self, session: &str, principal: &Principal) -> bool {

@@ -1,5 +1,6 @@
 //! Attacks that must fail: enumerated cases against a real server over real connections.
 
+mod doors;
 mod forgery;
 mod framing;
 pub(crate) mod harbour;

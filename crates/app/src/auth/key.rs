@@ -1,10 +1,11 @@
 //! API keys: secrets created for a client, with chosen scopes. The secret is returned once; only its hash is stored.
 
-use super::{Authenticator, SecretRejection, lock, require, secret};
+use super::{Authenticator, SecretRejection, lock, secret};
 use crate::error::AppError;
 use crate::limits::{KEY_NAME_CHARS_MAX, KEYS_MAX};
 use crate::principal::{Credential, Principal};
-use crate::scope::{AccessScope, AccessScopes};
+use crate::rights::{Operation, require, require_scope};
+use crate::scope::AccessScopes;
 use rutter_core::hash::Hash;
 use rutter_core::journal::event::{Event, EventRecord};
 use rutter_core::port::register::{RegisterChange, RegisterKind, RegisterWrite};
@@ -115,9 +116,9 @@ impl Authenticator {
 
     /// Creates a key and returns its secret, this one time. A caller cannot grant scopes it does not have.
     pub async fn create(&self, by: &Principal, new: NewApiKey) -> Result<(ApiKeyView, String), AppError> {
-        require(by, AccessScope::Admin)?;
+        require(by, Operation::ManageKeys)?;
         for scope in &new.scopes {
-            require(by, *scope)?;
+            require_scope(by, *scope)?;
         }
         let name = new.name.trim().to_owned();
         check(&name, &new)?;
@@ -149,14 +150,14 @@ impl Authenticator {
 
     /// Returns all keys, also revoked and expired ones.
     pub fn list(&self, by: &Principal) -> Result<Vec<ApiKeyView>, AppError> {
-        require(by, AccessScope::Admin)?;
+        require(by, Operation::ManageKeys)?;
         let now = self.now();
         Ok(lock(&self.keys).iter().map(|(id, key)| key.view(id, now)).collect())
     }
 
     /// Revokes a key and every session begun with it, at once. Revoking it again changes nothing.
     pub async fn revoke(&self, by: &Principal, id: &str) -> Result<ApiKeyView, AppError> {
-        require(by, AccessScope::Admin)?;
+        require(by, Operation::ManageKeys)?;
         let _pen = self.write_lock.lock().await;
         let now = self.now();
         let mut key = lock(&self.keys).get(id).cloned().ok_or_else(|| {

@@ -4,10 +4,11 @@
 //! Only the owner of the database can create a link, and each link works once.
 
 use super::key::KeyStatus;
-use super::{AccessScope, Authenticator, SecretRejection, lock, require, secret, token};
+use super::{Authenticator, SecretRejection, lock, secret, token};
 use crate::error::AppError;
 use crate::limits::{LINKS_MAX, SESSIONS_MAX};
 use crate::principal::{Credential, Principal};
+use crate::rights::{Operation, require};
 use crate::scope::AccessScopes;
 use rutter_core::hash::Hash;
 use rutter_core::port::query::Pagination;
@@ -100,7 +101,7 @@ impl Authenticator {
 
     /// Creates a link's code: the first to open it signs in as the person who created it, with the same scopes.
     pub async fn create_sign_in_link(&self, by: &Principal) -> Result<String, AppError> {
-        require(by, AccessScope::Admin)?;
+        require(by, Operation::ManageKeys)?;
         let _pen = self.write_lock.lock().await;
         let now = self.now();
         let mut changes = self.spent_links(now).await?;
@@ -165,7 +166,7 @@ impl Authenticator {
 
     /// Returns every session that has not ended, the newest first.
     pub fn sessions(&self, by: &Principal) -> Result<Vec<SessionView>, AppError> {
-        require(by, AccessScope::Admin)?;
+        require(by, Operation::ManageKeys)?;
         let now = self.now();
         let sessions = lock(&self.sessions);
         let open = sessions.iter().filter(|(_, session)| !session.has_ended(now));
@@ -184,7 +185,7 @@ impl Authenticator {
 
     /// Ends any user's session. Ending it again changes nothing.
     pub async fn end_session(&self, by: &Principal, id: &str) -> Result<(), AppError> {
-        require(by, AccessScope::Admin)?;
+        require(by, Operation::ManageKeys)?;
         let id = Hash::parse(id).ok_or_else(|| AppError::missing("session", id))?;
         self.remove_session(id).await
     }

@@ -3,7 +3,8 @@
 use crate::app::App;
 use crate::error::AppError;
 use crate::principal::Principal;
-use crate::records::{RecordDetails, send_signal};
+use crate::records::{RecordDetails, send_record};
+use crate::rights::{Operation, require};
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::input::ExecutionInput;
 use rutter_core::execution::input::Refusal;
@@ -51,6 +52,7 @@ pub async fn record(
     action: ActionRecord,
     key: Option<String>,
 ) -> Result<&'static str, AppError> {
+    require(caller, Operation::Record)?;
     let step = action.step_id.as_deref().map(StepId::new);
     if let Some(step) = step.clone() {
         let known = app.engine.inspect(identity, move |execution| {
@@ -64,12 +66,12 @@ pub async fn record(
         known.await??;
     }
     let kind = action.action_type.as_str();
-    let signal = ExecutionInput::RecordAction {
+    let input = ExecutionInput::RecordAction {
         step,
         kind: kind.to_owned(),
         description: action.description,
         details: action.details.map(|RecordDetails(details)| details),
     };
-    send_signal(app, caller, identity, signal, key).await?;
+    send_record(app, caller, identity, input, key).await?;
     Ok(kind)
 }

@@ -4,7 +4,8 @@ use crate::app::App;
 use crate::command::required_reason;
 use crate::error::AppError;
 use crate::principal::Principal;
-use crate::records::{RecordDetails, send_signal};
+use crate::records::{RecordDetails, send_record};
+use crate::rights::{Operation, require};
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::input::ExecutionInput;
 use rutter_core::id::PartId;
@@ -32,6 +33,7 @@ pub async fn record(
     undone: CompensationRecord,
     key: Option<String>,
 ) -> Result<PartId, AppError> {
+    require(caller, Operation::Record)?;
     let missing = || AppError::new("server.arguments", "step_id is the id of a step, or step[item] of a fan-out");
     let part = PartId::parse(&undone.step_id).ok_or_else(missing)?;
     let CompensationRecord { reason, action_taken, details, .. } = undone;
@@ -42,7 +44,7 @@ pub async fn record(
         evidence["details"] = (*details).clone();
     }
     let evidence = Some(Arc::new(evidence));
-    let signal = ExecutionInput::RecordCompensation { part: part.clone(), description, evidence };
-    send_signal(app, caller, identity, signal, key).await?;
+    let input = ExecutionInput::RecordCompensation { part: part.clone(), description, evidence };
+    send_record(app, caller, identity, input, key).await?;
     Ok(part)
 }

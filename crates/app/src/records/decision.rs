@@ -4,7 +4,8 @@ use crate::app::App;
 use crate::command::required_reason;
 use crate::error::AppError;
 use crate::principal::Principal;
-use crate::records::{RecordDetails, part_of, send_signal};
+use crate::records::{RecordDetails, part_of, send_record};
+use crate::rights::{Operation, require};
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::input::ExecutionInput;
 use rutter_core::execution::input::Refusal;
@@ -42,6 +43,7 @@ pub async fn record(
     decision: DecisionRecord,
     key: Option<String>,
 ) -> Result<&'static str, AppError> {
+    require(caller, Operation::Record)?;
     let DecisionRecord { action, reason, details, step_id } = decision;
     let reason = required_reason("a decision", reason)?;
     let step = step_id.as_deref().map(StepId::new);
@@ -64,19 +66,19 @@ pub async fn record(
             let admitted = app.engine.inspect(identity, move |execution| execution.admit(&actor, &asked)).await?;
             // An execution that cannot be stopped, or was stopped by this very request, gets no second record.
             if admitted.is_ok() {
-                send_signal(app, caller, identity, execution_input, key).await?;
+                send_record(app, caller, identity, execution_input, key).await?;
             }
-            send_signal(app, caller, identity, closing, follows).await?;
+            send_record(app, caller, identity, closing, follows).await?;
         }
         None => {
             let about = step.clone();
             let open = app.engine.inspect(identity, move |execution| execution.questions()).await?;
             let question = question(&open, about.as_ref())?;
-            send_signal(app, caller, identity, execution_input, key).await?;
+            send_record(app, caller, identity, execution_input, key).await?;
             if let Some(about) = question {
                 let answer = event::QuestionAnswer::Continue;
-                let signal = ExecutionInput::Answer { about, answer, reason, result: None, evidence: None };
-                send_signal(app, caller, identity, signal, follows).await?;
+                let input = ExecutionInput::Answer { about, answer, reason, result: None, evidence: None };
+                send_record(app, caller, identity, input, follows).await?;
             }
         }
     }
@@ -91,8 +93,8 @@ pub async fn note_start(
     reason: String,
     key: Option<&str>,
 ) -> Result<(), AppError> {
-    let signal = ExecutionInput::RecordDecision { step: None, decision: "start".to_owned(), reason, details: None };
-    send_signal(app, caller, identity, signal, part_of(key, "notes")).await
+    let input = ExecutionInput::RecordDecision { step: None, decision: "start".to_owned(), reason, details: None };
+    send_record(app, caller, identity, input, part_of(key, "notes")).await
 }
 
 /// The input that ends the execution.

@@ -3,7 +3,8 @@
 use crate::app::App;
 use crate::error::AppError;
 use crate::principal::Principal;
-use crate::records::{full_name, part_of, send_signal};
+use crate::records::{full_name, part_of, send_record};
+use crate::rights::{Operation, require};
 use rutter_core::execution::input::ExecutionInput;
 use rutter_core::execution::part::PartState;
 use rutter_core::execution::step::StepStage;
@@ -112,6 +113,7 @@ pub async fn record(
     input: &StepRecord,
     key: Option<String>,
 ) -> Result<PartId, AppError> {
+    require(caller, Operation::Record)?;
     let missing = || AppError::new("server.arguments", "step_id is the id of a step, or step[item] of a fan-out");
     let part = PartId::parse(&input.step_id).ok_or_else(missing)?;
     let end = end(input, &part)?;
@@ -122,14 +124,14 @@ pub async fn record(
     let is_described = tool.is_some() || parameters.is_some();
     let start = ExecutionInput::RecordStarted { part: part.clone(), tool, parameters };
     match (place, end) {
-        (StepPosition::Unplanned, _) => send_signal(app, caller, identity, undeclared(input, &part), key).await?,
-        (_, None) => send_signal(app, caller, identity, start, key).await?,
+        (StepPosition::Unplanned, _) => send_record(app, caller, identity, undeclared(input, &part), key).await?,
+        (_, None) => send_record(app, caller, identity, start, key).await?,
         (place, Some(end)) => {
             // The end alone starts the step as planned; a different call must be recorded first.
             if is_described && place == StepPosition::ToBegin {
-                send_signal(app, caller, identity, start, part_of(key.as_deref(), "start")).await?;
+                send_record(app, caller, identity, start, part_of(key.as_deref(), "start")).await?;
             }
-            send_signal(app, caller, identity, end, key).await?;
+            send_record(app, caller, identity, end, key).await?;
         }
     }
     Ok(part)

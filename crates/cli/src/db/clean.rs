@@ -9,10 +9,12 @@ use crate::failure::CommandRefusal;
 use crate::report::counted;
 use crate::store;
 use crate::terminal::Terminal;
-use rutter_core::actor::Actor;
+use rutter_app::cleanup::CleaningRule;
+use rutter_app::principal::Principal;
 use rutter_core::execution::view::ExecutionStatus;
-use rutter_core::port::upkeep::{CleanedPart, CleanedTotals, CleaningRequest, StoreMaintenance};
-use rutter_core::time::{Millis, Timestamp};
+use rutter_core::port::upkeep::{CleanedPart, CleanedTotals, StoreMaintenance};
+use rutter_core::redact::Redactor;
+use rutter_core::time::Millis;
 use rutter_core::wording::{choices, quoted};
 use rutter_store::wait;
 use serde_json::{Value, json};
@@ -23,18 +25,12 @@ pub(crate) fn run(args: &DbCleanArgs, terminal: &Terminal) -> anyhow::Result<Com
     let statuses = statuses(&args.statuses)?;
     let store = store::owned(&config)?;
     let now = clock::now();
+    let caller = Principal::owner(args.tenant.id(), &config.operator);
     let clean = |(what, age): (CleanTarget, Millis), dry_run: bool| -> anyhow::Result<CleanedTotals> {
-        let reason = args.reason.clone().unwrap_or_else(|| format!("untouched for {age}"));
-        let cleaning = CleaningRequest {
-            tenant: args.tenant.id(),
-            statuses: statuses.clone(),
-            untouched_since: Timestamp(now.0.saturating_sub(i64::try_from(age.0).unwrap_or(i64::MAX))),
-            what: CleanedPart::from(what),
-            dry_run,
-            actor: Actor::person(&config.operator),
-            at: now,
-            reason,
-        };
+        let (statuses, reason) = (statuses.clone(), args.reason.clone());
+        let rule = CleaningRule { statuses, age, what: CleanedPart::from(what), reason };
+        // Without a server no secret of the configuration is resolved; secrets of known shapes are recognised.
+        let cleaning = rule.request(&caller, &Redactor::standard(), now, dry_run).map_err(CommandRefusal::of)?;
         Ok(wait(store.clean(cleaning))?)
     };
     let mut answers = Vec::new();

@@ -8,7 +8,6 @@ use crate::daemon;
 use crate::failure::CommandRefusal;
 use crate::socket::SocketRequest;
 use anyhow::{Context, bail};
-use rutter_core::actor::Actor;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{ExecutionId, TenantId};
 use rutter_store::SqliteArchive;
@@ -134,9 +133,8 @@ impl DemoDirectory {
 
     /// Executes a plan.
     pub(crate) fn carry_out(&self, plan: &str, inputs: Value) -> anyhow::Result<ExecutionIdentity> {
-        let actor = Actor::person(OPERATOR);
-        let plan = plan.to_owned();
-        let answer = self.ask(&SocketRequest::Run { tenant: tenant(), actor, plan, inputs, key: None })?;
+        let (person, plan) = (OPERATOR.to_owned(), plan.to_owned());
+        let answer = self.ask(&SocketRequest::Run { tenant: tenant(), person, plan, inputs, key: None })?;
         match answer["execution"].as_str() {
             Some(id) => Ok(identity(id)),
             None => Err(CommandRefusal::from_answer(&answer).into()),

@@ -50,7 +50,7 @@ async fn run_locally(
 ) -> anyhow::Result<CommandExit> {
     let runtime = LocalRuntime::open(&args.store, &args.tools).await?;
     let identity = sent.identity();
-    let updates = runtime.app.engine.subscribe();
+    let updates = runtime.app.updates();
     let ended = match sent.perform(&runtime.app).await {
         Err(app_error) => Err(CommandRefusal::of(app_error).into()),
         Ok(()) if args.no_wait => print_acknowledgement(args, terminal),

@@ -66,7 +66,7 @@ async fn follow_locally(
     terminal: &Terminal,
 ) -> anyhow::Result<CommandExit> {
     let runtime = LocalRuntime::open(store, tools).await?;
-    let updates = runtime.app.engine.subscribe();
+    let updates = runtime.app.updates();
     let exit = match runtime.follow(identity, updates, stays, progress).await {
         Ok(()) => runtime.conclude(identity, store.json, terminal).await,
         Err(error) => Err(error),

@@ -3,13 +3,16 @@
 use crate::CommandExit;
 use crate::args::journal::JournalEraseArgs;
 use crate::clock;
+use crate::failure::CommandRefusal;
 use crate::report::counted;
 use crate::store;
 use crate::terminal::Terminal;
-use rutter_core::actor::Actor;
+use rutter_app::cleanup::erasure;
+use rutter_app::principal::Principal;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::ExecutionId;
-use rutter_core::port::upkeep::{ErasureRequest, StoreMaintenance};
+use rutter_core::port::upkeep::StoreMaintenance;
+use rutter_core::redact::Redactor;
 use rutter_store::wait;
 use serde_json::json;
 
@@ -22,13 +25,11 @@ pub(crate) fn run(args: &JournalEraseArgs, terminal: &Terminal) -> anyhow::Resul
         count => format!("what {} of {} carried", counted(count as u64, "entry", "entries"), args.execution),
     };
     terminal.confirm(args.yes, &format!("Erase {what}? This cannot be undone."))?;
-    let erasure = ErasureRequest {
-        identity,
-        entries: (!args.entries.is_empty()).then(|| args.entries.clone()),
-        actor: Actor::person(&config.operator),
-        at: clock::now(),
-        reason: args.reason.clone(),
-    };
+    let caller = Principal::owner(args.tenant.id(), &config.operator);
+    let entries = (!args.entries.is_empty()).then(|| args.entries.clone());
+    // Without a server no secret of the configuration is resolved; secrets of known shapes are recognised.
+    let erasure = erasure(&caller, &Redactor::standard(), identity, entries, &args.reason, clock::now());
+    let erasure = erasure.map_err(CommandRefusal::of)?;
     let erased = wait(store.erase(erasure))?;
     match args.store.json {
         true => {

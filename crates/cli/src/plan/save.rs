@@ -1,6 +1,6 @@
 //! `rutter plan save`: checks a plan against the available tools and saves it, here or through the server.
 
-use super::{CheckedPlanFile, UnreachableServer, bytes_of};
+use super::{CheckedPlanFile, bytes_of};
 use crate::CommandExit;
 use crate::args::plan::PlanSaveArgs;
 use crate::config::Config;
@@ -8,14 +8,12 @@ use crate::daemon::{self, HandledBy};
 use crate::failure::CommandRefusal;
 use crate::printable::printable;
 use crate::report::plural;
-use crate::runtime::{self, LocalRuntime};
-use crate::socket::{SocketRequest, submitted_json};
+use crate::runtime::LocalRuntime;
+use crate::socket::{SocketRequest, submitted_json, text_of};
 use crate::terminal::Terminal;
-use rutter_core::actor::Actor;
+use rutter_app::plans::save_plan;
+use rutter_app::principal::Principal;
 use rutter_core::id::PlanId;
-use rutter_core::plan::document::DocumentFormat;
-use rutter_engine::Error;
-use rutter_engine::submit::PlanText;
 use serde_json::{Value, json};
 
 pub(crate) fn run(args: &PlanSaveArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
@@ -24,39 +22,36 @@ pub(crate) fn run(args: &PlanSaveArgs, terminal: &Terminal) -> anyhow::Result<Co
     let source = bytes_of(&args.file).map_err(|error| unreadable(error.to_string()))?;
     let plan = String::from_utf8(source.clone()).map_err(|_| unreadable("it is not text".to_owned()))?;
     let config = Config::load_with(&args.store, &args.tools)?;
-    let actor = Actor::person(&config.operator);
-    let (tenant, id) = (args.tenant.id(), args.id.as_deref().map(PlanId::new));
+    let caller = Principal::owner(args.tenant.id(), &config.operator);
+    let id = args.id.as_deref().map(PlanId::new);
     daemon::check_tools(&args.store, &args.tools, &config)?;
     let greeting = SocketRequest::Save {
-        tenant: tenant.clone(),
-        actor: actor.clone(),
+        tenant: caller.tenant.clone(),
+        person: config.operator.clone(),
         plan,
         id: id.clone(),
         driver: args.driver.into(),
     };
     let here = || {
-        let format = DocumentFormat::guess(&source);
-        let text = PlanText { tenant: tenant.clone(), source: source.clone(), format, driver: args.driver.into() };
+        let text = text_of(&caller, source.clone(), args.driver.into());
         crate::blocking::block_on(async {
             let runtime = LocalRuntime::open(&args.store, &args.tools).await?;
-            let submitted = runtime.app.engine.submit(text, id.clone(), None, actor.clone()).await;
+            let submitted = save_plan(&runtime.app, &caller, text, id.clone(), None, None).await;
             runtime.close().await;
             Ok(submitted)
         })
     };
     let answer = match daemon::locally_or_by_server(&config.directory, &greeting, here)? {
-        HandledBy::ThisProcess(Ok(submitted)) => submitted_json(&submitted),
-        HandledBy::ThisProcess(Err(Error::Plan { found, absent })) => {
-            let file = CheckedPlanFile::found(&args.file, &source, found);
-            return file.refuse(&UnreachableServer::all(&absent), args.store.json, terminal);
-        }
-        HandledBy::ThisProcess(Err(error)) => return Err(runtime::command_error(error)),
-        HandledBy::Server(answer) => match CheckedPlanFile::from_answer(&args.file, &source, &answer) {
-            Some((file, absent)) => return file.refuse(&absent, args.store.json, terminal),
-            None if answer["ok"] != true => return Err(CommandRefusal::from_answer(&answer).into()),
-            None => answer,
-        },
+        HandledBy::ThisProcess(Ok(submitted)) => return tell(submitted_json(&submitted), args.store.json, terminal),
+        HandledBy::ThisProcess(Err(error)) => json!({ "ok": false, "error": error }),
+        HandledBy::Server(answer) => answer,
     };
+    if let Some((file, absent)) = CheckedPlanFile::from_answer(&args.file, &source, &answer) {
+        return file.refuse(&absent, args.store.json, terminal);
+    }
+    if answer["ok"] != true {
+        return Err(CommandRefusal::from_answer(&answer).into());
+    }
     tell(answer, args.store.json, terminal)
 }
 

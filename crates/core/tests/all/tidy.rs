@@ -137,6 +137,17 @@ fn only_the_composition_root_names_a_store_or_tools() {
 }
 
 #[test]
+fn surfaces_do_not_reach_the_engine_or_name_a_scope() {
+    for file in ["mcp", "api", "web"].iter().flat_map(|krate| files(&format!("crates/{krate}/src"), "rs")) {
+        let code = Source::read(&file.text).without_tests().code;
+        assert!(!code.contains(".engine"), "{} reaches the engine; ask a function of app", file.path);
+        // The page of keys lists the scopes; it decides nothing by them.
+        let lists = file.path.ends_with("web/src/settings.rs");
+        assert!(lists || !code.contains("AccessScope::"), "{} names a scope; name the operation", file.path);
+    }
+}
+
+#[test]
 fn every_dependency_is_used() {
     for manifest in files("crates", "toml") {
         let Some(folder) = manifest.path.strip_suffix("Cargo.toml") else { continue };

@@ -2,6 +2,8 @@
 
 use crate::texts;
 use rutter_app::app::App;
+use rutter_app::error::AppError;
+use rutter_app::principal::Principal;
 use rutter_core::port::tools::ServerSelection;
 use rutter_core::text::cut;
 use rutter_core::tool::Tool;
@@ -15,7 +17,13 @@ const CATALOG_MAX: Duration = Duration::from_secs(10);
 const DESCRIPTION_CHARS_MAX: usize = 200;
 const SCHEMA_BYTES_MAX: usize = 600;
 
-pub(super) async fn text(app: &App, goal: &str, complexity: &str, domain: Option<&str>) -> String {
+pub(super) async fn text(
+    app: &App,
+    caller: &Principal,
+    goal: &str,
+    complexity: &str,
+    domain: Option<&str>,
+) -> Result<String, AppError> {
     let size = match complexity {
         "simple" => "Keep it to the few steps it takes, one after the other.",
         "complex" => {
@@ -25,8 +33,8 @@ pub(super) async fn text(app: &App, goal: &str, complexity: &str, domain: Option
         _ => "Order the steps by what they need; run side by side only what is independent.",
     };
     let domain = domain.map(|domain| format!("\nDomain: {domain}")).unwrap_or_default();
-    let tools = tools(app, goal).await;
-    format!(
+    let tools = tools(app, caller, goal).await?;
+    Ok(format!(
         "Draft a plan for Rutter and have it executed.\n\n\
          Goal: {goal}{domain}\n\
          Complexity: {complexity}. {size}\n\n\
@@ -48,16 +56,17 @@ pub(super) async fn text(app: &App, goal: &str, complexity: &str, domain: Option
          ## Tools that may fit\n{tools}\n\
          {}",
         texts::PLAN
-    )
+    ))
 }
 
 /// Descriptions come from the servers; they are quoted and cut.
-async fn tools(app: &App, goal: &str) -> String {
-    let asked = tokio::time::timeout(CATALOG_MAX, app.tools.catalog(ServerSelection::All)).await;
+async fn tools(app: &App, caller: &Principal, goal: &str) -> Result<String, AppError> {
+    let asked = tokio::time::timeout(CATALOG_MAX, app.catalog(caller, ServerSelection::All)).await;
     let Ok(catalog) = asked else {
-        return "The servers did not list their tools in time; search with `find_tools`.\n".to_owned();
+        return Ok("The servers did not list their tools in time; search with `find_tools`.\n".to_owned());
     };
-    let found = app.tools.search(goal, TOOLS_MAX);
+    let catalog = catalog?;
+    let found = app.search_tools(goal, TOOLS_MAX);
     let found: Vec<&Tool> = found.iter().filter_map(|name| catalog.tools.tools.get(name)).map(AsRef::as_ref).collect();
     let mut text = String::new();
     if found.is_empty() {
@@ -75,7 +84,7 @@ async fn tools(app: &App, goal: &str) -> String {
     for (server, failure) in &catalog.absent {
         let _ = writeln!(text, "- the tools of {server} are unavailable: {}", cut(&failure.to_string(), 200));
     }
-    text
+    Ok(text)
 }
 
 /// The schema, or only its property names if it is too long.

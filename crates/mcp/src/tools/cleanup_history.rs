@@ -2,7 +2,6 @@
 
 use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
-use rutter_app::auth::AccessScope;
 use rutter_app::cleanup::{CleanupFindings, CleanupRequest, CleanupType, clean, days};
 use rutter_app::error::AppError;
 use rutter_app::principal::McpToolset;
@@ -56,16 +55,10 @@ struct CleanupHistoryResult {
 }
 
 async fn run(request: ToolRequest, input: CleanupHistoryArguments) -> Result<ToolAnswer, AppError> {
-    let is_operator = request.principal.may(AccessScope::Admin);
-    // Principals of the socket have these tools only if the operator enabled them.
-    if !request.principal.may_administer() {
-        return Err(AppError::new("server.not_allowed", "only an operator may remove history")
-            .hint("tell the user to run `rutter` on the server, or to use a token with the role operator"));
-    }
     let (kind, days) = (input.cleanup_type, days(input.older_than_days)?);
     let dry_run = input.dry_run.unwrap_or(true);
     let what = if input.include_events { CleanedPart::Executions } else { CleanedPart::Payloads };
-    let caller = if is_operator { request.person() } else { request.principal() };
+    let caller = request.principal.administrator_at(request.client.as_deref());
     let cleanup = CleanupRequest { kind, days, dry_run, what, reason: input.reason };
     let cleaned = match clean(&request.app, &caller, cleanup).await? {
         CleanupFindings::Cleaned(cleaned) => cleaned,

@@ -77,8 +77,8 @@ async fn run(tool_request: ToolRequest, input: CreatePlanArguments) -> Result<To
         tools: &input.selected_tools,
         context: &input.context,
     };
-    let catalog = catalog(&tool_request, &wanted).await;
-    refuse(&wanted, &catalog.tools, &|words| tool_request.app.tools.search(words, 3)).map_err(|mut error| {
+    let catalog = catalog(&tool_request, &wanted).await?;
+    refuse(&wanted, &catalog.tools, &|words| tool_request.app.search_tools(words, 3)).map_err(|mut error| {
         if let (Some(details), false) = (&mut error.details, catalog.absent.is_empty()) {
             let absent = catalog.absent.iter();
             let absent: Vec<Value> =
@@ -125,13 +125,13 @@ async fn run(tool_request: ToolRequest, input: CreatePlanArguments) -> Result<To
 }
 
 /// The tools of the named servers, or of all when one is unknown, so that a similar name can be suggested.
-async fn catalog(request: &ToolRequest, wanted: &DraftRequest<'_>) -> CatalogSnapshot {
+async fn catalog(request: &ToolRequest, wanted: &DraftRequest<'_>) -> Result<CatalogSnapshot, AppError> {
     let servers = wanted.tools.iter().filter_map(|tool| tool.split_once('.'));
     let servers = servers.map(|(server, _)| server.to_owned()).collect();
-    let catalog = request.app.tools.catalog(ServerSelection::Named(servers)).await;
+    let catalog = request.app.catalog(&request.principal, ServerSelection::Named(servers)).await?;
     match unknown(wanted, &catalog.tools).is_empty() {
-        true => catalog,
-        false => request.app.tools.catalog(ServerSelection::All).await,
+        true => Ok(catalog),
+        false => request.app.catalog(&request.principal, ServerSelection::All).await,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
 use crate::wait::span;
 use rutter_app::error::AppError;
-use rutter_app::executions::StartRequest;
+use rutter_app::executions::NewExecution;
 use rutter_app::limits::WAIT_DEFAULT;
 use rutter_app::options::ExecutionOptions;
 use rutter_app::plans::{DriverChoice, SamePlanInput, save_plan};
@@ -79,16 +79,14 @@ async fn run(tool_request: ToolRequest, input: ExecutePlanArguments) -> Result<T
         }
         None => input.revision,
     };
-    let start = StartRequest {
-        tenant: tool_request.principal.tenant.clone(),
-        plan: plan.clone(),
+    let new = NewExecution {
+        plan,
         revision,
         inputs: Arc::new(Value::Object(input.inputs)),
         driver: input.driver.into(),
-        actor: tool_request.agent(),
-        request: input.request_id,
+        request_key: input.request_id,
     };
-    let started = tool_request.app.start(start).await?;
+    let started = tool_request.app.start(&tool_request.principal(), new).await?;
     let identity = ExecutionIdentity { tenant: tool_request.principal.tenant.clone(), execution: started.execution };
     if tool_request.takes_tickets && input.driver == DriverChoice::Server {
         return tickets::give(&tool_request, &identity, span).await;

@@ -2,12 +2,13 @@
 
 use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
+use rutter_app::app::App;
 use rutter_app::error::AppError;
 use rutter_app::limits::ANSWER_BYTES;
 use rutter_app::principal::McpToolset;
 use rutter_app::terse::{bytes, fitting, object, rows, shortened};
 use rutter_core::id::ToolName;
-use rutter_core::port::tools::{CatalogSnapshot, ServerSelection, ToolGateway};
+use rutter_core::port::tools::{CatalogSnapshot, ServerSelection};
 use rutter_core::text::cut;
 use rutter_core::tool;
 use rutter_core::wording::guess;
@@ -66,8 +67,7 @@ struct FindToolsResult {
 }
 
 async fn run(request: ToolRequest, input: FindToolsArguments) -> Result<ToolAnswer, AppError> {
-    let tools = Arc::clone(&request.app.tools);
-    let (catalog, is_whole) = catalog(&tools, &input).await;
+    let (catalog, is_whole) = catalog(&request, &input).await?;
     let mut absent: Map<String, Value> = catalog
         .absent
         .iter()
@@ -80,27 +80,27 @@ async fn run(request: ToolRequest, input: FindToolsArguments) -> Result<ToolAnsw
     }
     match &input.name {
         Some(name) => one(&catalog, absent, name),
-        None => search(&*tools, &catalog, absent, &input),
+        None => search(&request.app, &catalog, absent, &input),
     }
 }
 
 /// The catalog; false when some servers did not answer in time and only cached tools are in it.
-async fn catalog(tools: &Arc<dyn ToolGateway>, input: &FindToolsArguments) -> (CatalogSnapshot, bool) {
+async fn catalog(request: &ToolRequest, input: &FindToolsArguments) -> Result<(CatalogSnapshot, bool), AppError> {
     let server = input.server.as_deref().or_else(|| Some(input.name.as_deref()?.split_once('.')?.0));
     let servers = match server {
         Some(server) => ServerSelection::Named([server.to_owned()].into()),
         None => ServerSelection::All,
     };
     // A server that is starting continues to start when the wait is over.
-    let asking = Arc::clone(tools);
-    let asking = tokio::spawn(async move { asking.catalog(servers).await });
+    let (app, caller) = (Arc::clone(&request.app), request.principal.clone());
+    let asking = tokio::spawn(async move { app.catalog(&caller, servers).await });
     match tokio::time::timeout(SERVERS_WAIT, asking).await {
-        Ok(Ok(catalog)) => (catalog, true),
+        Ok(Ok(catalog)) => Ok((catalog?, true)),
         Ok(Err(_)) | Err(_) => {
-            let known = tools.search(input.query.as_deref().unwrap_or_default(), TOOLS_MAX);
+            let known = request.app.search_tools(input.query.as_deref().unwrap_or_default(), TOOLS_MAX);
             let servers = known.iter().filter_map(|name| name.as_str().split_once('.'));
             let servers = ServerSelection::Named(servers.map(|(server, _)| server.to_owned()).collect());
-            (tools.catalog(servers).await, false)
+            Ok((request.app.catalog(&request.principal, servers).await?, false))
         }
     }
 }
@@ -139,7 +139,7 @@ fn one(catalog: &CatalogSnapshot, absent: Map<String, Value>, name: &str) -> Res
 }
 
 fn search(
-    tools: &dyn ToolGateway,
+    app: &App,
     catalog: &CatalogSnapshot,
     absent: Map<String, Value>,
     input: &FindToolsArguments,
@@ -151,7 +151,7 @@ fn search(
     };
     let found: Vec<&Arc<tool::Tool>> = match input.query.as_deref().filter(|query| !query.trim().is_empty()) {
         Some(query) => {
-            let names = tools.search(query, all.len().max(TOOLS_MAX));
+            let names = app.search_tools(query, all.len().max(TOOLS_MAX));
             names.iter().filter_map(|name| all.get(name)).filter(|tool| fits(tool)).collect()
         }
         None => all.values().filter(|tool| fits(tool)).collect(),

@@ -4,7 +4,7 @@ use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
 use crate::tools::recording::RecordedAnswer;
 use rutter_app::error::AppError;
-use rutter_app::executions::StartRequest;
+use rutter_app::executions::NewExecution;
 use rutter_app::principal::McpToolset;
 use rutter_app::records::decision::note_start;
 use rutter_core::execution::ExecutionIdentity;
@@ -47,16 +47,14 @@ async fn run(tool_request: ToolRequest, input: RecordStartArguments) -> Result<T
         let message = format!("notes have at most {REASON_BYTES_MAX} bytes");
         return Err(Refusal::new("execution.text_too_long", message).into());
     }
-    let start = StartRequest {
-        tenant: tool_request.principal.tenant.clone(),
+    let new = NewExecution {
         plan: PlanId::new(&plan_id),
         revision: None,
         inputs: Arc::new(Value::Object(inputs)),
         driver: Driver::Agent,
-        actor: tool_request.agent(),
-        request: request_id.clone(),
+        request_key: request_id.clone(),
     };
-    let started = tool_request.app.start(start).await?;
+    let started = tool_request.app.start(&tool_request.principal(), new).await?;
     let identity = ExecutionIdentity { tenant: tool_request.principal.tenant.clone(), execution: started.execution };
     if let Some(reason) = notes.filter(|notes| !notes.is_empty()) {
         note_start(&tool_request.app, &tool_request.principal(), &identity, reason, request_id.as_deref()).await?;

@@ -4,9 +4,11 @@ use super::installation::options;
 use super::mcp_client::{ClientEra, McpClient};
 use rmcp::ServiceExt;
 use rutter_app::app::App;
+use rutter_app::command::{Command, CommandArguments};
 use rutter_app::principal::{McpToolset, Principal};
 use rutter_app::runtime::{Runtime, RuntimeOptions};
-use rutter_core::id::TenantId;
+use rutter_app::verb::Verb;
+use rutter_core::id::{ExecutionId, TenantId};
 use rutter_mcp::McpSurface;
 use rutter_mcp::pipes::ServerPipeTransport;
 use serde_json::{Value, json};
@@ -67,6 +69,20 @@ impl ServerFixture {
     pub async fn open_with(folder: TempDir, options: RuntimeOptions) -> ServerFixture {
         let runtime = Runtime::prepare(options).await.unwrap();
         ServerFixture { app: Arc::clone(&runtime.app), runtime, folder }
+    }
+
+    /// Sends a command to an execution as the operator.
+    pub async fn command(&self, execution: &str, verb: Verb, reason: &str) {
+        let command = Command {
+            principal: Principal::owner(TenantId::new("default"), "operator"),
+            execution: ExecutionId::new(execution),
+            verb,
+            arguments: CommandArguments::default(),
+            reason: Some(reason.to_owned()),
+            request_key: None,
+            if_match: None,
+        };
+        self.app.perform(command).await.unwrap();
     }
 
     /// An initialized client with the default toolset, which cannot ask its user anything.

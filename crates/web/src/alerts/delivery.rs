@@ -7,7 +7,6 @@ use crate::shell::{PageSection, PageShell};
 use askama::Template;
 use axum::extract::{Path, State};
 use rutter_app::app::App;
-use rutter_app::auth::{AccessScope, require};
 use rutter_app::error::AppError;
 use rutter_app::wording::span;
 use rutter_core::time::{Millis, Timestamp};
@@ -83,7 +82,7 @@ struct DeliveryPage {
 
 pub(crate) async fn show(State(app): State<Arc<App>>, Path(number): Path<String>, request: PageRequest) -> PageResult {
     let number = read(&number)?;
-    let detail = app.watch.delivery(&request.principal.tenant, number).await?;
+    let detail = app.delivery(&request.principal, number).await?;
     let shell = PageShell::open(&app, &request, PageSection::Alerts, format!("Delivery {number}")).await?;
     let now = shell.now;
     let attempts = detail.all_tries.iter();
@@ -103,9 +102,8 @@ pub(crate) async fn redeliver(
     form: FormRequest,
 ) -> PageResult {
     let principal = &form.request.principal;
-    require(principal, AccessScope::Admin)?;
     let number = read(&number)?;
-    app.watch.redeliver(&principal.tenant, &principal.actor(), number).await?;
+    app.redeliver(principal, number).await?;
     Ok(page::redirect_with_flash(form.back(), "sent_again"))
 }
 

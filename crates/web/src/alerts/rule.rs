@@ -5,8 +5,8 @@ use crate::format::StatusBadge;
 use crate::page::{self, FormRequest, PageResult};
 use axum::extract::{Path, State};
 use rutter_app::app::App;
-use rutter_app::auth::{AccessScope, require};
 use rutter_app::error::AppError;
+use rutter_app::rights::{Operation, require};
 use rutter_observe::watch::rule::{AlertRule, AlertRuleChange, AlertSeverity, NewAlertRule, RuleCondition};
 use serde_json::json;
 use std::sync::Arc;
@@ -130,7 +130,7 @@ fn webhooks(form: &FormRequest) -> Option<Vec<String>> {
 
 pub(crate) async fn create(State(app): State<Arc<App>>, form: FormRequest) -> PageResult {
     let principal = &form.request.principal;
-    require(principal, AccessScope::Admin)?;
+    require(principal, Operation::ChangeAlertRules)?;
     let new = NewAlertRule {
         description: form.value("description").unwrap_or_default().to_owned(),
         condition: read_condition(&form, form.value("kind").unwrap_or_default())?,
@@ -139,7 +139,7 @@ pub(crate) async fn create(State(app): State<Arc<App>>, form: FormRequest) -> Pa
         webhooks: webhooks(&form),
         commands: words(&form, "commands"),
     };
-    app.watch.create_rule(&principal.tenant, &principal.actor(), new).await?;
+    app.create_alert_rule(principal, new).await?;
     Ok(page::redirect_with_flash("/alerts#rules", "saved"))
 }
 
@@ -149,8 +149,7 @@ pub(crate) async fn change(
     form_request: FormRequest,
 ) -> PageResult {
     let principal = &form_request.request.principal;
-    require(principal, AccessScope::Admin)?;
-    let (tenant, actor) = (&principal.tenant, principal.actor());
+    require(principal, Operation::ChangeAlertRules)?;
     let version = form_request.value("version").and_then(|version| version.parse().ok());
     let change = match form_request.value("act") {
         Some("save") => AlertRuleChange {
@@ -164,11 +163,11 @@ pub(crate) async fn change(
         },
         Some(act @ ("on" | "off")) => AlertRuleChange { enabled: Some(act == "on"), ..AlertRuleChange::default() },
         Some("remove") => {
-            app.watch.delete_rule(tenant, &actor, &id).await?;
+            app.delete_alert_rule(principal, &id).await?;
             return Ok(page::redirect_with_flash("/alerts#rules", "removed"));
         }
         _ => return Err(AppError::new("server.arguments", "the form has no action").into()),
     };
-    app.watch.update_rule(tenant, &actor, &id, change, version).await?;
+    app.change_alert_rule(principal, &id, change, version).await?;
     Ok(page::redirect_with_flash("/alerts#rules", "saved"))
 }

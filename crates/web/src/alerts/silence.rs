@@ -4,8 +4,8 @@ use crate::format::{TimeLabel, encoded};
 use crate::page::{self, FormRequest, PageResult};
 use axum::extract::{Path, State};
 use rutter_app::app::App;
-use rutter_app::auth::{AccessScope, require};
 use rutter_app::error::AppError;
+use rutter_app::rights::{Operation, require};
 use rutter_core::time::{Millis, Timestamp};
 use rutter_observe::watch::silence::{AlertSilence, NewSilence};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl SilenceRow {
 
 pub(crate) async fn create(State(app): State<Arc<App>>, form: FormRequest) -> PageResult {
     let principal = &form.request.principal;
-    require(principal, AccessScope::Admin)?;
+    require(principal, Operation::SilenceAlerts)?;
     let wrong = || AppError::new("server.arguments", "expected a duration such as 1h or 7d");
     let span = form.value("span").and_then(Millis::parse).ok_or_else(wrong)?;
     let named = |name: &str| form.value(name).map(|name| name.trim().to_owned());
@@ -48,13 +48,12 @@ pub(crate) async fn create(State(app): State<Arc<App>>, form: FormRequest) -> Pa
         until: app.now().plus(span).into(),
         reason: form.value("reason").unwrap_or_default().to_owned(),
     };
-    app.watch.silence(&principal.tenant, &principal.actor(), new).await?;
+    app.silence(principal, new).await?;
     Ok(page::redirect_with_flash("/alerts#silences", "silenced"))
 }
 
 pub(crate) async fn remove(State(app): State<Arc<App>>, Path(id): Path<String>, form: FormRequest) -> PageResult {
     let principal = &form.request.principal;
-    require(principal, AccessScope::Admin)?;
-    app.watch.delete_silence(&principal.tenant, &principal.actor(), &id).await?;
+    app.end_silence(principal, &id).await?;
     Ok(page::redirect_with_flash("/alerts#silences", "removed"))
 }

@@ -7,8 +7,8 @@ use crate::shell::{PageSection, PageShell};
 use askama::Template;
 use axum::extract::{Path, State};
 use rutter_app::app::App;
-use rutter_app::auth::{AccessScope, require};
 use rutter_app::error::AppError;
+use rutter_app::rights::{Operation, require};
 use rutter_core::port::outbox::{DeliveryCounts, DeliveryState};
 use rutter_core::port::query::{ListCursor, Pagination};
 use rutter_core::time::Timestamp;
@@ -83,13 +83,13 @@ pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>, re
 }
 
 async fn render_webhook(app: &Arc<App>, request: &PageRequest, id: &str, tested: Option<WebhookTest>) -> PageResult {
-    let tenant = &request.principal.tenant;
-    let webhook = app.watch.webhook(tenant, id).await?;
-    let counts = app.watch.delivery_counts(tenant, Some(id)).await?;
+    let caller = &request.principal;
+    let webhook = app.webhook(caller, id).await?;
+    let counts = app.delivery_counts(caller, Some(id)).await?;
     let asked = request.query_value("state").unwrap_or_default();
     let state = DeliveryState::ALL.into_iter().find(|state| state.as_str() == asked);
     let after = request.query_value("after").map(|cursor| ListCursor(cursor.to_owned()));
-    let found = app.watch.deliveries(tenant, Some(id), state, Pagination { limit: DELIVERIES, after }).await?;
+    let found = app.deliveries(caller, Some(id), state, Pagination { limit: DELIVERIES, after }).await?;
     let shell = PageShell::open(app, request, PageSection::Alerts, "Webhook").await?;
     let now = shell.now;
     let href = address(id);
@@ -119,14 +119,13 @@ async fn render_webhook(app: &Arc<App>, request: &PageRequest, id: &str, tested:
 
 pub(crate) async fn create(State(app): State<Arc<App>>, form: FormRequest) -> PageResult {
     let principal = &form.request.principal;
-    require(principal, AccessScope::Admin)?;
     let new = NewWebhook {
         url: form.value("url").unwrap_or_default().trim().to_owned(),
         description: form.value("description").unwrap_or_default().to_owned(),
         events: words(&form, "events"),
         plans: words(&form, "plans"),
     };
-    let made = app.watch.create_webhook(&principal.tenant, &principal.actor(), new).await?;
+    let made = app.create_webhook(principal, new).await?;
     let shell = PageShell::open(&app, &form.request, PageSection::Alerts, "New webhook").await?;
     let (href, url) = (address(&made.webhook.id), made.webhook.url);
     page::render(&WebhookSecretPage { shell, href, url, secret: made.secret, is_new: true })
@@ -138,8 +137,7 @@ pub(crate) async fn change(
     form_request: FormRequest,
 ) -> PageResult {
     let principal = &form_request.request.principal;
-    require(principal, AccessScope::Admin)?;
-    let (tenant, actor) = (&principal.tenant, principal.actor());
+    require(principal, Operation::ChangeWebhooks)?;
     let wrong = |message: &str| AppError::new("server.arguments", message);
     let version = form_request.value("version").and_then(|version| version.parse().ok());
     match form_request.value("act") {
@@ -151,26 +149,26 @@ pub(crate) async fn change(
                 plans: Some(words(&form_request, "plans")),
                 enabled: None,
             };
-            app.watch.update_webhook(tenant, &actor, &id, change, version).await?;
+            app.change_webhook(principal, &id, change, version).await?;
             Ok(page::redirect_with_flash(&address(&id), "saved"))
         }
         Some(act @ ("on" | "off")) => {
             let change = WebhookChange { enabled: Some(act == "on"), ..WebhookChange::default() };
-            app.watch.update_webhook(tenant, &actor, &id, change, version).await?;
+            app.change_webhook(principal, &id, change, version).await?;
             Ok(page::redirect_with_flash(&address(&id), "saved"))
         }
         Some("test") => {
-            let tested = app.watch.test_webhook(tenant, &id).await?;
+            let tested = app.test_webhook(principal, &id).await?;
             render_webhook(&app, &form_request.request, &id, Some(tested)).await
         }
         Some("rotate") => {
-            let made = app.watch.rotate_webhook(tenant, &actor, &id).await?;
+            let made = app.rotate_webhook(principal, &id).await?;
             let shell = PageShell::open(&app, &form_request.request, PageSection::Alerts, "New secret").await?;
             let url = made.webhook.url;
             page::render(&WebhookSecretPage { shell, href: address(&id), url, secret: made.secret, is_new: false })
         }
         Some("remove") => {
-            app.watch.delete_webhook(tenant, &actor, &id).await?;
+            app.delete_webhook(principal, &id).await?;
             Ok(page::redirect_with_flash("/alerts#webhooks", "removed"))
         }
         _ => Err(wrong("the form has no action").into()),

@@ -7,9 +7,9 @@ use crate::shell::{PageSection, PageShell};
 use askama::Template;
 use axum::extract::{Path, State};
 use rutter_app::app::App;
-use rutter_app::auth::{AccessScope, require};
 use rutter_app::command::{Command, CommandArguments};
 use rutter_app::error::AppError;
+use rutter_app::rights::require_verb;
 use rutter_app::rollback::Rollback;
 use rutter_app::verb::{OfferedTo, Verb, VerbRow};
 use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus};
@@ -108,8 +108,8 @@ pub(crate) async fn confirm(
     Path(execution): Path<String>,
     request: PageRequest,
 ) -> PageResult {
-    require(&request.principal, AccessScope::Operate)?;
     let verb = offered(request.query_value("act"))?;
+    require_verb(&request.principal, verb)?;
     let seen = read_page_state(&app, &request.identity(&execution), "graph", None).await?;
     let shell = PageShell::open(&app, &request, PageSection::Executions, verb.row().question).await?;
     let base = format!("/executions/{}", format::encoded(&execution));

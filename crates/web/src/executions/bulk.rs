@@ -6,9 +6,9 @@ use crate::shell::{PageSection, PageShell};
 use askama::Template;
 use axum::extract::State;
 use rutter_app::app::App;
-use rutter_app::auth::{AccessScope, require};
 use rutter_app::command::{Command, CommandArguments};
 use rutter_app::error::AppError;
+use rutter_app::rights::require_verb;
 use rutter_app::verb::{OfferedTo, Verb, VerbRow};
 use rutter_core::id::ExecutionId;
 use std::sync::Arc;
@@ -37,9 +37,10 @@ struct BulkResultPage {
 
 pub(crate) async fn run(State(app): State<Arc<App>>, form: FormRequest) -> PageResult {
     let request = &form.request;
-    require(&request.principal, AccessScope::Operate)?;
     let wrong = |message: &str| AppError::new("server.arguments", message);
     let verb = form.value("action").and_then(Verb::parse).filter(|verb| verb.is_offered_to(OfferedTo::ExecutionList));
+    // A principal that may send none of the commands learns that first.
+    require_verb(&request.principal, verb.unwrap_or(Verb::Pause))?;
     let verb = verb.ok_or_else(|| wrong("expected action pause, resume or cancel"))?.row();
     let chosen: Vec<&str> = form.values("execution").collect();
     if chosen.is_empty() {

@@ -6,7 +6,6 @@ use crate::shell::{PageSection, PageShell};
 use askama::Template;
 use axum::extract::State;
 use rutter_app::app::App;
-use rutter_app::auth::{AccessScope, require};
 use std::sync::Arc;
 
 #[derive(Template)]
@@ -26,8 +25,7 @@ struct VerificationPage {
 
 pub(crate) async fn run(State(app): State<Arc<App>>, form: FormRequest) -> PageResult {
     let request = &form.request;
-    require(&request.principal, AccessScope::Read)?;
-    let checked = app.watch.verify(&request.principal.tenant).await?;
+    let checked = app.verify_ledger(&request.principal).await?;
     let (is_clean, verdict) = (checked.is_clean(), checked.verdict);
     let entry = verdict.fault.as_ref().and_then(|fault| fault.entry.as_ref());
     let count = |label: &'static str, count: u64| (label, format::count(count));
@@ -49,14 +47,13 @@ pub(crate) async fn run(State(app): State<Arc<App>>, form: FormRequest) -> PageR
             count("payloads erased", verdict.erased),
             count("entries removed", verdict.removed),
         ],
-        key: app.proof.public_key().await?,
+        key: app.public_key().await?,
     };
     page::render(&page)
 }
 
 pub(crate) async fn sign(State(app): State<Arc<App>>, form: FormRequest) -> PageResult {
     let request = &form.request;
-    require(&request.principal, AccessScope::Operate)?;
-    let signed = app.proof.sign(&request.principal.tenant).await?;
+    let signed = app.sign_checkpoint(&request.principal).await?;
     Ok(page::redirect_with_flash("/journal", if signed.is_some() { "signed" } else { "nothing_new" }))
 }

@@ -4,6 +4,8 @@ use crate::format::{IdentifierLink, StatusBadge, TimeLabel};
 use futures::future::join_all;
 use rutter_app::app::App;
 use rutter_app::error::AppError;
+use rutter_app::principal::Principal;
+use rutter_app::rights::{Operation, may};
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::TenantId;
 use rutter_core::port::query::{ExecutionFilter, ExecutionSummary, HistoryFilter, Pagination, TimeRange};
@@ -23,7 +25,8 @@ pub(super) struct AttentionItem {
     pub(super) at: Option<TimeLabel>,
 }
 
-pub(super) async fn concerns(app: &App, tenant: &TenantId, now: Timestamp) -> Result<Vec<AttentionItem>, AppError> {
+pub(super) async fn concerns(app: &App, caller: &Principal, now: Timestamp) -> Result<Vec<AttentionItem>, AppError> {
+    let tenant = &caller.tenant;
     let mut concerns = store(app).await?;
     concerns.extend(app.broken().into_iter().map(|(execution, why)| AttentionItem {
         look: StatusBadge::like("failed", "broken"),
@@ -33,29 +36,31 @@ pub(super) async fn concerns(app: &App, tenant: &TenantId, now: Timestamp) -> Re
         at: None,
     }));
     concerns.extend(questions(app, tenant, now).await?);
-    let alerts = app.watch.firing(tenant);
+    let alerts = app.firing(caller)?;
     // Problems of executions are listed separately.
     let alerts = alerts.iter().filter(|alert| alert.execution.is_none() && alert.acknowledged.is_none());
     let alerts: Vec<&AlertRecord> = alerts.take(ITEMS_PER_KIND as usize).collect();
     concerns.extend(alerts.iter().map(|alert| alert_item(alert, now)));
-    let reports = app.tools.report();
+    let reports = app.servers();
     let untold = reports.iter().filter(|report| alerts.iter().all(|alert| alert.subject != report.server));
     concerns.extend(untold.filter_map(|server| server_in_trouble(server, now)));
     concerns.extend(failed(app, tenant, now).await?);
-    let counts = app.outbox.counts(tenant, None).await?;
-    concerns.extend((counts.dead > 0).then(|| AttentionItem {
-        look: StatusBadge::like("partial", "deliveries"),
-        href: "/alerts#deliveries".to_owned(),
-        title: format!("{} deliveries failed permanently", counts.dead),
-        detail: "webhooks did not accept them; they can be sent again".to_owned(),
-        at: None,
-    }));
+    if may(caller, Operation::ReadWebhooks) {
+        let counts = app.delivery_counts(caller, None).await?;
+        concerns.extend((counts.dead > 0).then(|| AttentionItem {
+            look: StatusBadge::like("partial", "deliveries"),
+            href: "/alerts#deliveries".to_owned(),
+            title: format!("{} deliveries failed permanently", counts.dead),
+            detail: "webhooks did not accept them; they can be sent again".to_owned(),
+            at: None,
+        }));
+    }
     Ok(concerns)
 }
 
 /// A store that is read-only.
 async fn store(app: &App) -> Result<Vec<AttentionItem>, AppError> {
-    let health = app.proof.health().await?;
+    let health = app.health().await?;
     let concern = |trouble: String| AttentionItem {
         look: StatusBadge::like("failed", "store"),
         href: "/settings".to_owned(),

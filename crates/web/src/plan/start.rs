@@ -6,19 +6,18 @@ use crate::page::{self, FormRequest, PageResult};
 use crate::question::field;
 use axum::extract::{Path, State};
 use rutter_app::app::App;
-use rutter_app::auth::{AccessScope, require};
 use rutter_app::error::AppError;
-use rutter_app::executions::StartRequest;
+use rutter_app::executions::NewExecution;
+use rutter_app::rights::{Operation, require};
 use rutter_core::plan::Driver;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 pub(crate) async fn run(State(app): State<Arc<App>>, Path(address): Path<String>, form: FormRequest) -> PageResult {
     let principal = &form.request.principal;
-    require(principal, AccessScope::Operate)?;
+    require(principal, Operation::StartExecution)?;
     let saved = find(&app, &principal.tenant, &address).await?;
-    let start = StartRequest {
-        tenant: principal.tenant.clone(),
+    let new = NewExecution {
         plan: saved.summary.id.clone(),
         revision: Some(saved.summary.revision),
         inputs: Arc::new(inputs(&form, saved.plan.inputs.as_deref())?),
@@ -26,10 +25,9 @@ pub(crate) async fn run(State(app): State<Arc<App>>, Path(address): Path<String>
             Some("agent") => Driver::Agent,
             _ => Driver::Server,
         },
-        actor: principal.actor(),
-        request: None,
+        request_key: None,
     };
-    let started = app.start(start).await?;
+    let started = app.start(principal, new).await?;
     Ok(page::redirect_with_flash(&format!("/executions/{}", format::encoded(started.execution.as_str())), "started"))
 }
 

@@ -4,9 +4,9 @@ use super::{SAY, field};
 use crate::page::{self, FormRequest, PageResult};
 use axum::extract::{Path, State};
 use rutter_app::app::App;
-use rutter_app::auth::require;
 use rutter_app::command::{Command, CommandArguments};
 use rutter_app::error::AppError;
+use rutter_app::rights::require_verb;
 use rutter_app::verb::Verb;
 use rutter_core::execution::view::{ExecutionSnapshot, PendingQuestion};
 use rutter_core::id::ExecutionId;
@@ -23,7 +23,7 @@ pub(crate) async fn answer(
     let (verb, arguments) = match verb {
         Verb::Reply if form_request.value("decline") != Some("true") => {
             // A tool's question is shown only to users who may answer it.
-            require(&form_request.request.principal, Verb::Reply.row().scope)?;
+            require_verb(&form_request.request.principal, Verb::Reply)?;
             let view = app.view(&form_request.request.identity(&execution)).await?;
             (verb, replied(&form_request, &view)?)
         }

@@ -4,7 +4,8 @@ use super::{KeyTableRow, bytes};
 use crate::format::{self, StatusBadge};
 use rutter_app::app::App;
 use rutter_app::error::AppError;
-use rutter_core::id::TenantId;
+use rutter_app::principal::Principal;
+use rutter_app::rights::{Operation, may};
 use rutter_core::port::proof::StoreHealth;
 use rutter_core::port::query::Pagination;
 use rutter_core::time::{Millis, Timestamp};
@@ -26,24 +27,25 @@ pub(super) struct HealthCheck {
 
 pub(super) async fn all(
     app: &App,
-    tenant: &TenantId,
+    caller: &Principal,
     health: &StoreHealth,
     keys: &[KeyTableRow],
     now: Timestamp,
 ) -> Result<Vec<HealthCheck>, AppError> {
     let mut checks = vec![store(health), disk(health), queue(health)];
-    checks.push(signature(app, tenant, now).await?);
+    checks.push(signature(app, caller, now).await?);
     checks.push(executions(app));
     checks.push(servers(app));
-    let dead = app.outbox.counts(tenant, None).await?.dead;
-    checks.push(match dead {
-        0 => fine("webhooks", "no failed deliveries".to_owned()),
-        dead => doubtful(
-            "webhooks",
-            format!("{} deliveries failed permanently", format::count(dead)),
-            "see the Alerts page, where they can be sent again",
-        ),
-    });
+    if may(caller, Operation::ReadWebhooks) {
+        checks.push(match app.delivery_counts(caller, None).await?.dead {
+            0 => fine("webhooks", "no failed deliveries".to_owned()),
+            dead => doubtful(
+                "webhooks",
+                format!("{} deliveries failed permanently", format::count(dead)),
+                "see the Alerts page, where they can be sent again",
+            ),
+        });
+    }
     let soon = keys.iter().filter(|key| key.is_active && key.expires.is_some()).count();
     if soon > 0 {
         checks.push(fine("keys", format!("{soon} active keys have an expiry date")));
@@ -74,9 +76,9 @@ fn queue(health: &StoreHealth) -> HealthCheck {
     }
 }
 
-async fn signature(app: &App, tenant: &TenantId, now: Timestamp) -> Result<HealthCheck, AppError> {
-    let size = app.feed.size(tenant).await?;
-    let newest = app.proof.checkpoints(tenant, Pagination::first(1)).await?.items.into_iter().next();
+async fn signature(app: &App, caller: &Principal, now: Timestamp) -> Result<HealthCheck, AppError> {
+    let size = app.feed.size(&caller.tenant).await?;
+    let newest = app.checkpoints(caller, Pagination::first(1)).await?.items.into_iter().next();
     let uncovered = size.saturating_sub(newest.as_ref().map_or(0, |head| head.size));
     let is_old = newest.as_ref().is_none_or(|head| now.since(head.at) > SIGNED_WITHIN);
     let message = match &newest {
@@ -100,7 +102,7 @@ fn executions(app: &App) -> HealthCheck {
 }
 
 fn servers(app: &App) -> HealthCheck {
-    let reports = app.tools.report();
+    let reports = app.servers();
     let is_down = |report: &&rutter_core::tool::report::ServerReport| {
         matches!(report.connector, ConnectorReport::Down { .. }) || matches!(report.breaker, BreakerReport::Open { .. })
     };

@@ -8,8 +8,8 @@ use crate::shell::{PageSection, PageShell};
 use askama::Template;
 use axum::extract::{Path, State};
 use rutter_app::app::App;
-use rutter_app::auth::{AccessScope, require};
 use rutter_app::error::AppError;
+use rutter_app::rights::{Operation, require};
 use rutter_app::tool_calls::{NewToolCall, begin};
 use rutter_core::tool::Safety;
 use serde_json::{Map, Value};
@@ -28,8 +28,8 @@ struct ConfirmToolCallPage {
 
 pub(crate) async fn run(State(app): State<Arc<App>>, Path(name): Path<String>, form: FormRequest) -> PageResult {
     let request = &form.request;
-    require(&request.principal, AccessScope::Admin)?;
-    let tool = tool::find(&app, &name).await?;
+    require(&request.principal, Operation::CallTool)?;
+    let tool = tool::find(&app, &request.principal, &name).await?;
     let parameters = parameters(&form, &tool.input)?;
     let reason = form.value("reason").unwrap_or_default().to_owned();
     if tool.safety != Safety::ReadOnly && form.value("confirm").is_none() {

@@ -11,6 +11,7 @@ use axum::extract::{Path, State};
 use futures::future::join_all;
 use rutter_app::app::App;
 use rutter_app::error::AppError;
+use rutter_app::principal::Principal;
 use rutter_core::hash::Hash;
 use rutter_core::id::{TenantId, ToolName};
 use rutter_core::port::query::{Pagination, PlanFilter};
@@ -67,7 +68,7 @@ struct ToolUser {
 }
 
 pub(crate) async fn show(State(app): State<Arc<App>>, Path(name): Path<String>, request: PageRequest) -> PageResult {
-    let tool = find(&app, &name).await?;
+    let tool = find(&app, &request.principal, &name).await?;
     let shell = PageShell::open(&app, &request, PageSection::Tools, name.clone()).await?;
     let now = shell.now;
     let stats = stats(&app, &tool.name);
@@ -101,14 +102,15 @@ pub(crate) async fn show(State(app): State<Arc<App>>, Path(name): Path<String>, 
 }
 
 /// The present definition of the tool; starts the server if it is not running.
-pub(super) async fn find(app: &App, name: &str) -> Result<Arc<Tool>, AppError> {
+pub(super) async fn find(app: &Arc<App>, caller: &Principal, name: &str) -> Result<Arc<Tool>, AppError> {
     let server = name.split_once('.').map_or(name, |(server, _)| server).to_owned();
-    let tools = Arc::clone(&app.tools);
-    let asking = tokio::spawn(async move { tools.catalog(ServerSelection::Named([server].into())).await });
+    let (app, caller) = (Arc::clone(app), caller.clone());
+    let asking = tokio::spawn(async move { app.catalog(&caller, ServerSelection::Named([server].into())).await });
     let Ok(Ok(catalog)) = tokio::time::timeout(SERVER_WAIT, asking).await else {
         let error = AppError::new("server.busy", "the server did not list its tools in time");
         return Err(AppError { retryable: true, ..error });
     };
+    let catalog = catalog?;
     let tools = &catalog.tools.tools;
     if let Some(tool) = tools.get(name) {
         return Ok(Arc::clone(tool));
@@ -123,7 +125,7 @@ pub(super) async fn find(app: &App, name: &str) -> Result<Arc<Tool>, AppError> {
 }
 
 fn stats(app: &App, name: &ToolName) -> ToolSummary {
-    let reports = app.tools.report();
+    let reports = app.servers();
     let mut tools = reports.into_iter().flat_map(|server| server.tools);
     tools.find(|tool| tool.name == *name).map(|tool| tool.stats).unwrap_or_default()
 }

@@ -106,7 +106,7 @@ struct Agent<'a> {
 
 impl Agent<'_> {
     async fn says(&self, input: ExecutionInput) {
-        self.engine.signal(self.identity, Actor::agent(self.name), input, None).await.unwrap();
+        self.engine.command(self.identity, Actor::agent(self.name), input, None).await.unwrap();
     }
 
     async fn begins(&self, step: &str) {

@@ -130,7 +130,7 @@ impl EngineFixture {
     }
 
     pub async fn signal(&self, identity: &ExecutionIdentity, signal: ExecutionInput) -> Result<(), Error> {
-        self.engine.signal(identity, Actor::person("operator"), signal, None).await
+        self.engine.command(identity, Actor::person("operator"), signal, None).await
     }
 
     pub async fn control(&self, identity: &ExecutionIdentity, control: ControlAction) -> Result<(), Error> {

@@ -13,8 +13,9 @@ use rutter_core::plan::document::DocumentFormat;
 use rutter_core::port::query::ExecutionFilter;
 use rutter_core::time::Millis;
 use rutter_core::tool::{FailureCategory, ToolFailure};
-use rutter_engine::Error;
 use rutter_engine::control::ControlAction;
+use rutter_engine::submit::PlanText;
+use rutter_engine::{Error, ReplanCommand};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +84,15 @@ async fn a_failed_step_is_replanned_and_finished_work_is_kept() {
         let (engine, text) = (fixture.engine.clone(), text.as_bytes().to_vec());
         let execution = execution.clone();
         async move {
-            engine.replan(&execution, text, DocumentFormat::Yaml, "try another way".into(), Actor::agent("pilot")).await
+            let summary = engine.executions(&execution.tenant, Default::default()).await?.remove(0);
+            let (plan, actor) = (summary.plan, Actor::agent("pilot"));
+            let (format, driver) = (DocumentFormat::Yaml, Driver::Server);
+            let text = PlanText { tenant: execution.tenant.clone(), source: text, format, driver };
+            let submitted = engine.submit(text, Some(plan.clone()), None, actor.clone()).await?;
+            let command =
+                ReplanCommand { plan, revision: submitted.saved.revision(), reason: "try another way".to_owned() };
+            engine.follow_revision(&execution, actor, command, None, None).await?;
+            Ok::<_, Error>(submitted)
         }
     };
     assert!(matches!(replan(bad).await, Err(Error::Plan { .. })));
@@ -105,7 +114,7 @@ async fn an_agent_takes_over_records_its_actions_and_hands_back() {
     fixture.control(&execution, ControlAction::TakeOver).await.unwrap();
     fixture.release();
     let part = || PartId::whole(StepId::new("b"));
-    let agent = |signal| fixture.engine.signal(&execution, Actor::agent("pilot"), signal, None);
+    let agent = |signal| fixture.engine.command(&execution, Actor::agent("pilot"), signal, None);
     fixture.until_settled(&execution, 1).await;
     agent(ExecutionInput::RecordStarted { part: part(), tool: None, parameters: None }).await.unwrap();
     let failure = ToolFailure::new(FailureCategory::ToolError, "no luck");

@@ -37,7 +37,7 @@ fn failure(request: &ToolRequest, plan: &Plan, step: &StepSnapshot) -> Value {
     let planned = plan.find(step.id.as_str()).map(|at| &plan.steps[at]);
     let words = planned.map(|planned| format!("{} {} {}", planned.name, planned.description, step.id));
     let words = format!("{} {}", words.unwrap_or_default(), step.tool.as_str().replace(['.', '_', '-'], " "));
-    let found = request.app.tools.search(&words, CANDIDATES_MAX + 1);
+    let found = request.app.search_tools(&words, CANDIDATES_MAX + 1);
     let instead: Vec<&str> = found
         .iter()
         .map(|tool| tool.as_str())

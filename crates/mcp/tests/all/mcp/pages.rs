@@ -7,6 +7,7 @@ use rutter_api::http::{guarded_router, mcp, serve};
 use rutter_app::auth::{AccessToken, Authenticator};
 use rutter_app::principal::PrincipalRole;
 use rutter_core::id::TenantId;
+use rutter_core::port::query::Pagination;
 use rutter_engine::SystemClock;
 use rutter_mcp::McpSurface;
 use rutter_testkit::server::fixture::ServerFixture;
@@ -100,8 +101,9 @@ async fn a_person_with_the_operators_token_approves_on_the_page_and_an_agent_can
     assert_eq!(status, StatusCode::OK);
     assert!(body.contains("memory.store") && !body.contains("<script>"), "shown, escaped: {body}");
 
-    let view = deck.app.engine.executions(&TenantId::new("default"), Default::default()).await.unwrap();
-    assert_eq!(view[0].row.status.as_str(), "waiting");
+    let first = Pagination::first(1);
+    let view = deck.app.query.executions(&TenantId::new("default"), Default::default(), first).await.unwrap();
+    assert_eq!(view.items[0].row.status.as_str(), "waiting");
     let call = body.split("name=\"call\" value=\"").nth(1).unwrap().split('"').next().unwrap();
     let csrf = body.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap();
     let items = [("csrf", csrf), ("part", "keep"), ("call", call), ("say", "approve"), ("reason", "looks right")];

@@ -3,10 +3,9 @@
 use rutter_api::http::gate::RequestGate;
 use rutter_api::http::{only_mcp, serve};
 use rutter_app::principal::{McpToolset, Principal};
-use rutter_core::actor::Actor;
+use rutter_app::verb::Verb;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{ExecutionId, TenantId};
-use rutter_engine::control::ControlAction;
 use rutter_mcp::McpSurface;
 use rutter_testkit::server::fixture::ServerFixture;
 use rutter_testkit::server::mcp_client::{ClientEra, McpClient};
@@ -41,10 +40,7 @@ async fn waiting(client: &mut McpClient, count: usize) -> String {
 }
 
 async fn approve(deck: &ServerFixture, execution: &str) {
-    let identity = ExecutionIdentity { tenant: TenantId::new("default"), execution: ExecutionId::new(execution) };
-    let control = ControlAction::Approve { part: None, call: None };
-    let operator = Actor::person("operator");
-    deck.app.engine.control(&identity, operator, control, "fine".to_owned(), None).await.unwrap();
+    deck.command(execution, Verb::Approve, "fine").await;
 }
 
 /// Reads after every update until the execution has ended; hangs if there is no update after the last change.

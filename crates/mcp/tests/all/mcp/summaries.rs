@@ -1,10 +1,6 @@
 //! Summaries: only facts from the journal, in the requested format, never longer than allowed.
 
-use rutter_core::actor::Actor;
-use rutter_core::execution::ExecutionIdentity;
-use rutter_core::id::{ExecutionId, TenantId};
-use rutter_core::journal::event::QuestionAnswer;
-use rutter_engine::control::ControlAction;
+use rutter_app::verb::Verb;
 use rutter_testkit::server::fixture::ServerFixture;
 use rutter_testkit::server::mcp_client::{ClientEra, McpClient};
 use serde_json::{Value, json};
@@ -46,10 +42,7 @@ async fn text(client: &mut McpClient, arguments: Value) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_format_and_length_has_the_facts_within_its_limits() {
     let (deck, mut client, id) = stuck().await;
-    let identity = ExecutionIdentity { tenant: TenantId::new("default"), execution: ExecutionId::new(&id) };
-    let skip = ControlAction::Answer { about: None, answer: QuestionAnswer::Skip };
-    let reason = "the rope comes by ship".to_owned();
-    deck.app.engine.control(&identity, Actor::person("operator"), skip, reason, None).await.unwrap();
+    deck.command(&id, Verb::Skip, "the rope comes by ship").await;
     let ended = client.call("status", json!({ "execution_id": id, "wait_seconds": 30 })).await;
     assert_eq!(ended["done"], 3, "{ended}");
     let status = ended["status"].as_str().unwrap();

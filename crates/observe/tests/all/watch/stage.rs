@@ -226,7 +226,7 @@ impl Stage {
     pub async fn signal(&self, execution: &str, signal: ExecutionInput) {
         let (tenant, execution) = (self.tenant.clone(), ExecutionId::new(execution));
         let identity = ExecutionIdentity { tenant, execution };
-        self.engine.signal(&identity, self.operator.clone(), signal, None).await.unwrap();
+        self.engine.command(&identity, self.operator.clone(), signal, None).await.unwrap();
     }
 
     /// Waits until there is an alert of a rule in a state.

@@ -1,12 +1,11 @@
 //! What agents may not record, and requests that are recorded only once.
 
 use super::{chain, code, recorder, start, step, written};
-use rutter_core::actor::Actor;
+use rutter_app::executions::NewExecution;
+use rutter_app::plans::{PlanInput, save_plan};
+use rutter_app::principal::Principal;
 use rutter_core::id::TenantId;
 use rutter_core::plan::Driver;
-use rutter_core::plan::document::DocumentFormat;
-use rutter_engine::StartRequest;
-use rutter_engine::submit::PlanText;
 use rutter_testkit::server::fixture::ServerFixture;
 use rutter_testkit::server::mcp_client::ClientEra;
 use serde_json::json;
@@ -179,20 +178,13 @@ async fn invalid_recordings_are_refused_with_a_code_and_change_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_execution_of_another_tenant_cannot_be_recorded_into() {
     let deck = ServerFixture::new().await;
-    let (other, actor) = (TenantId::new("other"), Actor::agent("theirs"));
-    let source = chain().to_string().into_bytes();
-    let text = PlanText { tenant: other.clone(), source, format: DocumentFormat::Json, driver: Driver::Agent };
-    let plan = deck.app.engine.submit(text, None, None, actor.clone()).await.unwrap().id;
-    let start = StartRequest {
-        tenant: other.clone(),
-        plan: plan.clone(),
-        revision: None,
-        inputs: Arc::new(json!({})),
-        driver: Driver::Agent,
-        actor,
-        request: None,
-    };
-    let theirs = deck.app.engine.start(start).await.unwrap().execution;
+    let other = TenantId::new("other");
+    let they = Principal::owner(other.clone(), "theirs");
+    let text = PlanInput::Text(chain().to_string()).text(&other, Driver::Agent).unwrap();
+    let plan = save_plan(&deck.app, &they, text, None, None, None).await.unwrap().id;
+    let (inputs, driver) = (Arc::new(json!({})), Driver::Agent);
+    let new = NewExecution { plan: plan.clone(), revision: None, inputs, driver, request_key: None };
+    let theirs = deck.app.start(&they, new).await.unwrap().execution;
     let before = deck.app.query.totals(&other).await.unwrap();
     let mut client = recorder(&deck).await;
     for execution in [theirs.as_str(), "exec_nowhere"] {
