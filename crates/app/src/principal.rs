@@ -76,7 +76,7 @@ impl Principal {
         Principal { name: person.to_owned(), scopes: scope::of_operator(), ..principal }
     }
 
-    /// Whether it may administer: with the admin scope, or over the socket, where the operator chose the toolsets.
+    /// Whether it may use the admin toolset: with the admin scope, or over the socket, where the operator chose it.
     pub fn may_administer(&self) -> bool {
         self.may(AccessScope::Admin) || self.credential == Credential::Socket {}
     }

@@ -46,10 +46,18 @@ pub struct OperationRow {
     pub scope: AccessScope,
     /// A description for people.
     pub meaning: &'static str,
+    /// Whether it is part of MCP's admin toolset, which clients of the socket have if the operator chose it for them.
+    pub in_admin_toolset: bool,
 }
 
 const fn row(operation: Operation, name: &'static str, scope: AccessScope, meaning: &'static str) -> OperationRow {
-    OperationRow { operation, name, scope, meaning }
+    OperationRow { operation, name, scope, meaning, in_admin_toolset: false }
+}
+
+impl OperationRow {
+    const fn in_admin_toolset(self) -> OperationRow {
+        OperationRow { in_admin_toolset: true, ..self }
+    }
 }
 
 /// The one table, by scope, in the order of the variants.
@@ -70,13 +78,15 @@ pub const OPERATIONS: &[OperationRow] = &[
     row(Operation::ChangeAlertRules, "change_alert_rules", AccessScope::Admin, "Create, change and remove alert rules"),
     row(Operation::ReadWebhooks, "read_webhooks", AccessScope::Admin, "Read webhooks and what was delivered to them"),
     row(Operation::ChangeWebhooks, "change_webhooks", AccessScope::Admin, "Change and test webhooks, deliver again"),
-    row(Operation::CallTool, "call_tool", AccessScope::Admin, "Try a tool out, journaled as a plan of one step"),
+    row(Operation::CallTool, "call_tool", AccessScope::Admin, "Try a tool out, journaled as a plan of one step")
+        .in_admin_toolset(),
     row(Operation::ResetBreaker, "reset_breaker", AccessScope::Admin, "Close the circuit breaker of a server"),
     row(Operation::SignCheckpoint, "sign_checkpoint", AccessScope::Admin, "Sign a checkpoint of the ledger"),
-    row(Operation::CleanUp, "clean_up", AccessScope::Admin, "Remove old executions or payloads"),
+    row(Operation::CleanUp, "clean_up", AccessScope::Admin, "Remove old executions or payloads").in_admin_toolset(),
     row(Operation::Erase, "erase", AccessScope::Admin, "Erase payloads of an execution"),
     row(Operation::ManageKeys, "manage_keys", AccessScope::Admin, "Create, list and revoke keys"),
-    row(Operation::UseAdminTools, "use_admin_tools", AccessScope::Admin, "Use the toolset admin of MCP"),
+    row(Operation::UseAdminTools, "use_admin_tools", AccessScope::Admin, "Use the toolset admin of MCP")
+        .in_admin_toolset(),
 ];
 
 impl Operation {
@@ -91,12 +101,17 @@ impl Operation {
 
 /// Returns an error that names the missing scope unless the principal may do this.
 pub fn require(principal: &Principal, operation: Operation) -> Result<(), AppError> {
-    require_scopes(principal, operation.scope())
+    require_scope(principal, AccessScope::Read)?;
+    if operation.row().in_admin_toolset && principal.may_administer() {
+        return Ok(());
+    }
+    require_scope(principal, operation.scope())
 }
 
 /// The same for a command to an execution.
 pub fn require_verb(principal: &Principal, verb: Verb) -> Result<(), AppError> {
-    require_scopes(principal, verb.row().scope)
+    require_scope(principal, AccessScope::Read)?;
+    require_scope(principal, verb.row().scope)
 }
 
 /// Whether the principal may do this: for surfaces that leave out what would be refused.
@@ -115,14 +130,6 @@ pub fn scope_to_answer(question: &PendingQuestion) -> AccessScope {
         | PendingQuestion::Failure { .. }
         | PendingQuestion::Compensation { .. }
         | PendingQuestion::Limit { .. } => AccessScope::Operate,
-    }
-}
-
-fn require_scopes(principal: &Principal, scope: AccessScope) -> Result<(), AppError> {
-    require_scope(principal, AccessScope::Read)?;
-    match scope {
-        AccessScope::Admin if principal.may_administer() => Ok(()),
-        scope => require_scope(principal, scope),
     }
 }
 
@@ -181,9 +188,12 @@ mod tests {
     }
 
     #[test]
-    fn the_socket_administers_and_does_not_approve() {
+    fn the_socket_has_the_admin_toolset_and_no_other_right_of_an_administrator() {
         let local = Principal::local(TenantId::new("default"), "operator", BTreeSet::new());
-        assert!(OPERATIONS.iter().all(|row| may(&local, row.operation)));
+        for row in OPERATIONS {
+            let expected = row.scope != AccessScope::Admin || row.in_admin_toolset;
+            assert_eq!(may(&local, row.operation), expected, "{}", row.name);
+        }
         assert!(require_verb(&local, Verb::Approve).is_err());
         let nobody = Principal { scopes: AccessScopes::new(), ..local };
         assert!(!OPERATIONS.iter().any(|row| may(&nobody, row.operation)));

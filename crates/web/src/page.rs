@@ -6,7 +6,7 @@ use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
@@ -100,6 +100,10 @@ impl<S: Send + Sync> FromRequest<S> for FormRequest {
 
     async fn from_request(request: Request, state: &S) -> Result<FormRequest, PageError> {
         let (mut parts, body) = request.into_parts();
+        let kind = parts.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+        if !kind.starts_with(b"application/x-www-form-urlencoded") {
+            return Err(AppError::new("server.arguments", "expected a form").into());
+        }
         let page_request = PageRequest::from_request_parts(&mut parts, state).await?;
         let too_much = |error: BytesRejection| AppError::new("server.arguments", error.to_string());
         let bytes = Bytes::from_request(Request::from_parts(parts, body), state).await.map_err(too_much)?;
