@@ -5,6 +5,7 @@ mod entry;
 mod execution;
 mod plan;
 mod question;
+mod server;
 mod step;
 
 pub use entry::{ActorView, EntryView, PayloadDetail};
@@ -13,6 +14,9 @@ pub use execution::{
 };
 pub use plan::PlanView;
 pub use question::QuestionView;
+pub use server::{
+    BreakerView, ConnectorView, ExcludedToolView, LatencyView, ServerToolView, ServerView, TimedFailureView, ToolStatsView,
+};
 pub use step::{FailurePolicyView, FailureView, ItemCounts, StepView};
 
 /// The page of an execution, if the server has pages.
