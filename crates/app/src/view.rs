@@ -5,6 +5,7 @@ mod entry;
 mod execution;
 mod plan;
 mod question;
+mod receipt;
 mod server;
 mod step;
 
@@ -14,6 +15,7 @@ pub use execution::{
 };
 pub use plan::PlanView;
 pub use question::QuestionView;
+pub use receipt::ReceiptView;
 pub use server::{
     BreakerView, ConnectorView, ExcludedToolView, LatencyView, ServerToolView, ServerView, TimedFailureView, ToolStatsView,
 };

@@ -4,7 +4,7 @@ use crate::CommandExit;
 use crate::printable::printable;
 use crate::table::{CellColor, TableCell, columns, wrapped};
 use crate::terminal::Terminal;
-use rutter_app::view::{ExecutionView, StepView};
+use rutter_app::view::{ExecutionView, ReceiptView, StepView};
 use rutter_core::execution::Execution;
 use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus, PendingQuestion, StepSnapshot};
 use rutter_core::id::{ExecutionId, PlanId};
@@ -44,11 +44,13 @@ impl ExecutionReport {
         }
     }
 
+    /// `base` is the address of the pages, if a server has some.
     pub(crate) fn json(&self, plan: &PlanId, base: Option<&str>, receipt: &EntryReceipt) -> Value {
-        let mut value = json!(ExecutionView::of(Some(plan), &self.view, base));
-        value["steps"] = json!(self.steps);
-        value["receipt"] = json!(receipt);
-        value
+        json!(ExecutionView {
+            steps: Some(self.steps.clone()),
+            receipt: Some(ReceiptView::of(receipt)),
+            ..ExecutionView::of(Some(plan), &self.view, base)
+        })
     }
 
     pub(crate) fn text(&self, terminal: &Terminal) -> String {
