@@ -11,6 +11,7 @@ use crate::progress::ProgressPrinter;
 use crate::runtime::{self, LocalRuntime};
 use crate::socket::SocketRequest;
 use crate::terminal::Terminal;
+use rutter_app::view::UnreachableServerView;
 use rutter_core::actor::Actor;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::ExecutionId;
@@ -80,7 +81,7 @@ async fn begin(
         Ok(submitted) => submitted,
         Err(Error::Plan { found, absent }) => {
             let file = plan::CheckedPlanFile::found(&args.file, &source, found);
-            return file.refuse(&plan::UnreachableServer::all(&absent), args.store.json, terminal);
+            return file.refuse(&UnreachableServerView::all(&absent), args.store.json, terminal);
         }
         Err(error) => return Err(runtime::command_error(error)),
     };

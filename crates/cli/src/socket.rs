@@ -13,14 +13,14 @@ use rutter_app::plans::PlanInput;
 use rutter_app::principal::{McpToolset, Principal};
 use rutter_app::replan::{carry_out, propose};
 use rutter_app::verb::Verb;
+use rutter_app::view::SavedPlanView;
 use rutter_core::actor::Actor;
 use rutter_core::execution::Execution;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::DocumentFormat;
-use rutter_core::port::journal::SaveOutcome;
-use rutter_engine::submit::{PlanText, SubmittedPlan};
+use rutter_engine::submit::PlanText;
 use rutter_engine::{Engine, StartRequest};
 use rutter_mcp::McpSurface;
 use rutter_mcp::pipes::ServerPipeTransport;
@@ -330,15 +330,7 @@ async fn save_plan(
     let source = plan.into_bytes();
     let format = DocumentFormat::guess(&source);
     let text = PlanText { tenant, source, format, driver };
-    Ok(submitted_json(&engine.submit(text, id, None, actor).await?))
-}
-
-/// The result of saving a plan.
-pub fn submitted_json(submitted: &SubmittedPlan) -> Value {
-    let plan = &submitted.accepted.plan;
-    let is_new = matches!(submitted.saved, SaveOutcome::New { .. });
-    json!({ "plan_id": submitted.id, "revision": submitted.saved.revision(), "is_new": is_new, "name": plan.name,
-        "steps": plan.steps.len(), "hash": plan.hash, "warnings": submitted.accepted.found })
+    Ok(json!(SavedPlanView::of(&engine.submit(text, id, None, actor).await?)))
 }
 
 async fn answer(mut writer: tokio::net::unix::OwnedWriteHalf, answer: Result<Value, AppError>) -> io::Result<()> {

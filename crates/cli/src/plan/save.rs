@@ -1,6 +1,6 @@
 //! `rutter plan save`: checks a plan against the available tools and saves it, here or through the server.
 
-use super::{CheckedPlanFile, UnreachableServer, bytes_of};
+use super::{CheckedPlanFile, bytes_of};
 use crate::CommandExit;
 use crate::args::plan::PlanSaveArgs;
 use crate::config::Config;
@@ -9,8 +9,9 @@ use crate::failure::CommandRefusal;
 use crate::printable::printable;
 use crate::report::plural;
 use crate::runtime::{self, LocalRuntime};
-use crate::socket::{SocketRequest, submitted_json};
+use crate::socket::SocketRequest;
 use crate::terminal::Terminal;
+use rutter_app::view::{SavedPlanView, UnreachableServerView};
 use rutter_core::actor::Actor;
 use rutter_core::id::PlanId;
 use rutter_core::plan::document::DocumentFormat;
@@ -45,10 +46,10 @@ pub(crate) fn run(args: &PlanSaveArgs, terminal: &Terminal) -> anyhow::Result<Co
         })
     };
     let answer = match daemon::locally_or_by_server(&config.directory, &greeting, here)? {
-        HandledBy::ThisProcess(Ok(submitted)) => submitted_json(&submitted),
+        HandledBy::ThisProcess(Ok(submitted)) => json!(SavedPlanView::of(&submitted)),
         HandledBy::ThisProcess(Err(Error::Plan { found, absent })) => {
             let file = CheckedPlanFile::found(&args.file, &source, found);
-            return file.refuse(&UnreachableServer::all(&absent), args.store.json, terminal);
+            return file.refuse(&UnreachableServerView::all(&absent), args.store.json, terminal);
         }
         HandledBy::ThisProcess(Err(error)) => return Err(runtime::command_error(error)),
         HandledBy::Server(answer) => match CheckedPlanFile::from_answer(&args.file, &source, &answer) {
@@ -67,7 +68,7 @@ fn tell(mut answer: Value, is_json: bool, terminal: &Terminal) -> anyhow::Result
         return Ok(CommandExit::Done);
     }
     let text = |name: &str| printable(answer[name].as_str().unwrap_or_default());
-    let steps = plural(answer["steps"].as_u64().unwrap_or_default() as usize, "step");
+    let steps = plural(answer["steps_count"].as_u64().unwrap_or_default() as usize, "step");
     let stored = match answer["is_new"] == true {
         true => "saved",
         false => "already saved",
