@@ -22,7 +22,8 @@ pub use question::QuestionView;
 pub use receipt::ReceiptView;
 pub use saved_plan::{DiagnosticView, SavedPlanView, UnreachableServerView};
 pub use server::{
-    BreakerView, ConnectorView, ExcludedToolView, LatencyView, ServerToolView, ServerView, TimedFailureView, ToolStatsView,
+    BreakerView, ConnectorView, ExcludedToolView, LatencyView, ServerToolView, ServerView, TimedFailureView,
+    ToolStatsView,
 };
 pub use step::{FailurePolicyView, FailureView, ItemCounts, StepView};
 pub use verdict::{LedgerFaultView, VerdictView};

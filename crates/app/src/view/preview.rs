@@ -85,10 +85,7 @@ impl PreviewView {
     pub fn of(preview: &PlanPreview, rollback: Option<&Rollback>, forecast: Option<ForecastJson>) -> PreviewView {
         let cards = preview.steps.iter().zip(&preview.what_if);
         PreviewView {
-            point_of_no_return: preview
-                .point_of_no_return
-                .as_ref()
-                .map(PointOfNoReturnView::of),
+            point_of_no_return: preview.point_of_no_return.as_ref().map(PointOfNoReturnView::of),
             critical_path: names(&preview.critical_path),
             steps: cards.map(|(card, what_if)| StepPreviewView::of(card, what_if)).collect(),
             rollback: rollback.map(RollbackView::of),

@@ -118,10 +118,10 @@ impl ServerView {
             trusted: report.trusted,
             connector: ConnectorView::of(&report.connector),
             breaker: BreakerView::of(&report.breaker),
-            failure: report.failure.as_ref().map(|failed| TimedFailureView {
-                at: utc(failed.at),
-                failure: FailureView::of(&failed.failure),
-            }),
+            failure: report
+                .failure
+                .as_ref()
+                .map(|failed| TimedFailureView { at: utc(failed.at), failure: FailureView::of(&failed.failure) }),
             tools: report.tools.iter().map(ServerToolView::of).collect(),
             hidden: report.hidden,
             left_out: left_out
@@ -139,11 +139,9 @@ impl ConnectorView {
             ConnectorReport::Idle => state("idle"),
             ConnectorReport::Starting => state("starting"),
             ConnectorReport::Ready => state("ready"),
-            ConnectorReport::Down { reason, last_words } => ConnectorView {
-                reason: Some(reason.clone()),
-                last_words: Some(last_words.clone()),
-                ..state("down")
-            },
+            ConnectorReport::Down { reason, last_words } => {
+                ConnectorView { reason: Some(reason.clone()), last_words: Some(last_words.clone()), ..state("down") }
+            }
         }
     }
 }
@@ -194,10 +192,10 @@ impl ToolStatsView {
             maybe: stats.maybe,
             in_flight: stats.in_flight,
             errors: stats.errors.iter().map(|(category, count)| (category.as_str().to_owned(), *count)).collect(),
-            last_error: stats.last_error.as_ref().map(|failed| TimedFailureView {
-                at: utc(failed.at),
-                failure: FailureView::of(&failed.failure),
-            }),
+            last_error: stats
+                .last_error
+                .as_ref()
+                .map(|failed| TimedFailureView { at: utc(failed.at), failure: FailureView::of(&failed.failure) }),
             latency: stats.latency.map(|latency| LatencyView {
                 p50_ms: latency.p50_ms,
                 p95_ms: latency.p95_ms,
