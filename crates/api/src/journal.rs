@@ -6,12 +6,12 @@ use crate::reply::{ApiReply, ListReply};
 use crate::request::ApiRequest;
 use crate::route::{ApiRoute, RouteSpec};
 use rutter_app::error::AppError;
-use rutter_app::view::{EntryView, PayloadDetail};
+use rutter_app::view::{EntryView, PayloadDetail, ReceiptView};
 use rutter_core::actor::Actor;
 use rutter_core::id::ExecutionId;
 use rutter_core::port::query::{EntryFilter, ListPage, Pagination};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// Size limit of one payload in a list; the export has all of it.
 const PAYLOAD_BYTES_MAX: usize = 16 << 10;
@@ -111,15 +111,6 @@ async fn listed(
     Ok(call.list(ListPage { items, next: found.next }))
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Receipt")]
-struct ReceiptJson {
-    tenant: String,
-    execution: String,
-    seq: u64,
-    hash: String,
-}
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ReceiptQuery {
@@ -128,14 +119,9 @@ struct ReceiptQuery {
     seq: Option<u64>,
 }
 
-async fn receipt(call: ApiRequest, query: ReceiptQuery) -> Result<ApiReply<ReceiptJson>, AppError> {
+async fn receipt(call: ApiRequest, query: ReceiptQuery) -> Result<ApiReply<ReceiptView>, AppError> {
     let identity = call.identity();
     find_summary(&call, &identity).await?;
     let receipt = call.app().receipt(&identity, query.seq).await?;
-    Ok(ApiReply::ok(ReceiptJson {
-        tenant: receipt.tenant.to_string(),
-        execution: receipt.execution.to_string(),
-        seq: receipt.seq,
-        hash: receipt.hash.to_string(),
-    }))
+    Ok(ApiReply::ok(ReceiptView::of(&receipt)))
 }

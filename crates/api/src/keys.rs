@@ -4,13 +4,13 @@ use crate::reply::{ApiReply, ListReply};
 use crate::request::ApiRequest;
 use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
 use rutter_app::auth::AccessScopes;
-use rutter_app::auth::key::{ApiKeyView, NewApiKey};
+use rutter_app::auth::key::{ApiKeyView, CreatedKeyView, NewApiKey};
 use rutter_app::error::AppError;
 use rutter_app::rights::Operation;
 use rutter_core::port::query::ListPage;
 use rutter_core::time::Millis;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
@@ -46,21 +46,12 @@ struct CreateKeyBody {
     expires_in: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct CreatedKeyJson {
-    #[serde(flatten)]
-    key: ApiKeyView,
-    /// Returned once, and not again for the same Idempotency-Key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    secret: Option<String>,
-}
-
 async fn list(call: ApiRequest, _: NoParameters) -> Result<ApiReply<ListReply<ApiKeyView>>, AppError> {
     let items = call.app().auth.list(&call.principal)?;
     Ok(call.list(ListPage { items, next: None }))
 }
 
-async fn create(call: ApiRequest, new: CreateKeyBody) -> Result<ApiReply<CreatedKeyJson>, AppError> {
+async fn create(call: ApiRequest, new: CreateKeyBody) -> Result<ApiReply<CreatedKeyView>, AppError> {
     let expires_in = match new.expires_in.as_deref() {
         None => None,
         Some(text) => {
@@ -71,7 +62,7 @@ async fn create(call: ApiRequest, new: CreateKeyBody) -> Result<ApiReply<Created
     let new = NewApiKey { name: new.name, scopes: new.scopes, expires_in };
     let (key, secret) = call.app().auth.create(&call.principal, new).await?;
     let location = format!("{}/keys/{}", crate::BASE, key.id);
-    Ok(ApiReply::created(CreatedKeyJson { key, secret: Some(secret) }, &location))
+    Ok(ApiReply::created(CreatedKeyView { key, secret: Some(secret) }, &location))
 }
 
 async fn revoke(call: ApiRequest, _: NoParameters) -> Result<ApiReply<ApiKeyView>, AppError> {

@@ -8,6 +8,7 @@ use axum::http::{HeaderValue, Response, header};
 use rutter_app::cleanup::{CleanupFindings, CleanupRequest, CleanupType, clean, days};
 use rutter_app::error::AppError;
 use rutter_app::rights::Operation;
+use rutter_app::view::VerdictView;
 use rutter_core::id::ExecutionId;
 use rutter_core::port::proof::SignedCheckpoint;
 use rutter_core::port::query::ListPage;
@@ -136,54 +137,8 @@ async fn sign(call: ApiRequest, _: NoParameters) -> Result<ApiReply<SignAnswer>,
     })
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct VerifyAnswer {
-    is_clean: bool,
-    /// The result as a sentence.
-    verdict: String,
-    /// The first entry that is wrong.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fault: Option<BadEntry>,
-    entries: u64,
-    executions: u64,
-    checkpoints: u64,
-    erased: u64,
-    removed: u64,
-    /// Entries covered by a signed checkpoint.
-    protected: u64,
-    /// Rows of the store that contradict the journals.
-    rows: Vec<String>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct BadEntry {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    execution_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seq: Option<u64>,
-    why: String,
-}
-
-async fn verify(call: ApiRequest, _: NoParameters) -> Result<ApiReply<VerifyAnswer>, AppError> {
-    let checked = call.app().verify_ledger(&call.principal).await?;
-    let verdict = &checked.verdict;
-    let fault = verdict.fault.as_ref().map(|fault| BadEntry {
-        execution_id: fault.entry.as_ref().map(|(execution, _)| execution.to_string()),
-        seq: fault.entry.as_ref().map(|(_, seq)| *seq),
-        why: fault.why.to_string(),
-    });
-    Ok(ApiReply::ok(VerifyAnswer {
-        is_clean: checked.is_clean(),
-        verdict: verdict.to_string(),
-        fault,
-        entries: verdict.entries,
-        executions: verdict.executions,
-        checkpoints: verdict.checkpoints,
-        erased: verdict.erased,
-        removed: verdict.removed,
-        protected: verdict.protected,
-        rows: checked.rows.clone(),
-    }))
+async fn verify(call: ApiRequest, _: NoParameters) -> Result<ApiReply<VerdictView>, AppError> {
+    Ok(ApiReply::ok(VerdictView::of(&call.app().verify_ledger(&call.principal).await?)))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -7,19 +7,16 @@ use rutter_app::error::AppError;
 use rutter_app::executions::PlanFindings;
 use rutter_app::plans::{DriverChoice, PlanInput, no_plan, save_plan};
 use rutter_app::rights::Operation;
-use rutter_app::view::PlanView;
-use rutter_core::diagnostic::Diagnostic;
+use rutter_app::view::{DiagnosticView, PlanView, SavedPlanView, UnreachableServerView};
 use rutter_core::id::PlanId;
 use rutter_core::plan::diff::{PlanChange, diff};
 use rutter_core::plan::document::DocumentFormat;
-use rutter_core::plan::preview::preview;
 use rutter_core::port::journal::SaveOutcome;
 use rutter_core::port::query::{ListCursor, ListPage, PlanFilter, SavedPlan};
 use rutter_core::text::spelled;
-use rutter_core::tool::ToolFailure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 /// Revisions per page: each is read in full.
 const REVISIONS_MAX: u32 = 20;
@@ -70,89 +67,18 @@ struct SavePlanBody {
     dry_run: bool,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct SavedAnswer {
-    summary: String,
-    /// Absent after a dry run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    plan_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    revision: Option<u32>,
-    name: String,
-    hash: String,
-    steps_count: usize,
-    /// Warnings of the check.
-    warnings: Vec<DiagnosticJson>,
-    /// The first step after whose start not everything can be undone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    point_of_no_return: Option<String>,
-}
-
-/// One finding of the check.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Diagnostic")]
-pub(crate) struct DiagnosticJson {
-    code: String,
-    severity: String,
-    /// JSON Pointer into the source of the plan.
-    pointer: String,
-    message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-    /// A JSON Patch that fixes it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fix: Option<Vec<Value>>,
-}
-
-impl DiagnosticJson {
-    fn of(found: &Diagnostic) -> DiagnosticJson {
-        DiagnosticJson {
-            code: found.code.to_owned(),
-            severity: spelled(&found.severity),
-            pointer: found.pointer.clone(),
-            message: found.message.clone(),
-            hint: found.hint.clone(),
-            fix: found.fix.as_ref().map(|fix| fix.iter().map(|operation| json!(operation)).collect()),
-        }
-    }
-
-    fn all(found: &[Diagnostic]) -> Vec<DiagnosticJson> {
-        found.iter().map(DiagnosticJson::of).collect()
-    }
-}
-
-async fn save(call: ApiRequest, new: SavePlanBody) -> Result<ApiReply<SavedAnswer>, AppError> {
+async fn save(call: ApiRequest, new: SavePlanBody) -> Result<ApiReply<SavedPlanView>, AppError> {
     let caller = call.principal.clone();
     let text = new.plan.text(&caller.tenant, new.driver.into())?;
-    let (accepted, id, saved) = match new.dry_run {
-        true => (call.app().check(&text).await?, None, None),
-        false => {
-            let id = new.plan_id.as_deref().map(PlanId::new);
-            let key = call.key.as_deref();
-            let stored = save_plan(call.app(), &caller, text, id, new.expected_revision, key).await?;
-            (stored.accepted, Some(stored.id), Some(stored.saved))
-        }
-    };
-    let name = accepted.plan.name.clone();
-    let answer = SavedAnswer {
-        summary: match saved {
-            None => format!("{name:?} is valid; nothing was saved"),
-            Some(SaveOutcome::New { revision }) => format!("saved {name:?} as revision {revision}"),
-            Some(SaveOutcome::Already { revision }) => {
-                format!("{name:?} is already saved as revision {revision}")
-            }
-        },
-        plan_id: id.as_ref().map(ToString::to_string),
-        revision: saved.map(SaveOutcome::revision),
-        name,
-        hash: accepted.plan.hash.to_string(),
-        steps_count: accepted.plan.steps.len(),
-        warnings: DiagnosticJson::all(&accepted.found),
-        point_of_no_return: preview(&accepted.plan).point_of_no_return.map(|point| point.step.to_string()),
-    };
-    Ok(match (id, saved) {
-        (Some(id), Some(SaveOutcome::New { .. })) => ApiReply::created(answer, &format!("{}/plans/{id}", crate::BASE)),
-        _ => ApiReply::ok(answer),
+    if new.dry_run {
+        return Ok(ApiReply::ok(SavedPlanView::checked(&call.app().check(&text).await?)));
+    }
+    let id = new.plan_id.as_deref().map(PlanId::new);
+    let stored = save_plan(call.app(), &caller, text, id, new.expected_revision, call.key.as_deref()).await?;
+    let answer = SavedPlanView::of(&stored);
+    Ok(match stored.saved {
+        SaveOutcome::New { .. } => ApiReply::created(answer, &format!("{}/plans/{}", crate::BASE, stored.id)),
+        SaveOutcome::Already { .. } => ApiReply::ok(answer),
     })
 }
 
@@ -188,19 +114,18 @@ struct PlanToCheck {
 #[derive(Debug, Serialize, JsonSchema)]
 struct CheckAnswer {
     is_accepted: bool,
-    diagnostics: Vec<DiagnosticJson>,
+    diagnostics: Vec<DiagnosticView>,
     /// Servers whose tools could not be listed, and why.
-    servers_not_reached: Map<String, Value>,
+    servers_not_reached: Vec<UnreachableServerView>,
 }
 
 async fn check(call: ApiRequest, input: PlanToCheck) -> Result<ApiReply<CheckAnswer>, AppError> {
     let text = input.plan.text(&call.principal.tenant, input.driver.into())?;
     let PlanFindings { is_accepted, found, absent } = call.app().findings(&text).await?;
-    let why = |(server, failure): (String, ToolFailure)| (server, json!(failure.to_string()));
     Ok(ApiReply::ok(CheckAnswer {
         is_accepted,
-        diagnostics: DiagnosticJson::all(&found),
-        servers_not_reached: absent.into_iter().map(why).collect(),
+        diagnostics: DiagnosticView::all(&found),
+        servers_not_reached: UnreachableServerView::all(&absent),
     }))
 }
 

@@ -8,7 +8,7 @@ use rutter_app::error::AppError;
 use rutter_app::limits::{PAGE_DEFAULT, PAGE_MAX, WAIT_MAX};
 use rutter_app::rights::Operation;
 use rutter_app::tool_calls::{NewToolCall, begin};
-use rutter_app::view::ExecutionView;
+use rutter_app::view::{ExecutionView, ServerView};
 use rutter_core::id::ToolName;
 use rutter_core::port::query::{ListCursor, ListPage};
 use rutter_core::port::tools::{CatalogSnapshot, ServerSelection};
@@ -18,7 +18,7 @@ use rutter_core::tool::Tool;
 use rutter_core::wording::guess;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -196,12 +196,11 @@ async fn try_out(call: ApiRequest, new: CallToolBody) -> Result<ApiReply<Executi
 #[derive(Debug, Serialize, JsonSchema)]
 struct ServersAnswer {
     /// State of each: connector, breaker, tools with their figures, doubts. Calls no server.
-    items: Vec<Map<String, Value>>,
+    items: Vec<ServerView>,
 }
 
 async fn servers(call: ApiRequest, _: NoParameters) -> Result<ApiReply<ServersAnswer>, AppError> {
-    let reports = call.app().servers();
-    let items = reports.iter().filter_map(|report| json!(report).as_object().cloned()).collect();
+    let items = call.app().servers().iter().map(ServerView::of).collect();
     Ok(ApiReply::ok(ServersAnswer { items }))
 }
 

@@ -103,17 +103,30 @@ impl App {
         results_bytes_max: usize,
         result_bytes_max: usize,
     ) -> Result<ExecutionView, AppError> {
+        self.execution_with(identity, results_bytes_max, result_bytes_max, |_, _| ()).await
+    }
+
+    /// The same; `add` fills optional fields from the same state.
+    pub async fn execution_with(
+        &self,
+        identity: &ExecutionIdentity,
+        results_bytes_max: usize,
+        result_bytes_max: usize,
+        add: impl FnOnce(&Execution, &mut ExecutionView) + Send + 'static,
+    ) -> Result<ExecutionView, AppError> {
         let missing = || AppError::missing("execution", identity.execution.as_str());
-        let summary = self.query.execution(identity).await?.ok_or_else(missing)?;
+        let plan = self.query.execution(identity).await?.ok_or_else(missing)?.plan;
+        let base = self.link.get().cloned();
         let read = move |execution: &Execution| {
             let snapshot = execution.view();
-            let is_final = snapshot.status.has_ended() && snapshot.status != ExecutionStatus::Compensated;
-            let results = is_final.then(|| view::results(execution, results_bytes_max, result_bytes_max));
-            (snapshot, results.unwrap_or_default())
+            let mut execution_view = ExecutionView::of(Some(&plan), &snapshot, base.as_deref());
+            if snapshot.status.has_ended() && snapshot.status != ExecutionStatus::Compensated {
+                execution_view.results = view::results(execution, results_bytes_max, result_bytes_max);
+            }
+            add(execution, &mut execution_view);
+            execution_view
         };
-        let (snapshot, results) = self.look(identity, read).await?;
-        let base = self.link.get().map(String::as_str);
-        Ok(ExecutionView { results, ..ExecutionView::of(Some(&summary.plan), &snapshot, base) })
+        self.look(identity, read).await
     }
 
     /// Reads a value from the current state of an execution.

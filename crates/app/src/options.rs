@@ -40,14 +40,8 @@ impl ExecutionOptions {
         require(caller, Operation::SavePlan)?;
         let saved = app.query.plan(&caller.tenant, plan, revision).await?;
         let saved = saved.ok_or_else(|| no_plan(plan))?.plan;
-        let unreadable = |_| AppError::new("server.internal", "a saved plan can no longer be read");
-        let document = PlanDocument::read(&saved.source, saved.format).map_err(unreadable)?.value;
-        let mut document = Value::clone(&document);
-        let mut is_changed = false;
-        let mut set = |field: &str, value: Value| {
-            document[field] = value;
-            is_changed = true;
-        };
+        let mut changes: Vec<(&str, Value)> = Vec::new();
+        let mut set = |field, value| changes.push((field, value));
         if let Some(concurrency) = self.concurrency.filter(|count| *count != saved.max_parallel) {
             set("max_parallel", json!(concurrency));
         }
@@ -61,8 +55,14 @@ impl ExecutionOptions {
             // It ends without waiting already.
             (Some(false), _) => {}
         }
-        if !is_changed {
+        if changes.is_empty() {
             return Ok(revision);
+        }
+        let unreadable = |_| AppError::new("server.internal", "a saved plan can no longer be read");
+        let document = PlanDocument::read(&saved.source, saved.format).map_err(unreadable)?.value;
+        let mut document = Value::clone(&document);
+        for (field, value) in changes {
+            document[field] = value;
         }
         let source = document.to_string().into_bytes();
         let text = PlanText { tenant: caller.tenant.clone(), source, format: DocumentFormat::Json, driver };

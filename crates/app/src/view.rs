@@ -1,19 +1,32 @@
-//! Executions, steps, plans, questions and journal entries as JSON: one shape each. Surfaces select fields of these and
-//! add none of their own.
+//! Executions, steps, plans, questions, journal entries, previews, servers and verdicts as JSON: one shape each. Surfaces
+//! select fields of these and add none of their own.
 
 mod entry;
 mod execution;
 mod plan;
+mod preview;
 mod question;
+mod receipt;
+mod saved_plan;
+mod server;
 mod step;
+mod verdict;
 
 pub use entry::{ActorView, EntryView, PayloadDetail};
 pub use execution::{
     DeviationView, ExecutionListView, ExecutionView, FailedStepView, PlanRefView, SkippedStepView, results,
 };
 pub use plan::PlanView;
+pub use preview::{PointOfNoReturnView, PreviewView, RollbackView, StepPreviewView, UndoCallView, WhatIfView};
 pub use question::QuestionView;
+pub use receipt::ReceiptView;
+pub use saved_plan::{DiagnosticView, SavedPlanView, UnreachableServerView};
+pub use server::{
+    BreakerView, ConnectorView, ExcludedToolView, LatencyView, ServerToolView, ServerView, TimedFailureView,
+    ToolStatsView,
+};
 pub use step::{FailurePolicyView, FailureView, ItemCounts, StepView};
+pub use verdict::{LedgerFaultView, VerdictView};
 
 /// The page of an execution, if the server has pages.
 fn execution_url(base: Option<&str>, execution: &rutter_core::id::ExecutionId) -> Option<String> {

@@ -18,6 +18,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// For a link that is left out if the owner is busy.
+const LINK_MAX: Duration = Duration::from_secs(2);
 /// How long a server may take to start: it recovers what an earlier one left.
 const START_MAX: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
@@ -32,8 +34,18 @@ const IDLE_SECONDS: u64 = 600;
 /// Sends a request to the process that owns the database, and returns its reply. `None` if it does not listen: it is
 /// just starting, shutting down, or gone.
 pub(crate) fn ask(directory: &Path, greeting: &SocketRequest) -> anyhow::Result<Option<Value>> {
+    ask_within(directory, greeting, ANSWER_MAX)
+}
+
+/// The address of the pages, if the process that owns the database has some and replies soon.
+pub(crate) fn link(directory: &Path) -> Option<String> {
+    let who = ask_within(directory, &SocketRequest::Who, LINK_MAX).ok()??;
+    who["link"].as_str().map(str::to_owned)
+}
+
+fn ask_within(directory: &Path, greeting: &SocketRequest, answer_max: Duration) -> anyhow::Result<Option<Value>> {
     let Some(stream) = connect(directory) else { return Ok(None) };
-    stream.set_read_timeout(Some(ANSWER_MAX))?;
+    stream.set_read_timeout(Some(answer_max))?;
     let mut line = serde_json::to_vec(greeting)?;
     line.push(b'\n');
     // From here on the request may have been received.

@@ -65,7 +65,7 @@ async fn run_locally(config: &Config, tenant: TenantId, wish: KeyRequest) -> any
 fn tell(command: &KeyCommand, answer: &Value, terminal: &Terminal) -> anyhow::Result<()> {
     match command {
         KeyCommand::Create(_) => {
-            let key = ApiKeyView::deserialize(&answer["key"])?;
+            let key = ApiKeyView::deserialize(answer)?;
             terminal.answer(&format!("{}\n", answer["secret"].as_str().unwrap_or_default()))?;
             let report = "its secret is printed only this once; send it as Authorization: Bearer";
             terminal.remark(&format!("key {} for {}; {report}\n", key.id, printable(&key.name)));
@@ -79,7 +79,7 @@ fn tell(command: &KeyCommand, answer: &Value, terminal: &Terminal) -> anyhow::Re
             terminal.answer(&columns(&rows).into_iter().map(|line| line + "\n").collect::<String>())?;
         }
         KeyCommand::Revoke(_) => {
-            let key = ApiKeyView::deserialize(&answer["key"])?;
+            let key = ApiKeyView::deserialize(answer)?;
             let when = key.revoked_at.unwrap_or_default();
             terminal.remark(&format!("key {} of {} is revoked since {when}\n", key.id, printable(&key.name)));
         }

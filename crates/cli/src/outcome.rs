@@ -6,7 +6,7 @@ use crate::report::{counted, plural};
 use crate::table::{CellColor, TableCell, columns, wrapped};
 use crate::terminal::Terminal;
 use rutter_app::question;
-use rutter_app::view::{ExecutionView, StepView};
+use rutter_app::view::{ExecutionView, ReceiptView, StepView};
 use rutter_core::execution::Execution;
 use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus, PendingQuestion, StepSnapshot};
 use rutter_core::id::{ExecutionId, PlanId};
@@ -46,11 +46,13 @@ impl ExecutionReport {
         }
     }
 
+    /// `base` is the address of the pages, if a server has some.
     pub(crate) fn json(&self, plan: &PlanId, base: Option<&str>, receipt: &EntryReceipt) -> Value {
-        let mut value = json!(ExecutionView::of(Some(plan), &self.view, base));
-        value["steps"] = json!(self.steps);
-        value["receipt"] = json!(receipt);
-        value
+        json!(ExecutionView {
+            steps: Some(self.steps.clone()),
+            receipt: Some(ReceiptView::of(receipt)),
+            ..ExecutionView::of(Some(plan), &self.view, base)
+        })
     }
 
     pub(crate) fn text(&self, terminal: &Terminal) -> String {

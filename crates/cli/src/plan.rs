@@ -16,6 +16,7 @@ use crate::printable::printable;
 use crate::report::{FindingSource, count, plural};
 use crate::table::{CellColor, TableCell};
 use crate::terminal::{Terminal, TerminalSymbols};
+use rutter_app::view::UnreachableServerView;
 use rutter_core::diagnostic::{Diagnostic, DiagnosticSeverity, SourceLocation};
 use rutter_core::limits;
 use rutter_core::plan::check::check;
@@ -49,13 +50,6 @@ pub(crate) struct CheckedPlanFile {
     /// Present exactly if no error was found.
     plan: Option<Arc<Plan>>,
     diagnostics: Vec<Diagnostic>,
-}
-
-/// A server whose tools could not be listed.
-#[derive(Debug)]
-pub(crate) struct UnreachableServer {
-    server: String,
-    why: String,
 }
 
 impl PlanChecker {
@@ -117,20 +111,20 @@ impl CheckedPlanFile {
         path: &Path,
         bytes: &[u8],
         answer: &Value,
-    ) -> Option<(CheckedPlanFile, Vec<UnreachableServer>)> {
+    ) -> Option<(CheckedPlanFile, Vec<UnreachableServerView>)> {
         let details = &answer["error"]["details"];
         let found = details["diagnostics"].as_array()?.iter().map(diagnostic).collect();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let absent = details["servers_not_reached"].as_array().into_iter().flatten();
         let absent =
-            absent.map(|absent| UnreachableServer { server: text(&absent["server"]), why: text(&absent["why"]) });
+            absent.map(|absent| UnreachableServerView { server: text(&absent["server"]), why: text(&absent["why"]) });
         Some((CheckedPlanFile::found(path, bytes, found), absent.collect()))
     }
 
     /// Prints the findings, and the servers whose tools could not be listed.
     pub(crate) fn refuse(
         &self,
-        absent: &[UnreachableServer],
+        absent: &[UnreachableServerView],
         is_json: bool,
         terminal: &Terminal,
     ) -> anyhow::Result<CommandExit> {
@@ -140,7 +134,7 @@ impl CheckedPlanFile {
             .collect();
         if is_json {
             let mut json = self.json();
-            json["absent"] = json!(servers);
+            json["servers_not_reached"] = json!(absent);
             terminal.answer(&format!("{json}\n"))?;
         }
         terminal.remark(&self.findings());

@@ -101,7 +101,8 @@ impl LocalRuntime {
             true => {
                 let missing = || port::Error::NotFound { what: "execution", id: identity.execution.to_string() };
                 let summary = self.app.query.execution(identity).await?.ok_or_else(missing)?;
-                terminal.answer(&format!("{}\n", outcome.json(&summary.plan, None, &receipt)))?;
+                let base = self.app.link.get().map(String::as_str);
+                terminal.answer(&format!("{}\n", outcome.json(&summary.plan, base, &receipt)))?;
             }
             false => terminal.answer(&outcome.text(terminal))?,
         }

@@ -14,13 +14,12 @@ use rutter_app::plans::{PlanInput, save_plan};
 use rutter_app::principal::{McpToolset, Principal};
 use rutter_app::replan::{carry_out, propose};
 use rutter_app::verb::Verb;
+use rutter_app::view::SavedPlanView;
 use rutter_core::execution::Execution;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::DocumentFormat;
-use rutter_core::port::journal::SaveOutcome;
-use rutter_engine::submit::SubmittedPlan;
 use rutter_mcp::McpSurface;
 use rutter_mcp::pipes::ServerPipeTransport;
 use serde::{Deserialize, Serialize};
@@ -266,7 +265,7 @@ impl SocketServer {
                 let caller = Principal::owner(tenant, &person);
                 let saved =
                     save_plan(&self.app, &caller, text_of(&caller, plan.into_bytes(), driver), id, None, None).await;
-                answer(writer, saved.map(|saved| submitted_json(&saved))).await
+                answer(writer, saved.map(|saved| json!(SavedPlanView::of(&saved)))).await
             }
             SocketRequest::Key { tenant, person, wish } => {
                 answer(writer, self.app.auth.grant(&Principal::owner(tenant, &person), wish).await).await
@@ -322,14 +321,6 @@ pub async fn start_plan(
 pub fn text_of(caller: &Principal, source: Vec<u8>, driver: Driver) -> PlanText {
     let format = DocumentFormat::guess(&source);
     PlanText { tenant: caller.tenant.clone(), source, format, driver }
-}
-
-/// The result of saving a plan.
-pub fn submitted_json(submitted: &SubmittedPlan) -> Value {
-    let plan = &submitted.accepted.plan;
-    let is_new = matches!(submitted.saved, SaveOutcome::New { .. });
-    json!({ "plan_id": submitted.id, "revision": submitted.saved.revision(), "is_new": is_new, "name": plan.name,
-        "steps": plan.steps.len(), "hash": plan.hash, "warnings": submitted.accepted.found })
 }
 
 async fn answer(mut writer: tokio::net::unix::OwnedWriteHalf, answer: Result<Value, AppError>) -> io::Result<()> {

@@ -86,6 +86,8 @@ pub struct Execution {
     pub(crate) opened_at: Timestamp,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) last_at: Timestamp,
+    /// When it ended the last time; an undo begins it again.
+    pub(crate) ended_at: Option<Timestamp>,
     pub(crate) stop_reason: String,
 }
 

@@ -12,6 +12,7 @@ pub mod codec;
 pub mod describe;
 pub mod event;
 pub mod export;
+mod fields;
 pub mod label;
 pub mod merkle;
 pub mod note;

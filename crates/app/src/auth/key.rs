@@ -44,6 +44,17 @@ pub struct ApiKeyView {
     pub revoked_at: Option<String>,
 }
 
+/// A new key.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CreatedKeyJson")]
+pub struct CreatedKeyView {
+    #[serde(flatten)]
+    pub key: ApiKeyView,
+    /// Returned once, and not again for the same Idempotency-Key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyStatus {
@@ -107,10 +118,10 @@ impl Authenticator {
         Ok(match wish {
             KeyRequest::Create(new) => {
                 let (key, secret) = self.create(by, new).await?;
-                json!({ "key": key, "secret": secret })
+                json!(CreatedKeyView { key, secret: Some(secret) })
             }
             KeyRequest::List => json!({ "keys": self.list(by)? }),
-            KeyRequest::Revoke(id) => json!({ "key": self.revoke(by, &id).await? }),
+            KeyRequest::Revoke(id) => json!(self.revoke(by, &id).await?),
         })
     }
 

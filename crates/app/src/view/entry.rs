@@ -4,14 +4,12 @@ use crate::terse::shortened;
 use rutter_core::actor::Actor;
 use rutter_core::journal::describe::describe;
 use rutter_core::journal::event::EventRecord;
-use rutter_core::journal::payload::EventPayload;
 use rutter_core::port::query::EntrySummary;
 use rutter_core::text::spelled;
 use rutter_core::time::calendar::utc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::convert::Infallible;
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Entry")]
@@ -24,7 +22,8 @@ pub struct EntryView {
     pub kind: String,
     /// The event as a sentence.
     pub text: String,
-    /// The fields of the event, payloads among them; long ones are cut to text.
+    /// The fields of the event, payloads among them; long ones are cut to text, erased ones are `{"erased": true}`.
+    /// Times are RFC 3339.
     pub event: Map<String, Value>,
     pub hash: String,
 }
@@ -55,28 +54,19 @@ impl ActorView {
 impl EntryView {
     pub fn of(entry: &EntrySummary, payloads: PayloadDetail) -> EntryView {
         let EventRecord { at, actor, event } = &entry.record;
-        let kind = event.kind();
-        let mut value_of = |payload: EventPayload| -> Result<Value, Infallible> {
-            Ok(match (payload.value(), payloads) {
-                (None, _) => json!({ "erased": true }),
-                (Some(value), PayloadDetail::Whole) => (**value).clone(),
-                (Some(value), PayloadDetail::Within(bytes_max)) => shortened(value, bytes_max),
-                (Some(value), PayloadDetail::Sizes) => json!({ "bytes": value.to_string().len() }),
-            })
-        };
-        let Ok(values) = event.clone().try_map(&mut value_of);
-        let event_fields = match json!(values).get_mut(kind).map(Value::take) {
-            Some(Value::Object(fields)) => fields,
-            _ => Map::new(),
+        let show = |value: &Value| match payloads {
+            PayloadDetail::Whole => value.clone(),
+            PayloadDetail::Within(bytes_max) => shortened(value, bytes_max),
+            PayloadDetail::Sizes => json!({ "bytes": value.to_string().len() }),
         };
         EntryView {
             execution_id: entry.execution.to_string(),
             seq: entry.seq,
             at: utc(*at),
             actor: ActorView::of(actor),
-            kind: kind.to_owned(),
+            kind: event.kind().to_owned(),
             text: describe(event).at(*at).sentence(),
-            event: event_fields,
+            event: event.fields_with(&show),
             hash: entry.hash.to_string(),
         }
     }

@@ -1,6 +1,6 @@
 //! An execution: its state, its open questions, its results.
 
-use super::{FailureView, QuestionView, execution_url};
+use super::{FailureView, QuestionView, ReceiptView, StepView, execution_url};
 use crate::terse::{bytes, shortened};
 use crate::wording;
 use rutter_core::execution::Execution;
@@ -58,9 +58,21 @@ pub struct ExecutionView {
     /// Results by step, once it has ended; long ones are cut to text.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub results: Map<String, Value>,
-    /// The page for people.
+    /// The page for people, if a server has pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// Every step, where the reader asked for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Vec<StepView>>,
+    /// The next call to make, for agents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// The history in a few hundred words, where the reader asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub brief: Option<String>,
+    /// Proves later that the newest entry existed; from the command line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<ReceiptView>,
 }
 
 /// The plan of an execution.
@@ -153,7 +165,7 @@ impl ExecutionView {
             opened_at: utc(snapshot.opened_at),
             started_at: snapshot.started_at.map(utc),
             last_at: utc(snapshot.last_at),
-            ended_at: snapshot.status.has_ended().then(|| utc(snapshot.last_at)),
+            ended_at: snapshot.ended_at.map(utc),
             wake_at: snapshot.wake_at.map(utc),
             failed_steps: failed.collect(),
             skipped: skipped.collect(),
@@ -163,6 +175,10 @@ impl ExecutionView {
             deviations: deviations.collect(),
             results: Map::new(),
             url: execution_url(base, &snapshot.execution),
+            steps: None,
+            next: None,
+            brief: None,
+            receipt: None,
         }
     }
 

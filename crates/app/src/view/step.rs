@@ -3,12 +3,15 @@
 use rutter_core::execution::Execution;
 use rutter_core::execution::view::StepSnapshot;
 use rutter_core::plan::Plan;
-use rutter_core::text::spelled;
+use rutter_core::text::{cut, spelled};
 use rutter_core::time::calendar::utc;
 use rutter_core::tool::ToolFailure;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+/// The length of each text of a step in a short answer.
+const SHORT_TEXT_CHARS_MAX: usize = 160;
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Step")]
@@ -83,6 +86,24 @@ impl StepView {
     pub fn all_with_results(execution: &Execution) -> Vec<StepView> {
         let with_result = |step: StepView| StepView { result: execution.result_of(&step.id).cloned(), ..step };
         StepView::all(execution).into_iter().map(with_result).collect()
+    }
+
+    /// The step for a short answer: id, tool, status, and what is unusual; texts are cut.
+    pub fn short(&self) -> Value {
+        let mut step = json!(self);
+        let Value::Object(fields) = &mut step else { return step };
+        fields.retain(|name, value| match name.as_str() {
+            "id" | "tool" | "status" | "items" | "failure" | "skip_reason" => true,
+            "attempts" => self.attempts > 1,
+            "by_hand" => *value == json!(true),
+            _ => false,
+        });
+        for pointer in ["/failure/message", "/skip_reason"] {
+            if let Some(Value::String(text)) = step.pointer_mut(pointer) {
+                *text = cut(text, SHORT_TEXT_CHARS_MAX);
+            }
+        }
+        step
     }
 
     fn of(plan: &Plan, at: usize, step: &StepSnapshot) -> StepView {

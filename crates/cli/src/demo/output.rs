@@ -2,7 +2,10 @@
 
 use crate::table::{CellColor, wrapped_to};
 use crate::terminal::Terminal;
+use rutter_app::view::ActorView;
+use rutter_core::journal::describe::describe;
 use rutter_core::journal::event::EventRecord;
+use rutter_core::time::calendar::utc;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::io;
@@ -64,11 +67,12 @@ impl DemoOutput {
         self.progress(&format!("    {words}"))
     }
 
-    /// Keeps an event of this scene for programs.
+    /// Keeps an event of this scene for programs, under the names of a journal entry.
     pub(crate) fn record(&self, record: &EventRecord) {
-        let description = record.describe();
+        let description = describe(&record.event).at(record.at);
         let step = description.subject.as_ref().map(|subject| subject.part.to_string());
-        let event = json!({ "kind": record.event.kind(), "step": step, "text": description.sentence() });
+        let event = json!({ "at": utc(record.at), "actor": ActorView::of(&record.actor), "kind": record.event.kind(),
+            "step": step, "text": description.sentence() });
         self.events.borrow_mut().push(event);
     }
 

@@ -1,7 +1,9 @@
 //! `rutter exec show`: the state of one execution, read beside the process that drives it.
 
 use crate::CommandExit;
+use crate::args::DatabaseArgs;
 use crate::args::run::ExecShowArgs;
+use crate::daemon;
 use crate::outcome::ExecutionReport;
 use crate::store;
 use crate::terminal::Terminal;
@@ -13,7 +15,7 @@ use rutter_store::SqliteArchive;
 pub(crate) fn run(args: &ExecShowArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let identity = ExecutionIdentity { tenant: args.tenant.id(), execution: ExecutionId::new(&args.execution) };
     let mut archive = store::archive(&args.store)?;
-    tell(&mut archive, &identity, args.store.json, terminal)?;
+    tell(&mut archive, &identity, &args.store, terminal)?;
     Ok(CommandExit::Done)
 }
 
@@ -21,18 +23,19 @@ pub(crate) fn run(args: &ExecShowArgs, terminal: &Terminal) -> anyhow::Result<Co
 pub(super) fn tell(
     archive: &mut SqliteArchive,
     identity: &ExecutionIdentity,
-    is_json: bool,
+    store: &DatabaseArgs,
     terminal: &Terminal,
 ) -> anyhow::Result<CommandExit> {
     let loaded = archive.load(identity)?;
     let execution = Execution::replay(identity.clone(), &loaded.records)?;
     let outcome = ExecutionReport::of(&execution);
-    match is_json {
+    match store.json {
         true => {
             let missing = || Error::NotFound { what: "execution", id: identity.execution.to_string() };
             let summary = archive.execution(identity)?.ok_or_else(missing)?;
             let receipt = archive.receipt(identity, None)?;
-            terminal.answer(&format!("{}\n", outcome.json(&summary.plan, None, &receipt)))?;
+            let base = daemon::link(&store::config(store)?.directory);
+            terminal.answer(&format!("{}\n", outcome.json(&summary.plan, base.as_deref(), &receipt)))?;
         }
         false => terminal.answer(&outcome.text(terminal))?,
     }

@@ -50,7 +50,7 @@ pub(crate) fn follow(
             let needs_attention =
                 matches!(status, ExecutionStatus::Waiting | ExecutionStatus::Paused | ExecutionStatus::Replanning);
             if status.has_ended() || (needs_attention && !stays) {
-                return show::tell(&mut archive, identity, store.json, terminal);
+                return show::tell(&mut archive, identity, store, terminal);
             }
             thread::sleep(POLL);
         }

@@ -9,6 +9,7 @@ use crate::store;
 use crate::table::{CellColor, wrapped};
 use crate::terminal::Terminal;
 use anyhow::Context;
+use rutter_app::view::VerdictView;
 use rutter_core::journal::note::VerifierKey;
 use rutter_core::journal::verify::{
     Assurance, EntryReceipt, FaultReason, LedgerVerifier, TrustAnchors, VerificationFault, VerificationReport,
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &JournalVerifyArgs, terminal: &Terminal) -> anyhow::Resu
             let verdict_text = VerdictText { subject: &subject, checked: &checked, is_file, has_keys };
             terminal.answer(&verdict_text.text())?;
             if checked.is_clean() && !is_enough {
-                let (found, wanted) = (level(checked.verdict.assurance), level(required));
+                let (found, wanted) = (VerdictView::level(checked.verdict.assurance), VerdictView::level(required));
                 terminal.answer(&format!("\nThis is {found}, and {wanted} was required.\n"))?;
             }
         }
@@ -133,42 +134,13 @@ fn check_database(
     Ok(checked)
 }
 
-fn level(assurance: Assurance) -> &'static str {
-    match assurance {
-        Assurance::ChainOnly => "V0",
-        Assurance::Signed => "V1",
-        Assurance::Compared => "V2",
-    }
-}
-
+/// The verdict, and what was asked.
 fn answer(subject: &str, checked: &LedgerCheck, required: Assurance, is_ok: bool) -> Value {
-    let VerificationReport { assurance, lines, entries, executions, checkpoints, erased, removed, .. } =
-        checked.verdict;
-    let fault = checked.verdict.fault.as_ref().map(|fault| {
-        let entry = fault.entry.as_ref();
-        json!({
-            "line": fault.line,
-            "execution": entry.map(|(execution, _)| execution),
-            "seq": entry.map(|(_, seq)| seq),
-            "message": fault.why.to_string(),
-        })
-    });
-    json!({
-        "ok": is_ok,
-        "subject": subject,
-        "intact": checked.is_clean(),
-        "level": level(assurance),
-        "required": level(required),
-        "lines": lines,
-        "entries": entries,
-        "executions": executions,
-        "checkpoints": checkpoints,
-        "uncovered": checked.verdict.unprotected(),
-        "erased": erased,
-        "removed": removed,
-        "fault": fault,
-        "rows": checked.rows,
-    })
+    let mut answer = json!(VerdictView::of(checked));
+    answer["ok"] = json!(is_ok);
+    answer["subject"] = json!(subject);
+    answer["required"] = json!(VerdictView::level(required));
+    answer
 }
 
 /// A report for people.

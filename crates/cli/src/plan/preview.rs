@@ -6,6 +6,7 @@ use crate::args::plan::PlanPreviewArgs;
 use crate::printable::printable;
 use crate::table::{COLUMNS, CellColor, LISTED_MAX, TableCell, columns, wrapped};
 use crate::terminal::{Terminal, TerminalSymbols};
+use rutter_app::view::{PreviewView, StepPreviewView};
 use rutter_core::id::StepId;
 use rutter_core::plan::preview::{GuaranteeKind, PlanPreview, ScenarioOutcome, StepPreview, WhatIfScenario, preview};
 use rutter_core::plan::{Plan, Step};
@@ -21,7 +22,7 @@ pub(crate) fn run(args: &PlanPreviewArgs, terminal: &Terminal) -> anyhow::Result
             &args.common,
             terminal,
             "preview",
-            |plan| json!(preview(plan)),
+            |plan| json!(PreviewView::of(&preview(plan), None, None)),
             |plan| text(plan, &preview(plan), terminal.signs),
         ),
     }
@@ -49,7 +50,7 @@ fn run_step(args: &PlanPreviewArgs, id: &str, terminal: &Terminal) -> anyhow::Re
         }
         if args.common.json {
             let mut answer = file.json();
-            answer["preview"] = card.map(|(_, step, what_if)| json!({ "step": step, "what_if": what_if })).into();
+            answer["preview"] = card.map(|(_, step, what_if)| json!(StepPreviewView::of(&step, &what_if))).into();
             terminal.answer(&format!("{answer}\n"))?;
         } else if let (Some(plan), Some((at, step, what_if))) = (plan, &card) {
             terminal.answer(&detail(plan, *at, step, what_if, terminal.signs))?;

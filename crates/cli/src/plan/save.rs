@@ -9,10 +9,11 @@ use crate::failure::CommandRefusal;
 use crate::printable::printable;
 use crate::report::plural;
 use crate::runtime::LocalRuntime;
-use crate::socket::{SocketRequest, submitted_json, text_of};
+use crate::socket::{SocketRequest, text_of};
 use crate::terminal::Terminal;
 use rutter_app::plans::save_plan;
 use rutter_app::principal::Principal;
+use rutter_app::view::SavedPlanView;
 use rutter_core::id::PlanId;
 use serde_json::{Value, json};
 
@@ -42,7 +43,9 @@ pub(crate) fn run(args: &PlanSaveArgs, terminal: &Terminal) -> anyhow::Result<Co
         })
     };
     let answer = match daemon::locally_or_by_server(&config.directory, &greeting, here)? {
-        HandledBy::ThisProcess(Ok(submitted)) => return tell(submitted_json(&submitted), args.store.json, terminal),
+        HandledBy::ThisProcess(Ok(submitted)) => {
+            return tell(json!(SavedPlanView::of(&submitted)), args.store.json, terminal);
+        }
         HandledBy::ThisProcess(Err(error)) => json!({ "ok": false, "error": error }),
         HandledBy::Server(answer) => answer,
     };
@@ -62,7 +65,7 @@ fn tell(mut answer: Value, is_json: bool, terminal: &Terminal) -> anyhow::Result
         return Ok(CommandExit::Done);
     }
     let text = |name: &str| printable(answer[name].as_str().unwrap_or_default());
-    let steps = plural(answer["steps"].as_u64().unwrap_or_default() as usize, "step");
+    let steps = plural(answer["steps_count"].as_u64().unwrap_or_default() as usize, "step");
     let stored = match answer["is_new"] == true {
         true => "saved",
         false => "already saved",

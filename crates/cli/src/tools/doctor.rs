@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::printable::printable;
 use crate::table::{CellColor, wrapped};
 use crate::terminal::Terminal;
+use rutter_app::view::ServerView;
 use rutter_core::port::tools::{ServerSelection, ToolGateway};
 use rutter_core::tool::report::ServerReport;
 use rutter_core::tool::{Safety, SafetySource};
@@ -20,7 +21,8 @@ pub(crate) fn run(args: &ToolsDoctorArgs, terminal: &Terminal) -> anyhow::Result
     })?;
     let is_well = reports.iter().all(|report| report.failure.is_none());
     if args.common.store.json {
-        let json = json!({ "ok": is_well, "servers": reports, "sandbox": format!("{sandbox:?}") });
+        let servers: Vec<ServerView> = reports.iter().map(ServerView::of).collect();
+        let json = json!({ "ok": is_well, "servers": servers, "sandbox": format!("{sandbox:?}") });
         terminal.answer(&format!("{json}\n"))?;
     } else {
         for report in &reports {

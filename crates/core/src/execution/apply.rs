@@ -52,6 +52,7 @@ impl Execution {
             opened_at: record.at,
             started_at: None,
             last_at: record.at,
+            ended_at: None,
             stop_reason: String::new(),
             plan: SharedPlan(plan),
         };
@@ -226,6 +227,7 @@ impl Execution {
             }
             Event::ExecutionEnded { outcome, .. } => {
                 self.phase = ExecutionPhase::Ended { outcome: *outcome };
+                self.ended_at = Some(at);
                 self.undo = None;
                 self.paused = false;
                 self.replanning = false;

@@ -149,6 +149,8 @@ pub struct ExecutionSnapshot {
     pub opened_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub last_at: Timestamp,
+    /// The time of the entry that ended it; later entries, such as a late answer, do not move it.
+    pub ended_at: Option<Timestamp>,
     pub wake_at: Option<Timestamp>,
     pub steps: Vec<StepSnapshot>,
     pub questions: Vec<PendingQuestion>,
@@ -334,6 +336,7 @@ impl Execution {
             opened_at: self.opened_at,
             started_at: self.started_at,
             last_at: self.last_at,
+            ended_at: self.ended_at.filter(|_| self.status().has_ended()),
             wake_at: self.wake_at(),
             steps: (0..self.steps.len()).map(|step| self.view_step(step)).collect(),
             questions: self.questions(),

@@ -293,6 +293,7 @@ fn view(plan: &Plan, status: ExecutionStatus, statuses: &[(&'static str, u64)]) 
         opened_at: Timestamp(NOW - 100_000),
         started_at: None,
         last_at: Timestamp(NOW),
+        ended_at: None,
         wake_at: None,
         steps: statuses.iter().enumerate().map(step).collect(),
         questions: Vec::new(),

@@ -13,7 +13,7 @@ use rutter_core::plan::Driver;
 use serde_json::{Value, json};
 
 pub(super) async fn failure(app: &App, identity: &ExecutionIdentity) -> Result<String, AppError> {
-    let (brief, view) = (app.brief(identity).await?, app.view(identity).await?);
+    let (brief, view) = app.look(identity, |execution| (execution.brief(), execution.view())).await?;
     let execution = &view.execution;
     let failed = view.steps.iter().filter_map(|step| {
         let failure = step.failure.as_ref()?;
@@ -41,7 +41,7 @@ pub(super) async fn failure(app: &App, identity: &ExecutionIdentity) -> Result<S
 }
 
 pub(super) async fn take_over(app: &App, identity: &ExecutionIdentity) -> Result<String, AppError> {
-    let (brief, view) = (app.brief(identity).await?, app.view(identity).await?);
+    let (brief, view) = app.look(identity, |execution| (execution.brief(), execution.view())).await?;
     let touched = view.steps.iter().filter(|step| step.touched);
     let touched = touched.map(|step| format!("- {} ({}): {}", step.id, step.tool, step.status));
     let touched = listed(touched, "Nothing has taken effect so far.");

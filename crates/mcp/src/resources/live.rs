@@ -6,9 +6,9 @@ use rmcp::model::ResourceContents;
 use rutter_app::app::App;
 use rutter_app::error::AppError;
 use rutter_app::principal::Principal;
-use rutter_app::view::{EntryView, PayloadDetail, StepView};
+use rutter_app::view::{EntryView, ExecutionView, PayloadDetail, StepView};
 use rutter_app::wording;
-use rutter_core::execution::ExecutionIdentity;
+use rutter_core::execution::{Execution, ExecutionIdentity};
 use rutter_core::id::{ExecutionId, PlanId};
 use rutter_core::plan::document::DocumentFormat;
 use rutter_core::port::query::{EntryFilter, EntrySummary, Pagination};
@@ -31,13 +31,12 @@ pub(super) async fn execution(
     id: &ExecutionId,
 ) -> Result<ResourceContents, AppError> {
     let identity = identity(principal, id);
-    let view = app.execution(&identity, RESULTS_BYTES_MAX, RESULT_BYTES_MAX).await?;
-    let (next, steps) =
-        app.look(&identity, |execution| (wording::next(&execution.view()), StepView::all(execution))).await?;
-    let mut value = json!(view);
-    value["next"] = json!(next);
-    value["steps"] = json!(steps);
-    value["journal"] = json!(ResourceAddress::Journal(id.clone(), 0).to_string());
+    let add = |execution: &Execution, view: &mut ExecutionView| {
+        view.next = Some(wording::next(&execution.view()));
+        view.steps = Some(StepView::all(execution));
+    };
+    let mut value = json!(app.execution_with(&identity, RESULTS_BYTES_MAX, RESULT_BYTES_MAX, add).await?);
+    value["journal_uri"] = json!(ResourceAddress::Journal(id.clone(), 0).to_string());
     Ok(data(&ResourceAddress::Execution(id.clone()), &value))
 }
 

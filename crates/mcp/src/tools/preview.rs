@@ -11,11 +11,12 @@ use rutter_app::plans::{DriverChoice, SamePlanInput, no_plan};
 use rutter_app::principal::McpToolset;
 use rutter_app::rollback::Rollback;
 use rutter_app::terse::{bytes, fitting, object, rows, shortened};
+use rutter_app::view::{PreviewView, RollbackView, StepPreviewView};
 use rutter_core::execution::Execution;
 use rutter_core::execution::view::ExecutionSnapshot;
 use rutter_core::id::PlanId;
 use rutter_core::plan::Plan;
-use rutter_core::plan::preview::{PlanPreview, StepPreview, WhatIfScenario, preview};
+use rutter_core::plan::preview::{PlanPreview, preview};
 use rutter_core::text::cut;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,9 +68,6 @@ struct PreviewResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     more: Option<usize>,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    #[schemars(skip)]
-    what_if: Value,
     // What undoing the execution now would do.
     #[serde(skip_serializing_if = "Value::is_null")]
     #[schemars(schema_with = "object")]
@@ -90,32 +88,31 @@ struct PreviewSubject {
 
 async fn run(request: ToolRequest, input: PreviewArguments) -> Result<ToolAnswer, AppError> {
     let subject = subject(&request, &input).await?;
-    let preview = preview(&subject.plan);
     let forecast = match &subject.standing {
         Some((_, view)) => forecast::of_execution(&request.app, &subject.plan, view),
         None => Some(forecast::of_plan(&request.app, &subject.plan)),
     };
+    let rollback = subject.standing.as_ref().map(|(rollback, _)| rollback);
+    let plan_preview = preview(&subject.plan);
+    let preview = PreviewView::of(&plan_preview, rollback, forecast);
     let mut output = PreviewResult {
-        summary: summary(&subject, &preview),
+        summary: summary(&subject, &plan_preview),
         next: subject.next,
         point_of_no_return: json!(preview.point_of_no_return),
         steps: Vec::new(),
         more: None,
-        what_if: Value::Null,
-        rollback: subject.standing.as_ref().map_or(Value::Null, |(rollback, _)| rollback_json(rollback)),
-        forecast,
+        rollback: preview.rollback.as_ref().map_or(Value::Null, rollback_json),
+        forecast: preview.forecast,
     };
-    let cards = preview.steps.iter().zip(&preview.what_if);
     match &input.step {
-        Some(step) => {
-            let missing = || AppError::new("server.arguments", format!("the plan has no step {step:?}"));
-            let (card, what_if) = cards.into_iter().find(|(card, _)| card.step.as_str() == step).ok_or_else(missing)?;
-            output.steps = vec![whole(card)];
-            output.what_if = what_if_whole(what_if);
+        Some(id) => {
+            let missing = || AppError::new("server.arguments", format!("the plan has no step {id:?}"));
+            let step = preview.steps.iter().find(|step| step.step == *id).ok_or_else(missing)?;
+            output.steps = vec![whole(step)];
         }
         None => {
             let room = ANSWER_BYTES.saturating_sub(bytes(&output) + r#","more":1000"#.len());
-            output.steps = fitting(cards.map(|(card, what_if)| row(card, what_if)), room);
+            output.steps = fitting(preview.steps.iter().map(row), room);
             output.more = Some(preview.steps.len() - output.steps.len()).filter(|more| *more > 0);
         }
     }
@@ -170,32 +167,22 @@ fn summary(subject: &PreviewSubject, preview: &PlanPreview) -> String {
     text
 }
 
-fn row(card: &StepPreview, what_if: &WhatIfScenario) -> Value {
+/// A step in a list: of its failure only how the execution ends.
+fn row(step: &StepPreviewView) -> Value {
     json!({
-        "step": card.step,
-        "undo": card.undo.coverage,
-        "why": cut(&card.undo.reason, REASON_CHARS_MAX),
-        "guarantee": card.guarantee.kind,
-        "in_doubt": cut(&card.guarantee.in_doubt, REASON_CHARS_MAX),
-        "if_it_fails": what_if.ends,
+        "step": step.step,
+        "undo": step.undo,
+        "why": cut(&step.why, REASON_CHARS_MAX),
+        "guarantee": step.guarantee,
+        "in_doubt": cut(&step.in_doubt, REASON_CHARS_MAX),
+        "what_if": { "ends": step.what_if.ends },
     })
 }
 
-fn whole(card: &StepPreview) -> Value {
-    json!({
-        "step": card.step,
-        "undo": card.undo.coverage,
-        "why": card.undo.reason,
-        "guarantee": card.guarantee.kind,
-        "guarantee_why": card.guarantee.reason,
-        "in_doubt": card.guarantee.in_doubt,
-    })
-}
-
-/// Each list of a large plan is cut separately, so that all of them appear.
-fn what_if_whole(what_if: &WhatIfScenario) -> Value {
-    let mut value = json!(what_if);
-    let Value::Object(fields) = &mut value else { return value };
+/// One step. Each list of a large plan is cut separately, so that all of them appear.
+fn whole(step: &StepPreviewView) -> Value {
+    let mut value = json!(step);
+    let Some(Value::Object(fields)) = value.get_mut("what_if") else { return value };
     fields.retain(|_, field| field.as_array().is_none_or(|list| !list.is_empty()));
     let each = STEP_BYTES_MAX / fields.len().max(1);
     for field in fields.values_mut() {
@@ -210,11 +197,9 @@ fn what_if_whole(what_if: &WhatIfScenario) -> Value {
     value
 }
 
-fn rollback_json(rollback: &Rollback) -> Value {
-    let undone: Vec<Value> = rollback.parts.iter().map(|(part, tool)| json!({ "step": part, "tool": tool })).collect();
-    let count = undone.len();
-    let undone = fitting(undone, ROLLBACK_BYTES_MAX);
-    let mut value = json!({ "count": count, "in_order": undone });
+fn rollback_json(rollback: &RollbackView) -> Value {
+    let undone = fitting(rollback.in_order.iter().map(|call| json!(call)), ROLLBACK_BYTES_MAX);
+    let mut value = json!({ "count": rollback.count, "in_order": undone });
     for (name, parts) in [("stays", &rollback.stays), ("under_way", &rollback.under_way)] {
         if !parts.is_empty() {
             value[name] = shortened(&json!(parts), ROLLBACK_BYTES_MAX / 4);

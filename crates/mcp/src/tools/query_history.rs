@@ -8,7 +8,7 @@ use rutter_app::error::AppError;
 use rutter_app::limits::ANSWER_BYTES;
 use rutter_app::principal::McpToolset;
 use rutter_app::terse::{bytes, rows};
-use rutter_app::view::ExecutionListView;
+use rutter_app::view::{ExecutionListView, StepView};
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::limits;
@@ -256,15 +256,8 @@ async fn item(
     }
     if input.include_step_details {
         let identity = ExecutionIdentity { tenant: request.principal.tenant.clone(), execution: summary.id.clone() };
-        let view = request.app.view(&identity).await?;
-        let answer = view.steps.iter().take(STEPS_MAX).map(|step| {
-            let failure = step
-                .failure
-                .as_ref()
-                .map(|failure| json!({ "category": failure.category, "message": cut(&failure.message, 200) }));
-            compact(json!({ "id": step.id, "tool": step.tool, "status": step.status, "failure": failure }))
-        });
-        item["steps"] = answer.collect();
+        let steps = request.app.look(&identity, StepView::all).await?;
+        item["steps"] = steps.iter().take(STEPS_MAX).map(StepView::short).collect();
     }
     Ok(compact(item))
 }

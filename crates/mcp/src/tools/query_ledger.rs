@@ -7,14 +7,13 @@ use rutter_app::error::AppError;
 use rutter_app::limits::{ANSWER_BYTES, PAGE_MAX};
 use rutter_app::principal::McpToolset;
 use rutter_app::terse::{bytes, rows};
-use rutter_app::view::{EntryView, PayloadDetail, StepView};
+use rutter_app::view::{EntryView, ExecutionView, FailedStepView, FailureView, PayloadDetail, PlanRefView, StepView};
 use rutter_app::wording;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::view::ExecutionSnapshot;
 use rutter_core::limits;
 use rutter_core::port::query::{EntryFilter, EntrySummary, ListCursor, ListPage, Pagination};
 use rutter_core::text::cut;
-use rutter_core::time::calendar::utc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -58,8 +57,16 @@ struct QueryLedgerResult {
     summary: String,
     next: String,
     execution_id: String,
+    // The schema omits what other tools return too.
+    #[schemars(skip)]
+    plan: PlanRefView,
+    // Of the plan.
     plan_id: String,
     status: String,
+    #[schemars(skip)]
+    done: usize,
+    #[schemars(skip)]
+    total: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     current_step: Option<String>,
     progress: String,
@@ -70,6 +77,9 @@ struct QueryLedgerResult {
     ended_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    cause: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "rows")]
     steps: Option<Vec<Value>>,
@@ -93,18 +103,23 @@ async fn run(request: ToolRequest, input: QueryLedgerArguments) -> Result<ToolAn
     let summary = summary.ok_or_else(|| AppError::missing("execution", &input.execution_id))?;
     let looked = request.app.look(&identity, |execution| (execution.view(), StepView::all(execution)));
     let (view, step_views) = looked.await?;
+    let execution = ExecutionView::of(Some(&summary.plan), &view, None).short(1);
     let mut output = QueryLedgerResult {
-        summary: wording::summary(&view),
         next: wording::next(&view),
-        execution_id: view.execution.to_string(),
         plan_id: summary.plan.to_string(),
-        status: view.status.as_str().to_owned(),
         current_step: current_step(&view),
-        progress: format!("{}/{} steps", view.settled, view.total),
-        opened_at: utc(view.opened_at),
-        started_at: view.started_at.map(utc),
-        ended_at: view.status.has_ended().then(|| utc(view.last_at)),
-        error: error(&view),
+        progress: format!("{}/{} steps", execution.done, execution.total),
+        error: execution.failed_steps.first().map(error),
+        summary: execution.summary,
+        execution_id: execution.execution_id,
+        plan: execution.plan,
+        status: execution.status,
+        done: execution.done,
+        total: execution.total,
+        opened_at: execution.opened_at,
+        started_at: execution.started_at,
+        ended_at: execution.ended_at,
+        cause: execution.cause,
         steps: None,
         events: None,
         next_cursor: None,
@@ -157,9 +172,9 @@ fn current_step(view: &ExecutionSnapshot) -> Option<String> {
     first(&under_way).or_else(|| first(&["pending"])).map(|step| step.id.to_string())
 }
 
-fn error(view: &ExecutionSnapshot) -> Option<String> {
-    let failed = view.steps.iter().find_map(|step| Some((&step.id, step.failure.as_ref()?)));
-    failed.map(|(step, failure)| cut(&format!("{step}: {failure}"), ERROR_CHARS_MAX))
+fn error(failed: &FailedStepView) -> String {
+    let FailureView { category, message } = &failed.failure;
+    cut(&format!("{}: {category}: {message}", failed.step), ERROR_CHARS_MAX)
 }
 
 enum EntriesAfter {

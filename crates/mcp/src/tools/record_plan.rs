@@ -3,12 +3,12 @@
 use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
 use rutter_app::error::AppError;
-use rutter_app::executions::PlanText;
 use rutter_app::plans::{PlanInput, SamePlanInput, save_plan};
 use rutter_app::principal::McpToolset;
 use rutter_app::records::full_name;
+use rutter_app::view::SavedPlanView;
 use rutter_core::plan::Driver;
-use rutter_core::plan::document::PlanDocument;
+use rutter_core::plan::document::{DocumentFormat, PlanDocument};
 use rutter_core::time::calendar::utc;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,10 @@ struct RecordPlanResult {
     next: String,
     plan_id: String,
     name: String,
+    #[schemars(skip)]
+    revision: u32,
+    #[schemars(skip)]
+    hash: String,
     steps_count: usize,
     created_at: String,
     failure_policies_defined: usize,
@@ -95,20 +99,22 @@ async fn run(request: ToolRequest, input: RecordPlanArguments) -> Result<ToolAns
             return Err(AppError::new("server.arguments", "give either plan, or name, description and steps"));
         }
     };
+    let failure_policies_defined = policies(&plan);
     let text = with_full_names(plan).text(&request.principal.tenant, Driver::Agent)?;
-    let failure_policies_defined = policies(&text);
     let submitted = save_plan(&request.app, &request.principal(), text, None, None, request_id.as_deref()).await?;
     let (id, revision) = (&submitted.id, submitted.saved.revision());
     let saved = request.app.query.plan(&request.principal.tenant, id, Some(revision)).await?;
     let created_at = saved.ok_or_else(|| AppError::missing("plan", id.as_str()))?.summary.saved_at;
-    let plan = &submitted.accepted.plan;
+    let (plan, view) = (&submitted.accepted.plan, SavedPlanView::of(&submitted));
     let warnings = submitted.accepted.found.iter().map(|found| format!("; {}", found.message)).take(3);
     ToolAnswer::done(&RecordPlanResult {
         summary: format!("recorded {:?} with {} steps{}", plan.name, plan.steps.len(), warnings.collect::<String>()),
         next: format!("record_execution_start {}", json!({ "plan_id": id })),
         plan_id: id.to_string(),
-        name: plan.name.clone(),
-        steps_count: plan.steps.len(),
+        name: view.name,
+        revision,
+        hash: view.hash,
+        steps_count: view.steps_count,
         created_at: utc(created_at),
         failure_policies_defined,
     })
@@ -135,9 +141,17 @@ fn name_call(call: &mut Value) {
 }
 
 /// How many steps have a failure policy of their own.
-fn policies(text: &PlanText) -> usize {
-    // An unreadable plan is refused by the check.
-    let Ok(document) = PlanDocument::read(&text.source, text.format) else { return 0 };
-    let steps = document.value.get("steps").and_then(Value::as_array);
-    steps.map_or(0, |steps| steps.iter().filter(|step| step.get("failure_policy").is_some()).count())
+fn policies(plan: &PlanInput) -> usize {
+    let count = |steps: Option<&Value>| {
+        let steps = steps.and_then(Value::as_array).into_iter().flatten();
+        steps.filter(|step| step.get("failure_policy").is_some()).count()
+    };
+    match plan {
+        PlanInput::Object(fields) => count(fields.get("steps")),
+        PlanInput::Text(text) => {
+            // An unreadable plan is refused by the check.
+            let document = PlanDocument::read(text.as_bytes(), DocumentFormat::guess(text.as_bytes()));
+            document.map_or(0, |document| count(document.value.get("steps")))
+        }
+    }
 }

@@ -35,15 +35,8 @@ impl RecordedAnswer {
         identity: &ExecutionIdentity,
         what: &str,
     ) -> Result<RecordedAnswer, AppError> {
-        let look = request.app.look(identity, |execution| (execution.view(), execution.brief()));
-        let (view, brief) = look.await?;
-        Ok(RecordedAnswer {
-            summary: format!("{what}; {}", wording::summary(&view)),
-            next: next(request, &view, &brief),
-            execution_id: view.execution.to_string(),
-            status: view.status.as_str().to_owned(),
-            deviations: Vec::new(),
-        })
+        let (view, brief) = read(request, identity).await?;
+        Ok(RecordedAnswer::written(request, &view, &brief, what))
     }
 
     /// The same with all deviations of a step. All of them, so that a repeated call returns the same.
@@ -53,13 +46,27 @@ impl RecordedAnswer {
         step: &StepId,
         what: &str,
     ) -> Result<RecordedAnswer, AppError> {
-        let recorded = RecordedAnswer::of(request, identity, what).await?;
-        let view = request.app.view(identity).await?;
+        let (view, brief) = read(request, identity).await?;
         let noticed = view.deviations.iter().filter(|deviation| concerns(deviation, step));
         let deviations: Vec<String> = noticed.map(deviation_text).collect();
         let newest = deviations.len().saturating_sub(DEVIATIONS_MAX);
+        let recorded = RecordedAnswer::written(request, &view, &brief, what);
         Ok(RecordedAnswer { deviations: deviations[newest..].to_vec(), ..recorded })
     }
+
+    fn written(request: &ToolRequest, view: &ExecutionSnapshot, brief: &str, what: &str) -> RecordedAnswer {
+        RecordedAnswer {
+            summary: format!("{what}; {}", wording::summary(view)),
+            next: next(request, view, brief),
+            execution_id: view.execution.to_string(),
+            status: view.status.as_str().to_owned(),
+            deviations: Vec::new(),
+        }
+    }
+}
+
+async fn read(request: &ToolRequest, identity: &ExecutionIdentity) -> Result<(ExecutionSnapshot, String), AppError> {
+    request.app.look(identity, |execution| (execution.view(), execution.brief())).await
 }
 
 /// A skipped step is reported when the step after it starts.

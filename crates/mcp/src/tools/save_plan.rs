@@ -6,9 +6,9 @@ use rutter_app::error::AppError;
 use rutter_app::plans::{DriverChoice, PlanInput, save_plan};
 use rutter_app::principal::McpToolset;
 use rutter_app::terse::{fitting, object, rows};
+use rutter_app::view::SavedPlanView;
 use rutter_core::id::PlanId;
 use rutter_core::plan::preview::{StepPreview, preview};
-use rutter_core::port::journal::SaveOutcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -67,42 +67,35 @@ struct SavePlanResult {
 async fn run(tool_request: ToolRequest, input: SavePlanArguments) -> Result<ToolAnswer, AppError> {
     let text = input.plan.text(&tool_request.principal.tenant, input.driver.into())?;
     let app = &tool_request.app;
-    let (accepted, id, saved) = match input.dry_run {
-        true => (app.check(&text).await?, None, None),
+    let (accepted, view) = match input.dry_run {
+        true => {
+            let accepted = app.check(&text).await?;
+            let view = SavedPlanView::checked(&accepted);
+            (accepted, view)
+        }
         false => {
             let id = input.plan_id.as_deref().map(PlanId::new);
             let request = input.request_id.as_deref();
             let submitted =
                 save_plan(&tool_request.app, &tool_request.principal(), text, id, input.expected_revision, request)
                     .await?;
-            (submitted.accepted, Some(submitted.id), Some(submitted.saved))
+            let view = SavedPlanView::of(&submitted);
+            (submitted.accepted, view)
         }
     };
-    let warnings = fitting(accepted.found.iter().map(|found| json!(found)), WARNINGS_BYTES_MAX);
     let preview = preview(&accepted.plan);
-    let name = &accepted.plan.name;
-    let summary = match saved {
-        None => {
-            format!("the plan {name:?} is valid, {} warnings; nothing was saved", accepted.found.len())
-        }
-        Some(SaveOutcome::New { revision }) => format!("saved {name:?} as revision {revision}"),
-        Some(SaveOutcome::Already { revision }) => {
-            format!("{name:?} is already saved as revision {revision}")
-        }
-    };
-    let next = match &id {
-        None => "save_plan without dry_run".to_owned(),
-        Some(id) => format!("execute_plan {}", json!({ "plan_id": id })),
-    };
     ToolAnswer::done(&SavePlanResult {
-        summary,
-        next,
-        plan_id: id.map(|id| id.to_string()),
-        revision: saved.map(SaveOutcome::revision),
-        steps_count: accepted.plan.steps.len(),
-        warnings,
+        next: match &view.plan_id {
+            None => "save_plan without dry_run".to_owned(),
+            Some(id) => format!("execute_plan {}", json!({ "plan_id": id })),
+        },
+        summary: view.summary,
+        plan_id: view.plan_id,
+        revision: view.revision,
+        steps_count: view.steps_count,
+        warnings: fitting(view.warnings.iter().map(|found| json!(found)), WARNINGS_BYTES_MAX),
         undo: json!({
-            "point_of_no_return": preview.point_of_no_return,
+            "point_of_no_return": view.point_of_no_return,
             "guarantees": fitting(preview.steps.iter().map(card), GUARANTEES_BYTES_MAX),
         }),
     })

@@ -1,7 +1,7 @@
 //! `status`: the state of an execution; waits a while if asked to.
 
 use crate::ask::{self, SettledOrAsking, settle};
-use crate::execution_answer::{ExecutionAnswer, no_execution};
+use crate::execution_answer::{ExecutionAnswer, inspect_execution, no_execution};
 use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
 use crate::wait::{settled, span};
@@ -9,16 +9,15 @@ use rutter_app::error::AppError;
 use rutter_app::limits::ANSWER_BYTES;
 use rutter_app::principal::McpToolset;
 use rutter_app::terse::{bytes, fitting, shortened};
-use rutter_core::execution::view::{ExecutionSnapshot, StepSnapshot};
-use rutter_core::text::cut;
+use rutter_app::view::StepView;
+use rutter_core::execution::Execution;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 
 /// Size of a result that contains the brief.
 const BRIEF_BYTES: usize = 3_200;
-const FAILURE_CHARS_MAX: usize = 160;
 
 pub(super) fn tool() -> McpToolDefinition {
     let about = ToolSpec {
@@ -68,8 +67,11 @@ async fn run(request: ToolRequest, input: StatusArguments) -> Result<ToolAnswer,
         return ToolAnswer::done(&briefly(ExecutionAnswer::of(&request, &view), brief));
     }
     if input.include_step_details || input.after_step.is_some() {
+        // Read again, so that the steps and the rest of the answer are of one moment.
+        let look = |execution: &Execution| (execution.view(), StepView::all(execution));
+        let (view, steps) = inspect_execution(&request, &identity, look).await?;
         let mut answer = ExecutionAnswer::of(&request, &view);
-        list(&mut answer, &view, input.after_step.as_deref())?;
+        list(&mut answer, &steps, input.after_step.as_deref())?;
         return ToolAnswer::done(&answer);
     }
     ToolAnswer::done(&ExecutionAnswer::with_results(&request, &identity, &view).await?)
@@ -87,10 +89,10 @@ fn briefly(mut answer: ExecutionAnswer, brief: String) -> ExecutionAnswer {
     answer
 }
 
-fn list(answer: &mut ExecutionAnswer, view: &ExecutionSnapshot, after: Option<&str>) -> Result<(), AppError> {
+fn list(answer: &mut ExecutionAnswer, steps: &[StepView], after: Option<&str>) -> Result<(), AppError> {
     let first = match after {
         None => 0,
-        Some(after) => match view.steps.iter().position(|step| step.id.as_str() == after) {
+        Some(after) => match steps.iter().position(|step| step.id == after) {
             Some(at) => at + 1,
             None => {
                 let message = format!("after_step is {after:?}, but the plan has no such step");
@@ -99,29 +101,7 @@ fn list(answer: &mut ExecutionAnswer, view: &ExecutionSnapshot, after: Option<&s
         },
     };
     let room = ANSWER_BYTES.saturating_sub(bytes(answer) + r#","steps":[],"more":1000"#.len());
-    answer.steps = fitting(view.steps[first..].iter().map(row), room);
-    answer.more = Some(view.steps.len() - first - answer.steps.len()).filter(|more| *more > 0);
+    answer.steps = fitting(steps[first..].iter().map(StepView::short), room);
+    answer.more = Some(steps.len() - first - answer.steps.len()).filter(|more| *more > 0);
     Ok(())
-}
-
-/// Besides id, tool and status only unusual fields.
-fn row(step: &StepSnapshot) -> Value {
-    let mut row = json!({ "id": step.id, "tool": step.tool, "status": step.status });
-    if step.attempts > 1 {
-        row["attempts"] = json!(step.attempts);
-    }
-    if step.by_hand {
-        row["by_hand"] = json!(true);
-    }
-    if let Some(items) = step.items {
-        row["items"] = json!({ "settled": items.0, "total": items.1 });
-    }
-    if let Some(failure) = &step.failure {
-        let message = cut(&failure.message, FAILURE_CHARS_MAX);
-        row["failure"] = json!({ "category": failure.category, "message": message });
-    }
-    if let Some(reason) = &step.skip_reason {
-        row["skip_reason"] = json!(cut(reason, FAILURE_CHARS_MAX));
-    }
-    row
 }

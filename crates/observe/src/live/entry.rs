@@ -1,6 +1,7 @@
 //! One ledger entry as followers get it, serialized once for all of them.
 
 use bytes::Bytes;
+use rutter_core::journal::describe::describe;
 use rutter_core::port::feed::FeedEntry;
 use rutter_core::text::cut;
 use rutter_core::time::calendar::utc;
@@ -33,7 +34,7 @@ impl LiveEntry {
         })
     }
 
-    /// The main fields of the event, without payloads.
+    /// The entry under the names of `app::view::EntryView`, with the main fields of its event, without payloads.
     pub fn json(&self) -> Value {
         let stored = &self.placed.stored;
         let mut json = json!({
@@ -43,11 +44,11 @@ impl LiveEntry {
             "at": utc(stored.at),
             "kind": self.kind(),
             "actor": { "party": stored.actor.party, "name": stored.actor.name },
+            "text": describe(&stored.event).at(stored.at).sentence_within(TEXT_CHARS_MAX),
+            "hash": self.placed.hash,
         });
-        let event = json!(stored.event);
-        let fields = event.get(self.kind()).and_then(Value::as_object);
-        if let (Some(fields), Value::Object(answer)) = (fields, &mut json) {
-            plain(fields, answer);
+        if let Value::Object(answer) = &mut json {
+            plain(&stored.event.fields(), answer);
         }
         json
     }

@@ -5,6 +5,7 @@ use super::alert::AlertRecord;
 use super::plans::NamedPlan;
 use super::rfc3339::Rfc3339Timestamp;
 use super::webhook::ALERT;
+use rutter_core::journal::describe::describe;
 use rutter_core::limits::DELIVERY_BYTES_MAX;
 use rutter_core::port::feed::FeedEntry;
 use rutter_core::port::outbox::NewDelivery;
@@ -13,6 +14,8 @@ use serde_json::{Map, Value, json};
 
 /// The id under which the ledger's own journal is stored.
 const LEDGER: &str = "ledger";
+/// Longer quotations in the sentence of an event are cut; `event` has all of them.
+const TEXT_CHARS_MAX: usize = 300;
 
 /// An event to send.
 pub struct CloudEvent {
@@ -29,12 +32,14 @@ impl CloudEvent {
         let stored = &placed.stored;
         let (tenant, execution) = (stored.tenant.as_str(), stored.execution.as_str());
         let kind = stored.event.kind();
-        let event = serde_json::to_value(&stored.event).unwrap_or_default();
-        let event = event.get(kind).cloned().unwrap_or_default();
-        let subject = event.get("part").or_else(|| event.get("step")).and_then(Value::as_str);
+        let event = stored.event.fields();
+        let subject = event.get("part").or_else(|| event.get("step")).and_then(Value::as_str).map(str::to_owned);
         let is_own = execution == LEDGER;
+        let url = (!is_own).then(|| watch.page(&format!("executions/{execution}"))).flatten();
+        // `execution` and `link` are `execution_id` and `url`, for receivers that read the older names.
         let mut data = json!({
             "tenant": tenant,
+            "execution_id": execution,
             "execution": (!is_own).then_some(execution),
             "plan": plan,
             "seq": stored.seq,
@@ -42,8 +47,10 @@ impl CloudEvent {
             "at": Rfc3339Timestamp(stored.at),
             "actor": stored.actor,
             "kind": kind,
+            "text": describe(&stored.event).at(stored.at).sentence_within(TEXT_CHARS_MAX),
             "event": event,
-            "link": (!is_own).then(|| watch.page(&format!("executions/{execution}"))).flatten(),
+            "url": url,
+            "link": url,
         });
         let source = match is_own {
             true => format!("/tenants/{tenant}/ledger"),
@@ -54,7 +61,7 @@ impl CloudEvent {
                 id: format!("{tenant}/{}", placed.position),
                 kind: kind_of(kind),
                 source: source.clone(),
-                subject: subject.map(str::to_owned),
+                subject: subject.clone(),
                 at: stored.at,
                 extension: Map::new(),
                 data,
@@ -88,7 +95,9 @@ impl CloudEvent {
         if let Some(fields) = data.as_object_mut() {
             fields.remove("to_ring");
             fields.insert("tenant".to_owned(), json!(tenant));
-            fields.insert("link".to_owned(), json!(watch.page("alerts")));
+            let page = watch.page("alerts");
+            fields.insert("url".to_owned(), json!(page));
+            fields.insert("link".to_owned(), json!(page));
         }
         CloudEventEnvelope {
             id: format!("{tenant}/{}/{notice}", alert.id),

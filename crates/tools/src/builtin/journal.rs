@@ -7,15 +7,15 @@ use super::moment;
 use crate::connector::{ConnectorRequest, ServedTool};
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::id::{ExecutionId, PlanId, TenantId};
-use rutter_core::journal::payload::EventPayload;
+use rutter_core::journal::describe::describe;
 use rutter_core::port::query::{
     EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, Pagination, SavedPlan, StoreQuery,
 };
 use rutter_core::port::tools::PortFuture;
+use rutter_core::time::calendar::utc;
 use rutter_core::tool::{CallOutcome, FailureCategory};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::convert::Infallible;
 use std::sync::Arc;
 
 pub(super) struct JournalTools {
@@ -45,7 +45,7 @@ impl JournalTools {
         let filter = EntryFilter { execution: Some(ExecutionId::new(&asked.execution)), ..EntryFilter::default() };
         let page = Pagination::first(limit(asked.limit)?);
         let listing = self.query.entries(tenant, filter, page).await.map_err(store_failed)?;
-        let entries: Vec<Value> = listing.items.into_iter().map(entry).collect();
+        let entries: Vec<Value> = listing.items.iter().map(entry).collect();
         Ok(json!({ "entries": entries, "more": listing.next.is_some() }))
     }
 
@@ -146,14 +146,19 @@ fn execution(summary: &ExecutionSummary) -> Value {
     })
 }
 
-fn entry(summary: EntrySummary) -> Value {
-    let (kind, at, actor) =
-        (summary.record.event.kind(), moment::write(summary.record.at), summary.record.actor.to_string());
-    let value_of = |payload: EventPayload| {
-        Ok::<Value, Infallible>(payload.value().map_or(json!({ "erased": true }), |value| (**value).clone()))
-    };
-    let Ok(event) = summary.record.event.try_map(&mut { value_of });
-    json!({ "seq": summary.seq, "at": at, "actor": actor, "kind": kind, "event": event, "hash": summary.hash })
+/// The fields of an entry, under the names that every surface uses.
+fn entry(summary: &EntrySummary) -> Value {
+    let record = &summary.record;
+    json!({
+        "execution_id": summary.execution,
+        "seq": summary.seq,
+        "at": utc(record.at),
+        "actor": { "party": record.actor.party, "name": record.actor.name },
+        "kind": record.event.kind(),
+        "text": describe(&record.event).at(record.at).sentence(),
+        "event": record.event.fields_with(&Value::clone),
+        "hash": summary.hash,
+    })
 }
 
 fn plan(saved: &SavedPlan) -> Value {

@@ -1,12 +1,10 @@
 //! One entry as a row of a list.
 
 use crate::format::{IdentifierLink, LEDGER, TimeLabel};
-use rutter_core::journal::event::Event;
 use rutter_core::port::query::EntrySummary;
 use rutter_core::text::cut_bytes;
 use rutter_core::time::Timestamp;
-use serde_json::{Value, json};
-use std::convert::Infallible;
+use serde_json::Value;
 
 /// A longer event is truncated.
 const JSON_BYTES_MAX: usize = 64 << 10;
@@ -31,7 +29,7 @@ pub struct EntryRow {
 impl EntryRow {
     pub fn of(entry: &EntrySummary, now: Timestamp) -> EntryRow {
         let record = &entry.record;
-        let mut json = serde_json::to_string_pretty(&fields(&record.event)).unwrap_or_default();
+        let mut json = serde_json::to_string_pretty(&record.event.fields_with(&Value::clone)).unwrap_or_default();
         let is_cut = json.len() > JSON_BYTES_MAX;
         if is_cut {
             json.truncate(cut_bytes(&json, JSON_BYTES_MAX).len());
@@ -53,14 +51,4 @@ impl EntryRow {
             is_cut,
         }
     }
-}
-
-/// The fields of an event, with payloads that were not erased.
-pub(super) fn fields(event: &Event) -> Value {
-    let kind = event.kind();
-    let values = event.clone().try_map::<Value, Infallible>(&mut |payload| {
-        Ok(payload.value().map_or_else(|| json!("erased"), |value| (**value).clone()))
-    });
-    let json = values.map(|event| json!(event)).unwrap_or_default();
-    json.get(kind).cloned().unwrap_or_default()
 }

@@ -1,6 +1,5 @@
 //! Exports the entries of a filter: one JSON object per line, or CSV.
 
-use super::entry_row::fields;
 use super::filter::JournalFilterForm;
 use crate::page::{PageRequest, PageResult};
 use axum::body::Body;
@@ -11,16 +10,16 @@ use futures::stream;
 use rutter_app::app::App;
 use rutter_app::error::AppError;
 use rutter_app::rights::{Operation, require};
+use rutter_app::view::{EntryView, PayloadDetail};
 use rutter_core::id::TenantId;
 use rutter_core::port;
 use rutter_core::port::query::{EntryFilter, EntrySummary, Pagination};
-use rutter_core::time::calendar::utc;
 use serde_json::json;
 use std::sync::Arc;
 
 /// Entries read at once; the file is streamed, so its length does not matter.
 const PIECE: u32 = 500;
-const HEADING: &str = "at,execution,seq,kind,actor,words,hash\r\n";
+const HEADING: &str = "at,execution_id,seq,kind,actor,text,hash\r\n";
 
 pub(crate) async fn write(State(app): State<Arc<App>>, request: PageRequest) -> PageResult {
     require(&request.principal, Operation::ExportLedger)?;
@@ -65,19 +64,12 @@ impl ExportFormat {
     }
 
     fn line(self, entry: &EntrySummary) -> String {
-        let (record, kind) = (&entry.record, entry.record.event.kind());
-        let (at, actor) = (utc(record.at), record.actor.to_string());
+        let view = EntryView::of(entry, PayloadDetail::Whole);
         match self {
-            ExportFormat::Lines => {
-                let line = json!({ "at": at, "execution_id": entry.execution, "seq": entry.seq, "kind": kind,
-                    "actor": actor, "hash": entry.hash.to_string(), "event": fields(&record.event) });
-                format!("{line}\n")
-            }
+            ExportFormat::Lines => format!("{}\n", json!(view)),
             ExportFormat::Table => {
-                let words = record.event.words().unwrap_or_default();
-                let seq = entry.seq.to_string();
-                let hash = entry.hash.to_string();
-                let cells = [at.as_str(), entry.execution.as_str(), &seq, kind, &actor, &words, &hash];
+                let (seq, actor) = (view.seq.to_string(), entry.record.actor.to_string());
+                let cells = [&view.at, &view.execution_id, &seq, &view.kind, &actor, &view.text, &view.hash];
                 let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
                 format!("{}\r\n", cells.join(","))
             }

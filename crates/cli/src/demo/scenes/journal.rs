@@ -37,13 +37,13 @@ pub(super) fn play(theatre: &SceneContext<'_>) -> anyhow::Result<SceneEnding> {
     teller.text("  $ rutter journal verify --dir copy\n")?;
     let (found, json) = place.run_command(&["journal", "verify", "--dir", COPY])?;
     let fault = &json["fault"];
-    let place_of = format!("entry {} of {}", fault["seq"], text(&fault["execution"]));
+    let place_of = format!("entry {} of {}", fault["seq"], text(&fault["execution_id"]));
     teller.text(&format!("{}\n", wrapped_to(&format!("  {place_of}: {}", text(&fault["message"])), 4, WIDTH)))?;
 
     let mut ending = SceneEnding::new("the flipped bit was found and its entry named");
     ending.check("the database is intact and signed", code == Some(0) && intact["uncovered"] == 0);
-    ending.check("the copy is not", found == Some(1) && json["intact"] == false);
-    ending.check("the first bad entry is named", fault["seq"].is_u64() && fault["execution"].is_string());
+    ending.check("the copy is not", found == Some(1) && json["is_clean"] == false);
+    ending.check("the first bad entry is named", fault["seq"].is_u64() && fault["execution_id"].is_string());
     Ok(ending)
 }
 

@@ -3,13 +3,16 @@
 use crate::server::doors::{ASKING, COMPLETING, DOUBTFUL, FAILING, Key, Served};
 use serde_json::{Map, Value, json};
 
-/// Names with another meaning or form at another surface.
-const DIFFERENT: [&str; 2] = ["questions", "steps"];
+/// The description of the HTTP API, generated from the views.
+const OPENAPI: &str = include_str!("../../../../../docs/openapi.json");
+/// Fields of the MCP protocol: where to read more, and how much more there is.
+const PROTOCOL: [&str; 2] = ["resource_uri", "more"];
 
 #[test]
 fn one_execution_reads_the_same_at_every_surface() {
     let served = Served::new();
     let key = served.key("read,operate,approve");
+    let known = fields_of("Execution");
     let mut fields = Map::new();
     for (plan, status) in [(COMPLETING, "completed"), (ASKING, "waiting"), (FAILING, "waiting"), (DOUBTFUL, "waiting")]
     {
@@ -18,32 +21,67 @@ fn one_execution_reads_the_same_at_every_surface() {
         let jsons = [("MCP", &read.mcp), ("HTTP", &read.http), ("command line", &read.command_line)];
         for (door, json) in jsons {
             assert_eq!(json["status"], status, "{door}: {json}");
+            assert!(json["url"].is_string(), "{door} has the page: {json}");
+            for name in names(json) {
+                let is_known = known.contains(&name) || (door == "MCP" && PROTOCOL.contains(&name.as_str()));
+                assert!(is_known, "{door} has {name:?}, which is not a field of ExecutionView");
+            }
             for (other, second) in jsons {
                 agree(&format!("{plan}: {door} and {other}"), json, second);
-                for (one, two) in questions(json).iter().zip(questions(second)) {
-                    agree(&format!("{plan}: a question, {door} and {other}"), one, &two);
-                }
             }
         }
-        assert!(read.page.contains(status), "{plan}: {}", read.page);
-        for question in questions(&read.http) {
+        assert!(!rows(&read.mcp, "steps").is_empty() && !rows(&read.command_line, "steps").is_empty());
+        let page = text_of(&read.page);
+        let shown = [&read.http["status"], &read.http["plan"]["name"], &read.http["execution_id"]];
+        let steps = rows(&read.command_line, "steps");
+        for value in shown.into_iter().chain(steps.iter().map(|step| &step["id"])) {
+            assert!(page.contains(value.as_str().unwrap()), "{plan}: the page shows {value}: {page}");
+        }
+        for question in rows(&read.http, "questions") {
             let how = question["person"].as_str().unwrap();
-            assert!(text_of(&read.page).contains(how), "the page names the command {how}: {}", read.page);
+            assert!(page.contains(how), "the page names the command {how}: {page}");
             let ask = question["ask"].as_str().unwrap();
-            assert_eq!(read.http["summary"], read.mcp["summary"]);
             assert!(read.http["summary"].as_str().unwrap().contains(ask), "{ask}: {}", read.http["summary"]);
         }
-        let names = |json: &Value| -> Vec<String> {
-            json.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
-        };
         let by_door = jsons.map(|(door, json)| {
-            let asked = questions(json).first().map(names).unwrap_or_default();
+            let asked = rows(json, "questions").first().map(names).unwrap_or_default();
             (door.to_owned(), json!({ "execution": names(json), "question": asked }))
         });
         fields.insert(plan.trim_end_matches(".yaml").to_owned(), Value::Object(by_door.into_iter().collect()));
     }
     // The fields at each surface; accept an intended difference with the snapshot.
     insta::assert_json_snapshot!("fields_of_an_execution", fields);
+}
+
+#[test]
+fn an_entry_reads_the_same_at_every_surface() {
+    let served = Served::new();
+    let key = served.key("read,operate,approve");
+    let execution = served.execution(ASKING, "waiting");
+    let known = fields_of("Entry");
+    let wanted = json!({ "execution_id": execution, "include_events": true });
+    let mcp = rows(&served.tool(&key, "query_ledger", wanted), "events");
+    let http = rows(&served.get(&key, &format!("/api/v1/executions/{execution}/journal")), "items");
+    let export = served.page(&key, &format!("/journal/export?format=ndjson&execution={execution}"));
+    // The other lines are the sizes of chunks.
+    let export = export.lines().filter(|line| line.starts_with('{'));
+    let export: Vec<Value> = export.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut asked = 0;
+    for (door, entries) in [("MCP", &mcp), ("HTTP", &http), ("the dashboard's export", &export)] {
+        assert_eq!(entries.len(), http.len(), "{door}: {entries:?}");
+        for entry in entries {
+            for name in names(entry) {
+                assert!(known.contains(&name), "{door} has {name:?}, which is not a field of EntryView");
+            }
+            let same = http.iter().find(|other| other["seq"] == entry["seq"]).unwrap();
+            agree(&format!("{door} and HTTP"), entry, same);
+            if entry["kind"] == "approval_requested" {
+                assert!(entry["event"]["expires_at"].as_str().is_some_and(|at| at.ends_with('Z')), "{door}: {entry}");
+                asked += 1;
+            }
+        }
+    }
+    assert_eq!(asked, 3);
 }
 
 struct Read {
@@ -65,18 +103,38 @@ impl Read {
     }
 }
 
-fn questions(json: &Value) -> Vec<Value> {
-    json["questions"].as_array().cloned().unwrap_or_default()
+/// The names of a view's fields, as the description of the HTTP API lists them.
+fn fields_of(schema: &str) -> Vec<String> {
+    let document: Value = serde_json::from_str(OPENAPI).unwrap();
+    let fields = names(&document["components"]["schemas"][schema]["properties"]);
+    assert!(!fields.is_empty(), "{schema} is in docs/openapi.json");
+    fields
 }
 
-/// Fields with the same name must have the same value.
+fn names(json: &Value) -> Vec<String> {
+    json.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
+}
+
+fn rows(json: &Value, name: &str) -> Vec<Value> {
+    json[name].as_array().cloned().unwrap_or_default()
+}
+
+/// Fields with the same name must have the same value; of objects and lists of objects, those that both have.
 #[track_caller]
 fn agree(what: &str, one: &Value, other: &Value) {
-    let (one, other) = (one.as_object().unwrap(), other.as_object().unwrap());
-    for (name, value) in one.iter().filter(|(name, _)| !DIFFERENT.contains(&name.as_str())) {
-        if let Some(second) = other.get(name) {
-            assert_eq!(value, second, "{what}: {name}");
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            for (name, value) in one {
+                if let Some(second) = other.get(name) {
+                    agree(&format!("{what}: {name}"), value, second);
+                }
+            }
         }
+        (Value::Array(one), Value::Array(other)) => {
+            assert_eq!(one.len(), other.len(), "{what}");
+            one.iter().zip(other).for_each(|(one, other)| agree(what, one, other));
+        }
+        _ => assert_eq!(one, other, "{what}"),
     }
 }
 

@@ -9,6 +9,7 @@ use rutter_core::journal::codec;
 use rutter_core::journal::event::Event;
 use rutter_core::journal::label::KINDS;
 use rutter_core::journal::payload::Commitment;
+use rutter_core::time::{Timestamp, calendar};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -101,6 +102,49 @@ fn commitments_are_found_without_knowing_the_events() {
         total += found.len();
     }
     assert!(total >= 14, "{total}");
+}
+
+/// A number of milliseconds in this century, which only a time is.
+fn is_time(value: &Value) -> bool {
+    value.as_i64().is_some_and(|number| number > 946_684_800_000)
+}
+
+/// Pointers to the values that satisfy `is`.
+fn pointers(value: &Value, is: fn(&Value) -> bool) -> Vec<String> {
+    let inside = |name: String, value: &Value| -> Vec<String> {
+        pointers(value, is).into_iter().map(|rest| format!("/{name}{rest}")).collect()
+    };
+    match value {
+        value if is(value) => vec![String::new()],
+        Value::Object(map) => map.iter().flat_map(|(name, value)| inside(name.clone(), value)).collect(),
+        Value::Array(list) => list.iter().enumerate().flat_map(|(at, value)| inside(at.to_string(), value)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn times_are_numbers_in_golden_bytes_and_rfc_3339_for_readers() {
+    let mut found = BTreeSet::new();
+    for line in GOLDEN.lines() {
+        let stored = codec::decode(line.as_bytes()).unwrap();
+        let kind = stored.event.kind();
+        let (bytes, fields) = (&serde_json::to_value(&stored.event).unwrap()[kind], Value::from(stored.event.fields()));
+        assert_eq!(pointers(&fields, is_time), Vec::<String>::new(), "Event::times does not name a time of {kind}");
+        for pointer in pointers(bytes, is_time) {
+            let at = bytes.pointer(&pointer).and_then(Value::as_i64).unwrap();
+            let text = fields.pointer(&pointer).and_then(Value::as_str).unwrap();
+            assert_eq!(calendar::read(text), Some(Timestamp(at)), "{kind}{pointer}");
+            found.insert(format!("{kind}{pointer}"));
+        }
+    }
+    let expected = [
+        "approval_requested/expires_at",
+        "attempt_failed/then/retry_at",
+        "attempt_lost/then/retry_at",
+        "attempt_started/deadline",
+        "doubt_settled/then/retry_at",
+    ];
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected);
 }
 
 proptest! {

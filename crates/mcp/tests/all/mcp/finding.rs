@@ -71,11 +71,11 @@ async fn a_preview_shows_what_can_be_undone_and_what_a_failure_leads_to() {
     assert_eq!(json["point_of_no_return"]["step"], "charge", "{json}");
     assert_eq!(json["steps"][0]["undo"], "undoable");
     assert_eq!(json["steps"][1]["guarantee"], "at_most_once");
-    assert_eq!(json["steps"][1]["if_it_fails"], "waits_for_decision");
+    assert_eq!(json["steps"][1]["what_if"]["ends"], "waits_for_decision");
     assert_eq!(json["forecast"]["text"], "no history of reserve, charge, mail", "{json}");
     let one = client.call("preview", json!({ "plan": order("shop.charge"), "step": "charge" })).await;
-    assert_eq!(one["what_if"]["completed"], json!(["reserve"]), "{one}");
-    assert_eq!(one["what_if"]["held"], json!(["mail"]));
+    assert_eq!(one["steps"][0]["what_if"]["completed"], json!(["reserve"]), "{one}");
+    assert_eq!(one["steps"][0]["what_if"]["held"], json!(["mail"]));
     let both = json!({ "plan": order("shop.charge"), "plan_id": "plan_x" });
     assert_eq!(client.call("preview", both).await["error"]["code"], "server.arguments");
     assert!(shop.history().is_empty(), "a preview calls nothing");
