@@ -94,7 +94,7 @@ async fn start(call: ApiRequest, new: StartExecutionBody) -> Result<ApiReply<Exe
     let started = call.app().start(start).await?;
     let identity = ExecutionIdentity { tenant: caller.tenant, execution: started.execution };
     let execution_json = wait_and_read(&call, &identity, span).await?;
-    let location = format!("{}/executions/{}", crate::BASE, identity.execution);
+    let location = format!("{}/executions/{}", crate::route::BASE, identity.execution);
     Ok(match started.is_new {
         true => ApiReply::created(execution_json, &location),
         false => ApiReply::ok(execution_json),

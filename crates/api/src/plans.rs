@@ -148,7 +148,9 @@ async fn save(call: ApiRequest, new: SavePlanBody) -> Result<ApiReply<SavedAnswe
         point_of_no_return: preview(&accepted.plan).point_of_no_return.map(|point| point.step.to_string()),
     };
     Ok(match (id, saved) {
-        (Some(id), Some(SaveOutcome::New { .. })) => ApiReply::created(answer, &format!("{}/plans/{id}", crate::BASE)),
+        (Some(id), Some(SaveOutcome::New { .. })) => {
+            ApiReply::created(answer, &format!("{}/plans/{id}", crate::route::BASE))
+        }
         _ => ApiReply::ok(answer),
     })
 }

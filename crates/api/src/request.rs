@@ -1,8 +1,8 @@
 //! The request of a route: principal, path parameters, headers and conditions.
 
-use crate::ApiState;
 use crate::encode::encoded;
 use crate::reply::{ApiReply, ListReply};
+use crate::state::ApiState;
 use axum::http::{HeaderMap, HeaderName, Uri, header};
 use rutter_app::app::App;
 use rutter_app::error::AppError;

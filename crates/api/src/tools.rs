@@ -182,7 +182,7 @@ async fn try_out(call: ApiRequest, new: CallToolBody) -> Result<ApiReply<Executi
     let identity = begin(call.app(), &call.principal, new, call.key.clone()).await?;
     let span = Millis(WAIT_MAX.as_millis().try_into().unwrap_or(u64::MAX));
     let execution_json = wait_and_read(&call, &identity, span).await?;
-    let location = format!("{}/executions/{}", crate::BASE, identity.execution);
+    let location = format!("{}/executions/{}", crate::route::BASE, identity.execution);
     Ok(ApiReply::created(execution_json, &location))
 }
 

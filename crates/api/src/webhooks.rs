@@ -75,7 +75,7 @@ async fn list(call: ApiRequest, _: NoParameters) -> Result<ApiReply<ListReply<We
 
 async fn create(call: ApiRequest, new: NewWebhook) -> Result<ApiReply<SecretWebhook>, AppError> {
     let made = call.app().watch.create_webhook(&call.principal.tenant, &call.principal.actor(), new).await?;
-    let location = format!("{}/webhooks/{}", crate::BASE, made.webhook.id);
+    let location = format!("{}/webhooks/{}", crate::route::BASE, made.webhook.id);
     Ok(ApiReply::created(made, &location))
 }
 
