@@ -1,8 +1,8 @@
 //! `rutter journal show`: the journal of one execution.
 
 use super::entry::EntryFormat;
-use crate::CommandExit;
 use crate::args::journal::JournalShowArgs;
+use crate::exit::CommandExit;
 use crate::store;
 use crate::terminal::Terminal;
 use rutter_core::id::ExecutionId;

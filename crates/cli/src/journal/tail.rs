@@ -1,8 +1,8 @@
 //! `rutter journal tail`: the latest entries, and with `--follow` new ones.
 
 use super::entry::EntryFormat;
-use crate::CommandExit;
 use crate::args::journal::JournalTailArgs;
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::store;
 use crate::terminal::Terminal;

@@ -1,8 +1,8 @@
 //! `rutter tools list`: every tool of every server, or those that match some words.
 
 use super::with_registry;
-use crate::CommandExit;
 use crate::args::tools::ToolsListArgs;
+use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::table::{CellColor, TableCell, columns};
 use crate::terminal::Terminal;
