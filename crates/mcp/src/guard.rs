@@ -2,6 +2,8 @@
 
 use futures::FutureExt;
 use rmcp::ErrorData;
+use rmcp::model::ErrorCode;
+use rutter_app::error::AppError;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -28,4 +30,13 @@ pub async fn unpanicked<T>(request: impl Future<Output = Result<T, ErrorData>>) 
             Err(ErrorData::internal_error(message, None))
         }
     }
+}
+
+/// An error as JSON-RPC: an invalid request, or an internal error.
+pub(crate) fn error_of(error: AppError) -> ErrorData {
+    let area = error.code.split('.').next().unwrap_or_default();
+    let is_wrong = matches!(area, "execution" | "replan")
+        || matches!(error.code.as_ref(), "store.not_found" | "store.invalid" | "store.limit" | "server.arguments");
+    let code = if is_wrong { ErrorCode::INVALID_PARAMS } else { ErrorCode::INTERNAL_ERROR };
+    ErrorData::new(code, format!("{}: {}", error.code, error.message), Some(error.json()))
 }

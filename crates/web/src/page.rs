@@ -1,17 +1,16 @@
 //! Renders templates and errors, and parses page requests and forms.
 
-use super::shell::{ColorTheme, PageSection, PageShell};
+use super::theme::ColorTheme;
 use askama::Template;
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::StatusCode;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use rutter_api::problem::status_of;
 use rutter_app::auth::BrowserContext;
@@ -40,7 +39,7 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    fn of(parts: &Parts) -> Option<PageRequest> {
+    pub(super) fn of(parts: &Parts) -> Option<PageRequest> {
         let caller = parts.extensions.get::<Principal>()?.clone();
         let csrf = parts.extensions.get::<BrowserContext>().map(|browser| browser.csrf.clone()).unwrap_or_default();
         let query = pairs(parts.uri.query().unwrap_or_default().as_bytes());
@@ -150,7 +149,7 @@ pub fn render_with_status(status: StatusCode, template: &impl Template) -> PageR
     Ok((status, headers, text).into_response())
 }
 
-/// Redirects after a form, with a message for the next page: one of [`super::shell::FLASH_MESSAGES`].
+/// Redirects after a form, with a message for the next page: one of `shell::FLASH_MESSAGES`.
 pub fn redirect_with_flash(back: &str, message: &str) -> Response {
     let (path, fragment) = back.split_once('#').map_or((back, ""), |(path, fragment)| (path, fragment));
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -166,42 +165,6 @@ pub fn redirect_with_flash(back: &str, message: &str) -> Response {
         location.push_str(fragment);
     }
     (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
-}
-
-#[derive(Template)]
-#[template(path = "error.html")]
-struct ErrorPage {
-    shell: PageShell,
-    status: u16,
-    fault: AppError,
-}
-
-/// Renders errors as pages.
-pub(super) async fn render_errors(request: Request, next: Next) -> Response {
-    let (parts, body) = request.into_parts();
-    let page_request = PageRequest::of(&parts);
-    let response = next.run(Request::from_parts(parts, body)).await;
-    let (Some(PageError(app_error)), Some(request)) = (response.extensions().get::<PageError>(), page_request) else {
-        return response;
-    };
-    let status = response.status();
-    if status.is_server_error() {
-        tracing::error!(error.code = %app_error.code, page = %request.path, "{}", app_error.message);
-    }
-    let shell = PageShell::bare(&request, PageSection::None, title(status));
-    let page = ErrorPage { shell, status: status.as_u16(), fault: app_error.clone() };
-    render_with_status(status, &page).unwrap_or(response)
-}
-
-fn title(status: StatusCode) -> &'static str {
-    match status {
-        StatusCode::NOT_FOUND => "Not found",
-        StatusCode::FORBIDDEN => "Not allowed",
-        StatusCode::CONFLICT => "Not possible now",
-        StatusCode::BAD_REQUEST => "Bad request",
-        StatusCode::SERVICE_UNAVAILABLE => "Busy",
-        _ => "Something went wrong",
-    }
 }
 
 /// Makes characters visible that hide text or change its direction.
@@ -233,13 +196,6 @@ fn visible(html: String) -> String {
         }
     }
     text
-}
-
-/// The value of a cookie.
-pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
-    let mut single = cookies.flat_map(|cookies| cookies.split(';'));
-    single.find_map(|cookie| cookie.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Whether it is a path on this server that no browser takes for another host.
