@@ -6,7 +6,7 @@ use crate::request::ApiRequest;
 use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
 use rutter_app::auth::AccessScope;
 use rutter_app::error::AppError;
-use rutter_app::limits::{PAGE_DEFAULT, PAGE_MAX, WAIT_MAX};
+use rutter_app::limits::{PAGE_DEFAULT, WAIT_MAX, page_limit};
 use rutter_app::tool_calls::{NewToolCall, begin};
 use rutter_app::view::ExecutionView;
 use rutter_core::id::ToolName;
@@ -81,10 +81,7 @@ impl ToolListItem {
 
 async fn list(call: ApiRequest, query: ToolsQuery) -> Result<ApiReply<ListReply<ToolListItem>>, AppError> {
     let wrong = |message: String| AppError::new("server.arguments", message);
-    let limit = match query.limit.unwrap_or(PAGE_DEFAULT) {
-        limit @ 1..=PAGE_MAX => limit as usize,
-        limit => return Err(wrong(format!("limit is 1 to {PAGE_MAX}, this is {limit}"))),
-    };
+    let limit = page_limit(query.limit, PAGE_DEFAULT)? as usize;
     let first = match query.cursor.as_deref().map(str::parse::<usize>) {
         None => 0,
         Some(Ok(first)) => first,

@@ -158,7 +158,8 @@ pub(crate) fn reason_missing(what: &str) -> AppError {
         .hint("give `reason` in JSON, or `--reason` on the command line")
 }
 
-fn part(text: &str) -> Result<PartId, AppError> {
+/// The part of an execution that a text names.
+pub fn part(text: &str) -> Result<PartId, AppError> {
     PartId::parse(text).ok_or_else(|| wrong(format!("{text:?} is neither step nor step[item]")))
 }
 

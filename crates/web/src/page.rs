@@ -20,6 +20,7 @@ use rutter_app::principal::Principal;
 use rutter_core::encoding::percent_decoded;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::ExecutionId;
+use rutter_core::text::is_hidden;
 use std::fmt::Write as _;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -178,20 +179,7 @@ fn visible(html: String) -> String {
             '\n' | '\t' => text.push(c),
             '\0'..='\x1f' => text.push(char::from_u32(0x2400 + c as u32).unwrap_or('\u{fffd}')),
             '\x7f' => text.push('\u{2421}'),
-            '\u{80}'..='\u{9f}'
-            | '\u{ad}'
-            | '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}' => {
-                write!(text, "⟦U+{:04X}⟧", c as u32).expect("writing to a string cannot fail");
-            }
+            c if is_hidden(c) => write!(text, "⟦U+{:04X}⟧", c as u32).expect("writing to a string cannot fail"),
             _ => text.push(c),
         }
     }

@@ -1,6 +1,7 @@
 //! A compensation that an agent did by hand.
 
 use crate::app::App;
+use crate::command::part;
 use crate::error::AppError;
 use crate::principal::Principal;
 use crate::records::{RecordDetails, send_signal};
@@ -30,8 +31,7 @@ pub async fn record(
     undone: CompensationRecord,
     key: Option<String>,
 ) -> Result<PartId, AppError> {
-    let missing = || AppError::new("server.arguments", "step_id is the id of a step, or step[item] of a fan-out");
-    let part = PartId::parse(&undone.step_id).ok_or_else(missing)?;
+    let part = part(&undone.step_id)?;
     let CompensationRecord { reason, action_taken, details, .. } = undone;
     let description = format!("{action_taken}: {reason}");
     let mut evidence = json!({ "reason": reason, "action_taken": action_taken });
