@@ -20,6 +20,8 @@ use rutter_app::principal::Principal;
 use rutter_core::encoding::percent_decoded;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::ExecutionId;
+use rutter_core::port;
+use rutter_core::port::query::ListPage;
 use rutter_core::text::is_hidden;
 use std::fmt::Write as _;
 
@@ -148,6 +150,15 @@ pub fn render_with_status(status: StatusCode, template: &impl Template) -> PageR
         (REFERRER_POLICY, "same-origin"),
     ];
     Ok((status, headers, text).into_response())
+}
+
+/// A list, or an empty one and what is wrong with its filter.
+pub fn listed<T>(found: Result<ListPage<T>, port::Error>) -> Result<(ListPage<T>, Option<String>), PageError> {
+    match found {
+        Ok(found) => Ok((found, None)),
+        Err(port::Error::Invalid(problem)) => Ok((ListPage { items: Vec::new(), next: None }, Some(problem))),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Redirects after a form, with a message for the next page: one of `shell::FLASH_MESSAGES`.
