@@ -96,7 +96,7 @@ async fn rules(call: ApiRequest, _: NoParameters) -> Result<ApiReply<ListReply<A
 
 async fn create_rule(call: ApiRequest, new: NewAlertRule) -> Result<ApiReply<AlertRule>, AppError> {
     let rule = call.app().create_alert_rule(&call.principal, new).await?;
-    let location = format!("{}/rules/{}", crate::BASE, rule.id);
+    let location = format!("{}/rules/{}", crate::route::BASE, rule.id);
     Ok(ApiReply::created(rule, &location))
 }
 
@@ -127,7 +127,7 @@ async fn silences(call: ApiRequest, _: NoParameters) -> Result<ApiReply<ListRepl
 
 async fn create_silence(call: ApiRequest, new: NewSilence) -> Result<ApiReply<AlertSilence>, AppError> {
     let silence = call.app().silence(&call.principal, new).await?;
-    let location = format!("{}/silences/{}", crate::BASE, silence.id);
+    let location = format!("{}/silences/{}", crate::route::BASE, silence.id);
     Ok(ApiReply::created(silence, &location))
 }
 

@@ -1,11 +1,11 @@
 //! The path of every request to its response: principal, scope, rate limit, idempotency key, body, handler.
 
-use crate::ApiState;
 use crate::idempotent_replies;
 use crate::problem;
 use crate::rate_limit::{RateAllowance, RequestKind};
 use crate::request::ApiRequest;
 use crate::route::{ApiRoute, Idempotency};
+use crate::state::ApiState;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::request::Parts;

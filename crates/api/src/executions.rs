@@ -6,7 +6,7 @@ use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
 use axum::body::Bytes;
 use rutter_app::error::AppError;
 use rutter_app::executions::NewExecution;
-use rutter_app::limits::WAIT_MAX;
+use rutter_app::limits::wait_time;
 use rutter_app::options::ExecutionOptions;
 use rutter_app::plans::{DriverChoice, PlanInput, save_plan};
 use rutter_app::rights::Operation;
@@ -22,6 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// Size limits of results in one answer: all together, and each. The journal has all of them.
@@ -94,7 +95,7 @@ async fn start(call: ApiRequest, new: StartExecutionBody) -> Result<ApiReply<Exe
     let started = call.app().start(&caller, start).await?;
     let identity = ExecutionIdentity { tenant: caller.tenant, execution: started.execution };
     let execution_json = wait_and_read(&call, &identity, span).await?;
-    let location = format!("{}/executions/{}", crate::BASE, identity.execution);
+    let location = format!("{}/executions/{}", crate::route::BASE, identity.execution);
     Ok(match started.is_new {
         true => ApiReply::created(execution_json, &location),
         false => ApiReply::ok(execution_json),
@@ -139,13 +140,8 @@ async fn list(call: ApiRequest, query: ExecutionListQuery) -> Result<ApiReply<Li
 
 fn statuses(text: Option<&str>) -> Result<Vec<ExecutionStatus>, AppError> {
     let names = text.into_iter().flat_map(|text| text.split(',')).map(str::trim);
-    let names = names.filter(|name| !name.is_empty());
-    let known = names.map(|name| {
-        let known = || ExecutionStatus::ALL.map(ExecutionStatus::as_str).join(", ");
-        let unknown = || format!("there is no status {name:?}; there are {}", known());
-        ExecutionStatus::parse(name).ok_or_else(|| AppError::new("server.arguments", unknown()))
-    });
-    known.collect()
+    let statuses = names.filter(|name| !name.is_empty()).map(ExecutionStatus::named);
+    statuses.map(|status| status.map_err(|why| AppError::new("server.arguments", why))).collect()
 }
 
 /// Parses `from` and `until` of a query.
@@ -214,15 +210,8 @@ async fn brief(call: ApiRequest, _: NoParameters) -> Result<ApiReply<ExecutionBr
     Ok(ApiReply::ok(ExecutionBriefJson { execution_id: call.id().to_owned(), brief }))
 }
 
-/// How long to wait.
 pub(crate) fn span(seconds: Option<u64>) -> Result<Millis, AppError> {
-    match seconds.unwrap_or(0) {
-        seconds if seconds <= WAIT_MAX.as_secs() => Ok(Millis::seconds(seconds)),
-        seconds => {
-            let message = format!("expected a wait of at most {} s, not {seconds}", WAIT_MAX.as_secs());
-            Err(AppError::new("server.arguments", message))
-        }
-    }
+    Ok(Millis::seconds(wait_time(seconds, Duration::ZERO)?.as_secs()))
 }
 
 /// The state once the execution ends or waits for a person, or the time is up.

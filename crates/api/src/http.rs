@@ -8,7 +8,8 @@ pub use listen::serve;
 
 use crate::admit;
 use crate::answer::errors_as_problems;
-use crate::{ApiSettings, ApiState};
+use crate::openapi;
+use crate::state::{ApiSettings, ApiState};
 use axum::Extension;
 use axum::Router;
 use axum::extract::Request;
@@ -57,7 +58,7 @@ pub fn full_router(
     closing: &CancellationToken,
 ) -> Router {
     let live = LiveLedger::new(Arc::clone(&app.feed), closing.child_token());
-    let api = ApiState::new(Arc::clone(app), live, settings, closing.child_token());
+    let api = ApiState::new(Arc::clone(app), live, settings, openapi::document(), closing.child_token());
     let routes = [
         mcp(beside.mcp, Arc::clone(&gate)),
         crate::router(api, Arc::clone(&app.auth)),
@@ -65,11 +66,6 @@ pub fn full_router(
         monitoring(Arc::clone(app)),
     ];
     guarded_router(routes, gate)
-}
-
-/// MCP alone.
-pub fn only_mcp(routes: Router, gate: Arc<RequestGate>) -> Router {
-    guarded_router([mcp(routes, Arc::clone(&gate))], gate)
 }
 
 /// MCP for clients with a token or key.

@@ -61,7 +61,7 @@ async fn create(call: ApiRequest, new: CreateKeyBody) -> Result<ApiReply<Created
     };
     let new = NewApiKey { name: new.name, scopes: new.scopes, expires_in };
     let (key, secret) = call.app().auth.create(&call.principal, new).await?;
-    let location = format!("{}/keys/{}", crate::BASE, key.id);
+    let location = format!("{}/keys/{}", crate::route::BASE, key.id);
     Ok(ApiReply::created(CreatedKeyView { key, secret: Some(secret) }, &location))
 }
 

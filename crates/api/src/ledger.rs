@@ -132,7 +132,7 @@ async fn sign(call: ApiRequest, _: NoParameters) -> Result<ApiReply<SignAnswer>,
     let note = call.app().sign_checkpoint(&call.principal).await?;
     let answer = SignAnswer { is_new: note.is_some(), note };
     Ok(match answer.is_new {
-        true => ApiReply::created(answer, &format!("{}/ledger/checkpoints", crate::BASE)),
+        true => ApiReply::created(answer, &format!("{}/ledger/checkpoints", crate::route::BASE)),
         false => ApiReply::ok(answer),
     })
 }

@@ -31,11 +31,12 @@ mod route;
 mod routes;
 mod service;
 mod signals;
+mod state;
 mod streams;
 mod tools;
 mod webhooks;
 
-pub(crate) use problem::response_with_status;
+pub use state::{ApiSettings, ApiState};
 
 use axum::Router;
 use axum::extract::rejection::RawPathParamsRejection;
@@ -43,90 +44,10 @@ use axum::extract::{RawPathParams, Request};
 use axum::http::Method;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, get};
-use idempotent_replies::IdempotentReplies;
-use rate_limit::{RequestRate, RequestRateLimiter};
-use response_cache::ResponseCache;
-use route::ApiRoute;
-use rutter_app::app::App;
-use rutter_app::auth::{AccessScopes, Authenticator};
-use rutter_app::limits::STREAMS_PER_PRINCIPAL;
-use rutter_app::principal::{Credential, Principal};
-use rutter_core::id::TenantId;
-use rutter_observe::live::LiveLedger;
+use route::{ApiRoute, BASE};
+use rutter_app::auth::Authenticator;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use streams::StreamLimiter;
-use tokio_util::sync::CancellationToken;
-
-/// The base path of the routes.
-pub const BASE: &str = "/api/v1";
-
-#[derive(Clone, Debug)]
-pub struct ApiSettings {
-    pub reads: RequestRate,
-    pub changes: RequestRate,
-    /// Event streams one principal may have open.
-    pub streams_per_principal: usize,
-}
-
-impl Default for ApiSettings {
-    fn default() -> ApiSettings {
-        ApiSettings {
-            reads: RequestRate { per_second: 100, burst: 200 },
-            changes: RequestRate { per_second: 20, burst: 40 },
-            streams_per_principal: STREAMS_PER_PRINCIPAL,
-        }
-    }
-}
-
-pub struct ApiState {
-    /// The document that describes every route.
-    pub(crate) openapi: serde_json::Map<String, serde_json::Value>,
-    app: Arc<App>,
-    live: Arc<LiveLedger>,
-    rate_limiter: RequestRateLimiter,
-    idempotent_replies: IdempotentReplies,
-    response_cache: ResponseCache,
-    streams: StreamLimiter,
-    /// Ends the event streams at shutdown.
-    closing: CancellationToken,
-    /// The principal of unauthenticated requests to public routes.
-    anonymous: Principal,
-}
-
-impl ApiState {
-    pub fn new(
-        app: Arc<App>,
-        live: Arc<LiveLedger>,
-        settings: ApiSettings,
-        closing: CancellationToken,
-    ) -> Arc<ApiState> {
-        let stranger =
-            Principal::new(TenantId::new("default"), "anybody", AccessScopes::new(), Credential::Anonymous {});
-        Arc::new(ApiState {
-            openapi: openapi::document().clone(),
-            live,
-            rate_limiter: RequestRateLimiter::new(settings.reads, settings.changes),
-            idempotent_replies: IdempotentReplies::default(),
-            response_cache: ResponseCache::default(),
-            streams: StreamLimiter::new(settings.streams_per_principal, Arc::clone(&app.metrics)),
-            closing,
-            anonymous: stranger,
-            app,
-        })
-    }
-
-    /// The number of open event streams.
-    pub fn streams(&self) -> usize {
-        self.streams.open()
-    }
-}
-
-impl std::fmt::Debug for ApiState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ApiState").field("rate_limiter", &self.rate_limiter).finish_non_exhaustive()
-    }
-}
 
 /// Everything under `/api`. Errors of the gate have the same form as all others.
 pub fn router(api: Arc<ApiState>, auth: Arc<Authenticator>) -> Router {

@@ -1,8 +1,9 @@
 //! The OpenAPI 3.1 document, generated from the table of routes.
 
 use crate::problem::{MEDIA_TYPE, ProblemDetails};
+use crate::route::BASE;
 use crate::route::{ApiRoute, Idempotency, RouteOutput};
-use crate::{BASE, routes};
+use crate::routes;
 use axum::http::StatusCode;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;

@@ -77,7 +77,7 @@ async fn save(call: ApiRequest, new: SavePlanBody) -> Result<ApiReply<SavedPlanV
     let stored = save_plan(call.app(), &caller, text, id, new.expected_revision, call.key.as_deref()).await?;
     let answer = SavedPlanView::of(&stored);
     Ok(match stored.saved {
-        SaveOutcome::New { .. } => ApiReply::created(answer, &format!("{}/plans/{}", crate::BASE, stored.id)),
+        SaveOutcome::New { .. } => ApiReply::created(answer, &format!("{}/plans/{}", crate::route::BASE, stored.id)),
         SaveOutcome::Already { .. } => ApiReply::ok(answer),
     })
 }

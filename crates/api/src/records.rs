@@ -52,6 +52,6 @@ async fn add(call: ApiRequest, record: NewRecord) -> Result<ApiReply<ExecutionVi
             compensation::record(call.app(), caller, &identity, record, key).await?;
         }
     }
-    let location = format!("{}/executions/{}", crate::BASE, identity.execution);
+    let location = format!("{}/executions/{}", crate::route::BASE, identity.execution);
     Ok(ApiReply::created(wait_and_read(&call, &identity, Millis(0)).await?, &location))
 }

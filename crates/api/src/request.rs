@@ -1,12 +1,12 @@
 //! The request of a route: principal, path parameters, headers and conditions.
 
-use crate::ApiState;
 use crate::encode::encoded;
 use crate::reply::{ApiReply, ListReply};
+use crate::state::ApiState;
 use axum::http::{HeaderMap, HeaderName, Uri, header};
 use rutter_app::app::App;
 use rutter_app::error::AppError;
-use rutter_app::limits::{PAGE_DEFAULT, PAGE_MAX};
+use rutter_app::limits::{PAGE_DEFAULT, page_limit};
 use rutter_app::principal::Principal;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::ExecutionId;
@@ -46,10 +46,7 @@ impl ApiRequest {
 
     /// The requested page of a list.
     pub(crate) fn page(&self, limit: Option<u32>, cursor: Option<String>) -> Result<Pagination, AppError> {
-        match limit.unwrap_or(PAGE_DEFAULT) {
-            limit @ 1..=PAGE_MAX => Ok(Pagination { limit, after: cursor.map(ListCursor) }),
-            limit => Err(AppError::new("server.arguments", format!("limit is 1 to {PAGE_MAX}, this is {limit}"))),
-        }
+        Ok(Pagination { limit: page_limit(limit, PAGE_DEFAULT)?, after: cursor.map(ListCursor) })
     }
 
     /// A page of a list, with a link to the next one.

@@ -12,6 +12,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+/// The base path of the routes.
+pub(crate) const BASE: &str = "/api/v1";
+
 pub(crate) struct ApiRoute {
     pub(crate) about: RouteSpec,
     pub(crate) query: fn(&mut SchemaGenerator) -> Schema,

@@ -5,7 +5,7 @@ use crate::reply::{ApiReply, ListReply};
 use crate::request::ApiRequest;
 use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
 use rutter_app::error::AppError;
-use rutter_app::limits::{PAGE_DEFAULT, PAGE_MAX, WAIT_MAX};
+use rutter_app::limits::{PAGE_DEFAULT, WAIT_MAX, page_limit};
 use rutter_app::rights::Operation;
 use rutter_app::tool_calls::{NewToolCall, begin};
 use rutter_app::view::{ExecutionView, ServerView};
@@ -87,10 +87,7 @@ impl ToolListItem {
 
 async fn list(call: ApiRequest, query: ToolsQuery) -> Result<ApiReply<ListReply<ToolListItem>>, AppError> {
     let wrong = |message: String| AppError::new("server.arguments", message);
-    let limit = match query.limit.unwrap_or(PAGE_DEFAULT) {
-        limit @ 1..=PAGE_MAX => limit as usize,
-        limit => return Err(wrong(format!("limit is 1 to {PAGE_MAX}, this is {limit}"))),
-    };
+    let limit = page_limit(query.limit, PAGE_DEFAULT)? as usize;
     let first = match query.cursor.as_deref().map(str::parse::<usize>) {
         None => 0,
         Some(Ok(first)) => first,
@@ -189,7 +186,7 @@ async fn try_out(call: ApiRequest, new: CallToolBody) -> Result<ApiReply<Executi
     let identity = begin(call.app(), &call.principal, new, call.key.clone()).await?;
     let span = Millis(WAIT_MAX.as_millis().try_into().unwrap_or(u64::MAX));
     let execution_json = wait_and_read(&call, &identity, span).await?;
-    let location = format!("{}/executions/{}", crate::BASE, identity.execution);
+    let location = format!("{}/executions/{}", crate::route::BASE, identity.execution);
     Ok(ApiReply::created(execution_json, &location))
 }
 

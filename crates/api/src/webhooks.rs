@@ -76,7 +76,7 @@ async fn list(call: ApiRequest, _: NoParameters) -> Result<ApiReply<ListReply<We
 
 async fn create(call: ApiRequest, new: NewWebhook) -> Result<ApiReply<SecretWebhook>, AppError> {
     let made = call.app().create_webhook(&call.principal, new).await?;
-    let location = format!("{}/webhooks/{}", crate::BASE, made.webhook.id);
+    let location = format!("{}/webhooks/{}", crate::route::BASE, made.webhook.id);
     Ok(ApiReply::created(made, &location))
 }
 

@@ -207,7 +207,8 @@ fn reason_missing(what: &str) -> AppError {
     AppError::new("command.reason_missing", format!("{what} needs a reason, which the journal records")).hint(hint)
 }
 
-fn part(text: &str) -> Result<PartId, AppError> {
+/// The part of an execution that a text names.
+pub fn part(text: &str) -> Result<PartId, AppError> {
     PartId::parse(text).ok_or_else(|| wrong(format!("{text:?} is neither step nor step[item]")))
 }
 

@@ -11,6 +11,7 @@ use fill::{DraftContext, ParameterFiller, ParameterSource};
 use input::DraftInputs;
 use rutter_core::id::ToolName;
 use rutter_core::limits::{NAME_CHARS_MAX, PLAN_STEPS_MAX};
+use rutter_core::text::first_chars;
 use rutter_core::tool::{Tool, ToolCatalog};
 use rutter_core::wording::guess;
 use serde::Serialize;
@@ -192,7 +193,7 @@ fn suggestions(name: &str, catalog: &ToolCatalog, search: &dyn Fn(&str) -> Vec<T
 /// The first words of the request, on one line.
 fn name_of(request: &str) -> String {
     let line: String = request.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(NAME_FROM_REQUEST_CHARS).collect()
+    first_chars(&line, NAME_FROM_REQUEST_CHARS).to_owned()
 }
 
 /// The tool's own name as a unique step id.
@@ -202,8 +203,8 @@ fn free_id(tool: &str, taken: &mut HashSet<String>) -> String {
     let begins = plain.starts_with(|c: char| c.is_ascii_alphabetic());
     // An expression would read a dash as a minus sign.
     let plain = if begins { plain } else { format!("step_{plain}") }.replace('-', "_");
-    let stem: String = plain.chars().take(NAME_CHARS_MAX - 5).collect();
-    let mut free = stem.clone();
+    let stem = first_chars(&plain, NAME_CHARS_MAX - 5);
+    let mut free = stem.to_owned();
     let mut number = 2;
     while !taken.insert(free.clone()) {
         free = format!("{stem}_{number}");

@@ -1,5 +1,6 @@
 //! Every limit of the surfaces, by name.
 
+use crate::error::AppError;
 use std::time::Duration;
 
 /// The size of one message, on any transport.
@@ -60,3 +61,38 @@ pub const HEADERS_MAX: usize = 100;
 pub const URL_BYTES_MAX: usize = 8 << 10;
 /// The size of a form.
 pub const FORM_BYTES_MAX: usize = 1 << 20;
+
+/// The time to wait that was asked for, in seconds, or the default.
+pub fn wait_time(seconds: Option<u64>, default: Duration) -> Result<Duration, AppError> {
+    match seconds.map(Duration::from_secs) {
+        Some(time) if time > WAIT_MAX => {
+            let message = format!("expected a wait of at most {} s, not {}", WAIT_MAX.as_secs(), time.as_secs());
+            Err(AppError::new("server.arguments", message).hint("ask for the status again to wait longer"))
+        }
+        time => Ok(time.unwrap_or(default)),
+    }
+}
+
+/// The size of a page that was asked for, or the default.
+pub fn page_limit(given: Option<u32>, default: u32) -> Result<u32, AppError> {
+    match given.unwrap_or(default) {
+        limit @ 1..=PAGE_MAX => Ok(limit),
+        limit => Err(AppError::new("server.arguments", format!("limit is 1 to {PAGE_MAX}, this is {limit}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_the_limit_is_refused_and_nothing_is_the_default() {
+        assert_eq!(wait_time(None, WAIT_DEFAULT), Ok(WAIT_DEFAULT));
+        assert_eq!(wait_time(Some(45), WAIT_DEFAULT), Ok(WAIT_MAX));
+        assert_eq!(page_limit(None, PAGE_DEFAULT), Ok(PAGE_DEFAULT));
+        assert_eq!(page_limit(Some(PAGE_MAX), 1), Ok(PAGE_MAX));
+        let refused =
+            [wait_time(Some(46), WAIT_DEFAULT).err(), page_limit(Some(0), 1).err(), page_limit(Some(101), 1).err()];
+        assert!(refused.iter().all(|error| error.as_ref().is_some_and(|error| error.code == "server.arguments")));
+    }
+}

@@ -73,7 +73,8 @@ pub struct RuntimeOptions {
     pub collector: Option<TraceCollector>,
     /// Tokens beside those of the installation.
     pub tokens: Vec<AccessToken>,
-    /// The clock of credentials and sessions; the system's if there is none.
+    pub clock: SystemClock,
+    /// The clock of credentials and sessions; `clock` if there is none.
     pub auth_clock: Option<AuthClock>,
     /// The name under which the owner of the database acts.
     pub operator: String,
@@ -100,6 +101,7 @@ impl RuntimeOptions {
             webhooks_allow: Vec::new(),
             collector: None,
             tokens: Vec::new(),
+            clock: SystemClock::system(),
             auth_clock: None,
             operator: "operator".to_owned(),
             settings: AppSettings { ask_at_client: true },
@@ -130,7 +132,7 @@ pub struct Runtime {
     pub clock: SystemClock,
     operator: String,
     directory: PathBuf,
-    store: Arc<SqliteStore>,
+    pub store: Arc<SqliteStore>,
     shutdown: CancellationToken,
     background_tasks: Vec<JoinHandle<()>>,
 }
@@ -146,20 +148,15 @@ impl Runtime {
     /// The same without the background work (analytics, alerts, webhooks, traces, timers), which
     /// [`start`](Runtime::start) begins.
     pub async fn prepare(options: RuntimeOptions) -> Result<Runtime, Error> {
-        let RuntimeOptions { directory, launcher, environment, operator, settings, collector, .. } = options;
-        let clock = SystemClock::system();
-        let mut sqlite = SqliteOptions::new(&directory, Arc::new(move || clock.now()));
-        sqlite.reserve_bytes = options.reserve_bytes.unwrap_or(sqlite.reserve_bytes);
-        let store = Arc::new(SqliteStore::open(sqlite)?);
-        let (gateway, alert_commands, tools) = match options.tools {
+        let store = open_store(&options)?;
+        let (gateway, alert_commands, tools): (Arc<dyn ToolGateway>, Arc<dyn AlertCommands>, _) = match &options.tools {
             ToolSource::Config(config) => {
-                let environment = tool_environment(&directory, launcher, environment, &store, clock);
-                let tools = assemble(&config, environment).await?;
-                let commands: Arc<dyn AlertCommands> = tools.alert_commands.clone();
-                (tools.registry.clone() as Arc<dyn ToolGateway>, commands, Some(tools))
+                let tools = configured_tools(config, &options, store.clone()).await?;
+                (tools.registry.clone(), tools.alert_commands.clone(), Some(tools))
             }
-            ToolSource::Gateway(gateway) => (gateway, Arc::new(NoAlertCommands) as _, None),
+            ToolSource::Gateway(gateway) => (Arc::clone(gateway), Arc::new(NoAlertCommands), None),
         };
+        let RuntimeOptions { directory, clock, operator, settings, collector, .. } = options;
         let http_sender = GuardedHttpSender::new(&options.webhooks_allow, Arc::new(SystemResolver));
         let http_sender = http_sender.map_err(|why| Error::Webhooks(why.to_string()))?;
         let keys = InstallationKeys::of(&directory).map_err(Error::Keys)?;
@@ -203,6 +200,11 @@ impl Runtime {
         Principal::owner(TenantId::new("default"), &self.operator)
     }
 
+    /// The engine below the application, for measurements of it alone.
+    pub fn engine(&self) -> &Engine {
+        &self.app.engine
+    }
+
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -227,21 +229,36 @@ impl Runtime {
     }
 }
 
-fn tool_environment(
-    directory: &Path,
-    launcher: LauncherProgram,
-    environment: BTreeMap<String, String>,
-    store: &Arc<SqliteStore>,
-    clock: SystemClock,
-) -> ToolEnvironment {
-    ToolEnvironment {
-        folder: directory.to_owned(),
-        launcher,
-        environment,
+/// The tools of a configuration alone, for a command that executes no plan.
+pub async fn open_tools(
+    config: &rutter_tools::config::Config,
+    options: &RuntimeOptions,
+) -> Result<AssembledTools, Error> {
+    configured_tools(config, options, open_store(options)?).await
+}
+
+fn open_store(options: &RuntimeOptions) -> Result<Arc<SqliteStore>, Error> {
+    let clock = options.clock;
+    let mut sqlite = SqliteOptions::new(&options.directory, Arc::new(move || clock.now()));
+    sqlite.reserve_bytes = options.reserve_bytes.unwrap_or(sqlite.reserve_bytes);
+    Ok(Arc::new(SqliteStore::open(sqlite)?))
+}
+
+async fn configured_tools(
+    config: &rutter_tools::config::Config,
+    options: &RuntimeOptions,
+    store: Arc<SqliteStore>,
+) -> Result<AssembledTools, Error> {
+    let clock = options.clock;
+    let environment = ToolEnvironment {
+        folder: options.directory.clone(),
+        launcher: options.launcher.clone(),
+        environment: options.environment.clone(),
         query: store.clone(),
-        register: store.clone(),
+        register: store,
         clock: Arc::new(move || clock.now()),
-    }
+    };
+    Ok(assemble(config, environment).await?)
 }
 
 async fn start_engine(

@@ -6,17 +6,18 @@ pub(crate) mod echo;
 mod idle;
 mod recovery;
 
-use crate::EngineArgs;
+use crate::args::EngineArgs;
 use crate::measurement::{BenchTarget, Measurement};
-use crate::store::{open, write};
+use crate::store::write;
 use anyhow::Context;
 pub(crate) use idle::IdleTools;
+use rutter_app::runtime::{Runtime, RuntimeOptions, ToolSource};
 use rutter_core::actor::Actor;
-use rutter_core::id::{ExecutionId, PlanId, TenantId, WorkerId};
+use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::DocumentFormat;
 use rutter_engine::submit::PlanText;
-use rutter_engine::{Engine, EngineOptions, StartRequest, SystemClock};
+use rutter_engine::{Engine, StartRequest};
 use rutter_store::sqlite::baseline;
 use serde_json::json;
 use std::path::Path;
@@ -89,10 +90,8 @@ struct EngineThroughput {
 
 /// Runs executions, `concurrency` at a time, each followed by another.
 async fn carry_out(directory: &Path, concurrency: u64, during: Duration) -> anyhow::Result<EngineThroughput> {
-    let clock = SystemClock::system();
-    let store = Arc::new(open(directory)?);
-    let options = EngineOptions::new(WorkerId::new("bench"));
-    let engine = Engine::run(store.clone(), store.clone(), Arc::new(IdleTools::new()), clock, options).await?;
+    let runtime = open(directory, IdleTools::new()).await?;
+    let engine = runtime.engine().clone();
     let plan = save(&engine).await?;
     let began = Instant::now();
     let mut lines = Vec::new();
@@ -114,10 +113,16 @@ async fn carry_out(directory: &Path, concurrency: u64, during: Duration) -> anyh
     }
     let executions = took.len() as f64 / began.elapsed().as_secs_f64();
     let resident = resident()?;
-    engine.close().await;
-    drop((engine, store));
+    drop(engine);
+    runtime.close().await;
     std::fs::remove_dir_all(directory)?;
     Ok(EngineThroughput { executions, step: median(took) / STEPS as f64, resident })
+}
+
+/// An installation with this tool alone, without its background work.
+async fn open(directory: &Path, tool: IdleTools) -> anyhow::Result<Runtime> {
+    let tools = ToolSource::Gateway(Arc::new(tool));
+    Ok(Runtime::prepare(RuntimeOptions { tools, ..RuntimeOptions::new(directory) }).await?)
 }
 
 async fn save(engine: &Engine) -> anyhow::Result<PlanId> {

@@ -5,7 +5,7 @@
 mod connection;
 mod draw;
 
-use crate::HttpArgs;
+use crate::args::HttpArgs;
 use crate::engine::{IdleTools, median, plan_text, tenant};
 use crate::measurement::{BenchTarget, Measurement};
 use anyhow::{Context, ensure};

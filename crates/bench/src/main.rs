@@ -2,73 +2,17 @@
 //!
 //! Machines differ and are noisy, so only the ratio of two numbers from one run counts.
 
+mod args;
 mod engine;
 mod http;
 mod measurement;
 mod store;
 
 use anyhow::Context;
-use clap::{Args, Parser, Subcommand};
+use args::{BenchArgs, BenchCommand};
+use clap::Parser;
 use measurement::Measurement;
-use std::path::PathBuf;
 use std::process::ExitCode;
-
-#[derive(Debug, Parser)]
-#[command(name = "rutter-bench", about = "Measure Rutter, as ratios of numbers from one run")]
-struct BenchArgs {
-    #[command(subcommand)]
-    command: BenchCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum BenchCommand {
-    /// Write, verify and query journals on a temporary database, compared with the disk and SQLite alone
-    Store(StoreArgs),
-    /// Execute plans of ten steps that do nothing, one and many at a time, compared with the bare store
-    Engine(EngineArgs),
-    /// Send requests over 1, 16 and 128 connections to the HTTP API, compared with the same without HTTP
-    Http(HttpArgs),
-}
-
-#[derive(Debug, Args)]
-struct CommonArgs {
-    /// Where the temporary database is created and removed; its disk is the one that is measured
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    dir: PathBuf,
-    /// Seconds for each measurement
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=600))]
-    seconds: u64,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, Args)]
-struct StoreArgs {
-    #[command(flatten)]
-    common: CommonArgs,
-    /// Entries in the large database
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10_000..=100_000_000))]
-    entries: u64,
-}
-
-#[derive(Debug, Args)]
-struct EngineArgs {
-    #[command(flatten)]
-    common: CommonArgs,
-    /// Only execute this many at once, and print the memory in bytes
-    #[arg(long, value_name = "N", hide = true)]
-    memory_of: Option<u64>,
-}
-
-#[derive(Debug, Args)]
-struct HttpArgs {
-    #[command(flatten)]
-    common: CommonArgs,
-    /// Executions in the database beforehand
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    executions: u64,
-}
 
 fn main() -> anyhow::Result<ExitCode> {
     if std::env::args().nth(1).as_deref() == Some(engine::echo::WORD) {

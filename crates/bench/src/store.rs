@@ -5,7 +5,7 @@ mod find;
 mod read;
 pub(crate) mod write;
 
-use crate::StoreArgs;
+use crate::args::StoreArgs;
 use crate::measurement::{BenchTarget, Measurement};
 use rutter_store::sqlite::baseline;
 use rutter_store::{SqliteOptions, SqliteStore};

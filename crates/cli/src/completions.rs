@@ -1,7 +1,7 @@
 //! `rutter completions`: the completion script of a shell.
 
-use crate::CommandExit;
 use crate::args;
+use crate::exit::CommandExit;
 use crate::terminal::Terminal;
 use clap_complete::Shell;
 

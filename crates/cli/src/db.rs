@@ -6,8 +6,8 @@ mod migrate;
 mod restore;
 mod stats;
 
-use crate::CommandExit;
 use crate::args::db::DbCommand;
+use crate::exit::CommandExit;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(command: &DbCommand, terminal: &Terminal) -> anyhow::Result<CommandExit> {

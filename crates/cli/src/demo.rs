@@ -10,8 +10,8 @@ mod scenes;
 pub(crate) mod tools;
 mod watch;
 
-use crate::CommandExit;
 use crate::args::DemoArgs;
+use crate::exit::CommandExit;
 use crate::report::plural;
 use crate::table::CellColor;
 use crate::terminal::Terminal;

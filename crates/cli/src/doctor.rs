@@ -5,10 +5,10 @@ mod data;
 mod server;
 mod tools;
 
-use crate::CommandExit;
 use crate::args::begin::DoctorArgs;
 use crate::config::Config;
 use crate::config::sources::{ConfigSources, unknown_variables};
+use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::table::{CellColor, wrapped};
 use crate::terminal::Terminal;

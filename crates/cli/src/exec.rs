@@ -5,8 +5,8 @@ mod list;
 mod show;
 pub(crate) mod watch;
 
-use crate::CommandExit;
 use crate::args::run::ExecCommand;
+use crate::exit::CommandExit;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(command: &ExecCommand, terminal: &Terminal) -> anyhow::Result<CommandExit> {

@@ -1,6 +1,6 @@
 //! The error of a command: a stable code, a message, a hint and the exit code.
 
-use crate::CommandExit;
+use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::table::{CellColor, wrapped};
 use rutter_app::error::AppError;

@@ -4,9 +4,9 @@ pub(crate) mod client;
 pub(crate) mod found;
 mod template;
 
-use crate::CommandExit;
 use crate::args::begin::InitArgs;
 use crate::config::sources::LOCAL;
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::import::ImportedServers;
 use crate::printable::printable;

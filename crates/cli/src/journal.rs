@@ -8,8 +8,8 @@ mod show;
 mod tail;
 mod verify;
 
-use crate::CommandExit;
 use crate::args::journal::JournalCommand;
+use crate::exit::CommandExit;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(command: &JournalCommand, terminal: &Terminal) -> anyhow::Result<CommandExit> {

@@ -1,9 +1,9 @@
 //! `rutter key`: creates, lists and revokes keys, through the server if one runs, otherwise in the database itself.
 
-use crate::CommandExit;
 use crate::args::key::{KeyCommand, KeyCreateArgs};
 use crate::config::Config;
 use crate::daemon::{self, HandledBy};
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::printable::printable;
 use crate::socket::SocketRequest;

@@ -10,6 +10,7 @@ mod db;
 mod demo;
 mod doctor;
 mod exec;
+mod exit;
 mod failure;
 mod graph;
 mod import;
@@ -38,35 +39,18 @@ mod tools;
 
 use args::plan::PlanCommand;
 use args::{Args, CliCommand};
+use exit::CommandExit;
 use failure::{CommandFailure, CommandRefusal};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 use terminal::Terminal;
 
-/// The exit code of a command. The numbers are part of the interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum CommandExit {
-    Done = 0,
-    /// An execution did not complete, plans differ, or stored data is damaged.
-    Differs = 1,
-    Refused = 2,
-    /// An execution waits for a person, or was left running.
-    Waiting = 3,
-    Internal = 4,
-}
-
-impl From<CommandExit> for ExitCode {
-    fn from(exit: CommandExit) -> ExitCode {
-        ExitCode::from(exit as u8)
-    }
-}
-
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     // Internal arguments: the launcher of command tools, and the tools of the demo.
     match words.next() {
-        Some(word) if word == tools::LAUNCH => return rutter_tools::child::launch::main(words),
+        Some(word) if word == runtime::LAUNCH => return rutter_tools::child::launch::main(words),
         Some(word) if word == demo::tools::WORD => return demo::tools::main(words),
         _ => {}
     }

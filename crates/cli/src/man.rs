@@ -1,8 +1,8 @@
 //! `rutter man`: the manual, page by page or as one document, generated from the command line definition.
 
-use crate::CommandExit;
 use crate::args;
 use crate::args::begin::ManualArgs;
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::terminal::Terminal;
 use anyhow::Context;

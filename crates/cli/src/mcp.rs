@@ -2,12 +2,12 @@
 
 mod proxy;
 
-use crate::CommandExit;
 use crate::args::DatabaseArgs;
 use crate::args::run::ToolSourceArgs;
 use crate::args::serve::McpCommandArgs;
 use crate::config::Config;
 use crate::daemon::ServerStarter;
+use crate::exit::CommandExit;
 use crate::runtime::LocalRuntime;
 use crate::socket::SocketRequest;
 use rmcp::ServiceExt;

@@ -1,9 +1,9 @@
 //! `rutter open`: a one-time sign-in link for a browser.
 
-use crate::CommandExit;
 use crate::args::key::OpenBrowserArgs;
 use crate::config::Config;
 use crate::daemon::{self, ServerStarter};
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::mcp;
 use crate::socket::SocketRequest;

@@ -1,6 +1,6 @@
 //! The state of an execution: as one JSON object for programs, as lines with what to do next for people.
 
-use crate::CommandExit;
+use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::report::{counted, plural};
 use crate::table::{CellColor, TableCell, columns, wrapped};

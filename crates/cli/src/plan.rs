@@ -9,9 +9,9 @@ pub(crate) mod preview;
 pub(crate) mod save;
 pub(crate) mod show;
 
-use crate::CommandExit;
 use crate::args::plan::PlanCommonArgs;
 use crate::clock;
+use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::report::{FindingSource, count, plural};
 use crate::table::{CellColor, TableCell};

@@ -1,10 +1,10 @@
 //! `rutter run`: checks a plan, starts it and follows it until it ends or waits for a person.
 
-use crate::CommandExit;
 use crate::args::run::RunPlanArgs;
 use crate::config::Config;
 use crate::daemon::{self, HandledBy};
 use crate::exec::watch;
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::plan;
 use crate::progress::ProgressPrinter;

@@ -1,15 +1,15 @@
 //! The runtime of one command: the engine with its database and tools, and the socket.
 
-use crate::CommandExit;
 use crate::args::DatabaseArgs;
 use crate::args::run::ToolSourceArgs;
 use crate::config::Config;
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::outcome::ExecutionReport;
 use crate::progress::ProgressPrinter;
 use crate::socket::ListeningSocket;
 use crate::terminal::Terminal;
-use crate::tools;
+use anyhow::Context;
 use rutter_app::app::{App, AppSettings};
 use rutter_app::runtime::{Runtime, RuntimeOptions, ToolSource};
 use rutter_core::execution::ExecutionIdentity;
@@ -17,6 +17,7 @@ use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::port;
 use rutter_engine::{Error, ExecutionUpdate, UpdateContent};
 use rutter_store::SqliteArchive;
+use rutter_tools::child::LauncherProgram;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast;
@@ -36,7 +37,7 @@ impl LocalRuntime {
     /// Opens the database for this process and listens for other commands.
     pub(crate) async fn open(store: &DatabaseArgs, args: &ToolSourceArgs) -> anyhow::Result<LocalRuntime> {
         let config = Config::load_with(store, args)?;
-        let runtime = Runtime::open(runtime_options(&config)?).await.map_err(open_error)?;
+        let runtime = Runtime::open(options(&config)?).await.map_err(open_error)?;
         let app = Arc::clone(&runtime.app);
         let stop = CancellationToken::new();
         let (person, mark) = (&config.operator, &config.tools_mark);
@@ -119,10 +120,15 @@ impl LocalRuntime {
     }
 }
 
-fn runtime_options(config: &Config) -> anyhow::Result<RuntimeOptions> {
+/// The argument that makes this program the launcher of another one.
+pub(crate) const LAUNCH: &str = "launch";
+
+/// What this program opens for a configuration.
+pub(crate) fn options(config: &Config) -> anyhow::Result<RuntimeOptions> {
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     Ok(RuntimeOptions {
         tools: ToolSource::Config(Box::new(config.tools.clone())),
-        launcher: tools::launcher()?,
+        launcher: LauncherProgram { program, arguments: vec![LAUNCH.into()] },
         environment: std::env::vars().collect(),
         webhooks_allow: config.webhooks.allow.clone(),
         collector: config.telemetry.collector(config.tools.servers.keys().cloned().collect())?,
@@ -134,7 +140,7 @@ fn runtime_options(config: &Config) -> anyhow::Result<RuntimeOptions> {
     })
 }
 
-fn open_error(error: rutter_app::runtime::Error) -> anyhow::Error {
+pub(crate) fn open_error(error: rutter_app::runtime::Error) -> anyhow::Error {
     use rutter_app::runtime::Error;
     match error {
         Error::Store(error) => error.into(),

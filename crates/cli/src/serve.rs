@@ -1,8 +1,8 @@
 //! `rutter serve`: the process that owns the database and serves agents and people. `rutter stop` stops it.
 
-use crate::CommandExit;
 use crate::args::serve::{ServeArgs, StopServerArgs};
 use crate::daemon::{self, UNREACHABLE_MAX, UNREACHABLE_POLL};
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::runtime::LocalRuntime;
 use crate::socket::SocketRequest;

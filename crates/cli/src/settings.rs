@@ -1,8 +1,8 @@
 //! `rutter config`: every setting with its value and origin, and whether they are valid.
 
-use crate::CommandExit;
 use crate::args::begin::{ConfigCheckArgs, ConfigCommand, ConfigShowArgs};
 use crate::config::sources::{ConfigSources, EffectiveSetting, SettingOrigin, VARIABLES, unknown_variables};
+use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::report::plural;
 use crate::table::{CellColor, TableCell, columns};

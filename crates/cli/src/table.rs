@@ -1,5 +1,7 @@
 //! Text layout: aligned columns and wrapped sentences.
 
+use rutter_core::text::first_chars;
+
 /// The width of the output. Fixed, so that it is the same in a terminal, a pipe and a document.
 pub(crate) const COLUMNS: usize = 100;
 /// Names written out in a list; the rest is counted.
@@ -108,8 +110,7 @@ pub(crate) fn shortened(text: &str, width: usize) -> String {
     if chars(text) <= width {
         return text.to_owned();
     }
-    let stored: String = text.chars().take(width.saturating_sub(3)).collect();
-    format!("{}...", stored.trim_end())
+    format!("{}...", first_chars(text, width.saturating_sub(3)).trim_end())
 }
 
 fn chars(text: &str) -> usize {

@@ -6,16 +6,12 @@ pub(crate) mod import;
 mod list;
 mod show;
 
-use crate::CommandExit;
 use crate::args::tools::{ToolsCommand, ToolsCommonArgs};
 use crate::config::Config;
-use crate::failure::CommandRefusal;
+use crate::exit::CommandExit;
+use crate::runtime;
 use crate::terminal::Terminal;
-use anyhow::Context;
-use rutter_engine::SystemClock;
-use rutter_store::SqliteStore;
-use rutter_tools::assemble::{AssembledTools, ToolEnvironment, assemble};
-use rutter_tools::child::LauncherProgram;
+use rutter_app::runtime::{RuntimeOptions, open_tools};
 use rutter_tools::registry::ToolRegistry;
 use std::sync::Arc;
 
@@ -27,33 +23,6 @@ pub(crate) fn run(command: &ToolsCommand, terminal: &Terminal) -> anyhow::Result
         ToolsCommand::Import(args) => import::run(args, terminal),
         ToolsCommand::Doctor(args) => doctor::run(args, terminal),
     }
-}
-
-/// The argument that makes this program the launcher of another one.
-pub(crate) const LAUNCH: &str = "launch";
-
-/// The built-in tools and the configured ones. Must be called within a runtime.
-pub(crate) async fn tooling(
-    config: &Config,
-    store: Arc<SqliteStore>,
-    clock: SystemClock,
-) -> anyhow::Result<AssembledTools> {
-    let world = ToolEnvironment {
-        folder: config.directory.clone(),
-        launcher: launcher()?,
-        environment: std::env::vars().collect(),
-        query: store.clone(),
-        register: store,
-        clock: Arc::new(move || clock.now()),
-    };
-    let tooling = assemble(&config.tools, world).await;
-    Ok(tooling.map_err(|error| CommandRefusal::new("config.invalid", error.to_string()))?)
-}
-
-/// This program, as the launcher that starts others under limits.
-pub(crate) fn launcher() -> anyhow::Result<LauncherProgram> {
-    let program = std::env::current_exe().context("cannot find the path of this program")?;
-    Ok(LauncherProgram { program, arguments: vec![LAUNCH.into()] })
 }
 
 /// Checks the tools of the settings; starts nothing.
@@ -77,12 +46,8 @@ pub(crate) fn with_registry_of<T>(
     let scratch = tempfile::Builder::new().prefix("rutter-tools-").tempdir()?;
     config.directory = scratch.path().to_owned();
     crate::blocking::block_on(async {
-        let clock = SystemClock::system();
-        let options = rutter_store::SqliteOptions {
-            reserve_bytes: 0,
-            ..rutter_store::SqliteOptions::new(scratch.path(), Arc::new(move || clock.now()))
-        };
-        let AssembledTools { registry, .. } = tooling(&config, Arc::new(SqliteStore::open(options)?), clock).await?;
+        let options = RuntimeOptions { reserve_bytes: Some(0), ..runtime::options(&config)? };
+        let registry = open_tools(&config.tools, &options).await.map_err(runtime::open_error)?.registry;
         let ended = work(Arc::clone(&registry)).await;
         registry.close().await;
         ended

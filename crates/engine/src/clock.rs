@@ -17,7 +17,12 @@ pub struct SystemClock {
 
 impl SystemClock {
     pub fn system() -> SystemClock {
-        SystemClock { began: Instant::now(), wall: wall() }
+        SystemClock::starting_at(wall())
+    }
+
+    /// A clock on which it is this time now.
+    pub fn starting_at(wall: Timestamp) -> SystemClock {
+        SystemClock { began: Instant::now(), wall }
     }
 
     pub fn now(&self) -> Timestamp {

@@ -143,20 +143,22 @@ impl ControlAction {
 }
 
 /// The only open question about this part, or the only one at all.
-fn question(questions: &[PendingQuestion], about: Option<&PartId>) -> Result<Question, Refusal> {
+pub fn question(questions: &[PendingQuestion], about: Option<&PartId>) -> Result<Question, Refusal> {
+    only(fitting(questions, about), about)
+}
+
+/// The open questions about this part, or all of them, that a person or agent can answer by a decision.
+pub fn fitting(questions: &[PendingQuestion], about: Option<&PartId>) -> Vec<Question> {
     let fits = |part: &PartId| about.is_none_or(|about| about == part);
-    let fitting: Vec<Question> = questions
-        .iter()
-        .filter_map(|ask| match ask {
-            PendingQuestion::Failure { step, .. } if fits(&PartId::whole(step.clone())) => {
-                Some(Question::Failure(step.clone()))
-            }
-            PendingQuestion::Compensation { part, .. } if fits(part) => Some(Question::Compensation(part.clone())),
-            PendingQuestion::Limit { limit, .. } if about.is_none() => Some(Question::Limit(*limit)),
-            _ => None,
-        })
-        .collect();
-    only(fitting, about)
+    let fitting = questions.iter().filter_map(|ask| match ask {
+        PendingQuestion::Failure { step, .. } if fits(&PartId::whole(step.clone())) => {
+            Some(Question::Failure(step.clone()))
+        }
+        PendingQuestion::Compensation { part, .. } if fits(part) => Some(Question::Compensation(part.clone())),
+        PendingQuestion::Limit { limit, .. } if about.is_none() => Some(Question::Limit(*limit)),
+        _ => None,
+    });
+    fitting.collect()
 }
 
 /// The one question that undoing answers: about the step that is named, or the only one.
@@ -238,7 +240,7 @@ fn asking(questions: &[PendingQuestion], part: Option<&PartId>) -> Result<(PartI
     only(asking.collect(), part)
 }
 
-fn only<T>(mut found: Vec<T>, about: Option<&PartId>) -> Result<T, Refusal> {
+pub fn only<T>(mut found: Vec<T>, about: Option<&PartId>) -> Result<T, Refusal> {
     match (found.len(), about) {
         (1, _) => Ok(found.remove(0)),
         (0, Some(part)) => Err(Refusal::new("execution.no_question", format!("there is no question about {part}"))),

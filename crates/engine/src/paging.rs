@@ -1,23 +1,21 @@
 //! Reads a list page by page.
 
 use rutter_core::limits::PAGE_MAX;
-use rutter_core::port::query::{ListPage, Pagination};
+use rutter_core::port::query::{ListPage, PageWalk, Pagination};
 
 /// Reads page after page until the list ends or `items_max` items are read; also returns whether that was the whole.
 pub async fn all_pages<T, E, F>(items_max: usize, mut read: impl FnMut(Pagination) -> F) -> Result<(Vec<T>, bool), E>
 where
     F: Future<Output = Result<ListPage<T>, E>>,
 {
-    let (mut items, mut page) = (Vec::new(), Pagination::first(PAGE_MAX));
-    loop {
-        let listing = read(page).await?;
-        items.extend(listing.items);
-        match listing.next {
-            None => return Ok((items, true)),
-            Some(_) if items.len() >= items_max => return Ok((items, false)),
-            after => page = Pagination { limit: PAGE_MAX, after },
+    let (mut items, mut walk) = (Vec::new(), PageWalk::new(PAGE_MAX));
+    while let Some(page) = walk.next_page() {
+        items.extend(walk.take(read(page).await?));
+        if items.len() >= items_max {
+            break;
         }
     }
+    Ok((items, !walk.has_more()))
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use futures::FutureExt;
 use rmcp::ErrorData;
+use rmcp::model::ErrorCode;
+use rutter_app::error::{AppError, ErrorKind};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -28,4 +30,13 @@ pub async fn unpanicked<T>(request: impl Future<Output = Result<T, ErrorData>>) 
             Err(ErrorData::internal_error(message, None))
         }
     }
+}
+
+/// An error as JSON-RPC: an invalid request, or an internal error.
+pub(crate) fn error_of(error: AppError) -> ErrorData {
+    let code = match error.kind() {
+        ErrorKind::Internal | ErrorKind::Unavailable | ErrorKind::RateLimited => ErrorCode::INTERNAL_ERROR,
+        _ => ErrorCode::INVALID_PARAMS,
+    };
+    ErrorData::new(code, format!("{}: {}", error.code, error.message), Some(error.json()))
 }

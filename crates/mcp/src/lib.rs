@@ -31,20 +31,19 @@ mod tool_request;
 pub(crate) mod tools;
 mod wait;
 
-use crate::guard::{guarded, unpanicked};
+use crate::guard::{error_of, guarded, unpanicked};
 use connection::ClientConnection;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams,
-    CompleteResult, ContentBlock, ErrorCode, Extensions, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
-    GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, LoggingLevel, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool as Offer,
-    UnsubscribeRequestParams, UpdateTaskParams,
+    CompleteResult, ContentBlock, Extensions, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool as Offer, UnsubscribeRequestParams,
+    UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
 use rutter_app::app::App;
-use rutter_app::error::{AppError, ErrorKind};
 use rutter_app::principal::{McpToolset, Principal};
 use rutter_app::rights::{Operation, may};
 use rutter_core::id::ExecutionId;
@@ -331,15 +330,6 @@ impl ServerHandler for McpSurface {
 /// As text and as structured content, since some clients read only one of them.
 fn structured_result(value: Value) -> CallToolResult {
     CallToolResult::structured(value)
-}
-
-/// An error as JSON-RPC: an invalid request, or an internal error.
-fn error_of(error: AppError) -> ErrorData {
-    let code = match error.kind() {
-        ErrorKind::Internal | ErrorKind::Unavailable | ErrorKind::RateLimited => ErrorCode::INTERNAL_ERROR,
-        _ => ErrorCode::INVALID_PARAMS,
-    };
-    ErrorData::new(code, format!("{}: {}", error.code, error.message), Some(error.json()))
 }
 
 /// Whether a client that set this level gets messages of level info, the only ones sent.

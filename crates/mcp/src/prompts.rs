@@ -3,7 +3,7 @@
 mod execution;
 mod goal;
 
-use crate::error_of;
+use crate::guard::error_of;
 use rmcp::ErrorData;
 use rmcp::model::{
     CacheScope, GetPromptRequestParams, GetPromptResult, JsonObject, ListPromptsResult, Prompt, PromptArgument,

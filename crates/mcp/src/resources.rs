@@ -3,7 +3,7 @@
 mod live;
 
 use crate::address::{self, ResourceAddress};
-use crate::error_of;
+use crate::guard::error_of;
 use crate::reference;
 use crate::texts::{self, EXAMPLES};
 use rmcp::ErrorData;

@@ -2,8 +2,8 @@
 
 use crate::address::ResourceAddress;
 use crate::connection::ClientConnection;
-use crate::error_of;
 use crate::feed::{ClientInterests, NotificationFeed, NotificationSink};
+use crate::guard::error_of;
 use crate::resources::missing;
 use rmcp::ErrorData;
 use rmcp::model::SubscriptionFilter;

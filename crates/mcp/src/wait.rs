@@ -2,7 +2,6 @@
 
 use crate::tool_request::ToolRequest;
 use rutter_app::error::AppError;
-use rutter_app::limits::WAIT_MAX;
 use rutter_app::wording;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::view::ExecutionSnapshot;
@@ -12,17 +11,6 @@ use tokio::time::Instant;
 
 /// Interval of progress reports.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-
-/// How long to wait: the given seconds, or the default.
-pub(crate) fn span(seconds: Option<u64>, default: Duration) -> Result<Duration, AppError> {
-    match seconds.map(Duration::from_secs) {
-        Some(span) if span > WAIT_MAX => {
-            let message = format!("wait_seconds is at most {}, this is {}", WAIT_MAX.as_secs(), span.as_secs());
-            Err(AppError::new("server.arguments", message).hint("call `status` again to wait on"))
-        }
-        span => Ok(span.unwrap_or(default)),
-    }
-}
 
 pub(crate) async fn settled(
     request: &ToolRequest,

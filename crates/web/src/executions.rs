@@ -14,7 +14,7 @@ use axum::extract::State;
 use filter::{ExecutionFilterForm, FilterChoice};
 use rutter_app::app::App;
 use rutter_core::port;
-use rutter_core::port::query::{ListCursor, ListPage, Pagination};
+use rutter_core::port::query::{ListCursor, Pagination};
 use std::sync::Arc;
 
 const ROWS: u32 = 50;
@@ -46,11 +46,7 @@ pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest) -> P
         Ok(wanted) => app.query.executions(&request.principal.tenant, wanted, page).await,
         Err(problem) => Err(port::Error::Invalid(problem)),
     };
-    let (found, problem) = match found {
-        Ok(found) => (found, None),
-        Err(port::Error::Invalid(problem)) => (ListPage { items: Vec::new(), next: None }, Some(problem)),
-        Err(error) => return Err(error.into()),
-    };
+    let (found, problem) = page::listed(found)?;
     let next = found.next.map(|ListCursor(cursor)| {
         let mut pairs = filter.pairs();
         pairs.push(("after".to_owned(), cursor));

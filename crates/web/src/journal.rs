@@ -18,7 +18,7 @@ use rutter_app::error::AppError;
 use rutter_app::principal::Principal;
 use rutter_core::journal::label::KINDS;
 use rutter_core::port;
-use rutter_core::port::query::{ListCursor, ListPage, Pagination};
+use rutter_core::port::query::{ListCursor, Pagination};
 use rutter_core::time::Timestamp;
 use std::sync::Arc;
 
@@ -58,11 +58,7 @@ pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest) -> P
         Ok(wanted) => app.query.entries(tenant, wanted, page).await,
         Err(problem) => Err(port::Error::Invalid(problem)),
     };
-    let (found, problem) = match found {
-        Ok(found) => (found, None),
-        Err(port::Error::Invalid(problem)) => (ListPage { items: Vec::new(), next: None }, Some(problem)),
-        Err(error) => return Err(error.into()),
-    };
+    let (found, problem) = page::listed(found)?;
     let next = found.next.map(|ListCursor(cursor)| {
         let mut pairs = filter.pairs();
         pairs.push(("after".to_owned(), cursor));

@@ -10,6 +10,7 @@ pub mod analytics;
 pub mod approvals;
 pub mod assets;
 pub mod drawing;
+mod error_page;
 pub mod execution;
 pub mod executions;
 pub mod format;
@@ -22,6 +23,7 @@ pub mod question;
 pub mod settings;
 pub mod shell;
 mod sign_in;
+mod theme;
 pub mod tools;
 
 use axum::Router;
@@ -96,7 +98,7 @@ pub fn routes(app: Arc<App>) -> Router {
         .route("/theme", post(shell::choose_theme))
         .route("/help", get(shell::help))
         .fallback(page_not_found)
-        .layer(from_fn(page::render_errors))
+        .layer(from_fn(error_page::render_errors))
         .with_state(app)
 }
 

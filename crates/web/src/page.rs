@@ -1,6 +1,6 @@
 //! Renders templates and errors, and parses page requests and forms.
 
-use super::shell::{ColorTheme, PageSection, PageShell};
+use super::theme::ColorTheme;
 use askama::Template;
 use axum::Extension;
 use axum::body::Bytes;
@@ -11,7 +11,6 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use rutter_api::problem::status_of;
 use rutter_app::auth::BrowserContext;
@@ -20,6 +19,9 @@ use rutter_app::principal::Principal;
 use rutter_core::encoding::percent_decoded;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::ExecutionId;
+use rutter_core::port;
+use rutter_core::port::query::ListPage;
+use rutter_core::text::is_hidden;
 use std::fmt::Write as _;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -39,7 +41,7 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    fn of(parts: &Parts) -> Option<PageRequest> {
+    pub(super) fn of(parts: &Parts) -> Option<PageRequest> {
         let caller = parts.extensions.get::<Principal>()?.clone();
         let csrf = parts.extensions.get::<BrowserContext>().map(|browser| browser.csrf.clone()).unwrap_or_default();
         let query = pairs(parts.uri.query().unwrap_or_default().as_bytes());
@@ -149,7 +151,16 @@ pub fn render_with_status(status: StatusCode, template: &impl Template) -> PageR
     Ok((status, headers, text).into_response())
 }
 
-/// Redirects after a form, with a message for the next page: one of [`super::shell::FLASH_MESSAGES`].
+/// A list, or an empty one and what is wrong with its filter.
+pub fn listed<T>(found: Result<ListPage<T>, port::Error>) -> Result<(ListPage<T>, Option<String>), PageError> {
+    match found {
+        Ok(found) => Ok((found, None)),
+        Err(port::Error::Invalid(problem)) => Ok((ListPage { items: Vec::new(), next: None }, Some(problem))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Redirects after a form, with a message for the next page: one of `shell::FLASH_MESSAGES`.
 pub fn redirect_with_flash(back: &str, message: &str) -> Response {
     let (path, fragment) = back.split_once('#').map_or((back, ""), |(path, fragment)| (path, fragment));
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -167,42 +178,6 @@ pub fn redirect_with_flash(back: &str, message: &str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
 }
 
-#[derive(Template)]
-#[template(path = "error.html")]
-struct ErrorPage {
-    shell: PageShell,
-    status: u16,
-    fault: AppError,
-}
-
-/// Renders errors as pages.
-pub(super) async fn render_errors(request: Request, next: Next) -> Response {
-    let (parts, body) = request.into_parts();
-    let page_request = PageRequest::of(&parts);
-    let response = next.run(Request::from_parts(parts, body)).await;
-    let (Some(PageError(app_error)), Some(request)) = (response.extensions().get::<PageError>(), page_request) else {
-        return response;
-    };
-    let status = response.status();
-    if status.is_server_error() {
-        tracing::error!(error.code = %app_error.code, page = %request.path, "{}", app_error.message);
-    }
-    let shell = PageShell::bare(&request, PageSection::None, title(status));
-    let page = ErrorPage { shell, status: status.as_u16(), fault: app_error.clone() };
-    render_with_status(status, &page).unwrap_or(response)
-}
-
-fn title(status: StatusCode) -> &'static str {
-    match status {
-        StatusCode::NOT_FOUND => "Not found",
-        StatusCode::FORBIDDEN => "Not allowed",
-        StatusCode::CONFLICT => "Not possible now",
-        StatusCode::BAD_REQUEST => "Bad request",
-        StatusCode::SERVICE_UNAVAILABLE => "Busy",
-        _ => "Something went wrong",
-    }
-}
-
 /// Makes characters visible that hide text or change its direction.
 fn visible(html: String) -> String {
     if html.bytes().all(|byte| byte == b'\n' || byte == b'\t' || (0x20..0x7f).contains(&byte)) {
@@ -214,20 +189,7 @@ fn visible(html: String) -> String {
             '\n' | '\t' => text.push(c),
             '\0'..='\x1f' => text.push(char::from_u32(0x2400 + c as u32).unwrap_or('\u{fffd}')),
             '\x7f' => text.push('\u{2421}'),
-            '\u{80}'..='\u{9f}'
-            | '\u{ad}'
-            | '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}' => {
-                write!(text, "⟦U+{:04X}⟧", c as u32).expect("writing to a string cannot fail");
-            }
+            c if is_hidden(c) => write!(text, "⟦U+{:04X}⟧", c as u32).expect("writing to a string cannot fail"),
             _ => text.push(c),
         }
     }

@@ -9,8 +9,7 @@ use futures::future::join_all;
 use rutter_app::app::App;
 use rutter_app::error::AppError;
 use rutter_core::id::TenantId;
-use rutter_core::port;
-use rutter_core::port::query::{ExecutionFilter, ListCursor, ListPage, Pagination, PlanFilter, PlanSummary};
+use rutter_core::port::query::{ExecutionFilter, ListCursor, Pagination, PlanFilter, PlanSummary};
 use rutter_core::time::Timestamp;
 use std::sync::Arc;
 
@@ -52,11 +51,7 @@ pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest) -> P
     let after = request.query_value("after").map(|cursor| ListCursor(cursor.to_owned()));
     let is_further = after.is_some();
     let found = app.query.plans(&request.principal.tenant, filter, Pagination { limit: ROWS, after }).await;
-    let (found, problem) = match found {
-        Ok(found) => (found, None),
-        Err(port::Error::Invalid(problem)) => (ListPage { items: Vec::new(), next: None }, Some(problem)),
-        Err(error) => return Err(error.into()),
-    };
+    let (found, problem) = page::listed(found)?;
     let rows = found.items.iter().map(|plan| row(&app, &request.principal.tenant, plan, shell.now));
     let rows = join_all(rows).await.into_iter().collect::<Result<Vec<PlanTableRow>, AppError>>()?;
     let next = found.next.map(|ListCursor(cursor)| {

@@ -2,11 +2,11 @@
 
 use super::assets;
 use super::page::{self, FormRequest, PageRequest, PageResult};
+use super::theme::{COOKIE_NAME, ColorTheme};
 use askama::Template;
 use axum::extract::State;
+use axum::http::HeaderValue;
 use axum::http::header::SET_COOKIE;
-use axum::http::{HeaderMap, HeaderValue};
-use rutter_api::admit::named_cookie;
 use rutter_app::app::App;
 use rutter_app::error::AppError;
 use rutter_app::principal::Principal;
@@ -16,10 +16,8 @@ use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::journal::label::KINDS;
 use rutter_core::port::query::{ExecutionFilter, Pagination};
 use rutter_core::time::Timestamp;
-use std::fmt;
 use std::sync::Arc;
 
-const THEME: &str = "rutter_theme";
 /// Open questions are counted up to this; more are "99+".
 pub(super) const WAITING_MAX: u32 = 100;
 /// The shortest interval between two updates of a page.
@@ -200,51 +198,6 @@ pub struct NavigationBadges {
     pub waiting: usize,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ColorTheme {
-    /// The system's theme.
-    #[default]
-    Auto,
-    Light,
-    Dark,
-}
-
-impl ColorTheme {
-    fn parse(text: &str) -> Option<ColorTheme> {
-        [ColorTheme::Auto, ColorTheme::Light, ColorTheme::Dark].into_iter().find(|theme| theme.to_string() == text)
-    }
-
-    pub(super) fn of(headers: &HeaderMap) -> ColorTheme {
-        named_cookie(headers, THEME).and_then(ColorTheme::parse).unwrap_or_default()
-    }
-
-    pub fn next(&self) -> ColorTheme {
-        match self {
-            ColorTheme::Auto => ColorTheme::Dark,
-            ColorTheme::Dark => ColorTheme::Light,
-            ColorTheme::Light => ColorTheme::Auto,
-        }
-    }
-
-    pub fn word(&self) -> &'static str {
-        match self {
-            ColorTheme::Auto => "◐ Auto",
-            ColorTheme::Light => "○ Light",
-            ColorTheme::Dark => "● Dark",
-        }
-    }
-}
-
-impl fmt::Display for ColorTheme {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ColorTheme::Auto => "auto",
-            ColorTheme::Light => "light",
-            ColorTheme::Dark => "dark",
-        })
-    }
-}
-
 /// A message about the last action, shown once on the next page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlashMessage {
@@ -323,7 +276,7 @@ pub(super) async fn choose_theme(form: FormRequest) -> PageResult {
     let wrong = || AppError::new("server.arguments", "expected theme auto, light or dark");
     let theme = form.value("theme").and_then(ColorTheme::parse).ok_or_else(wrong)?;
     let mut response = page::redirect_with_flash(form.back(), "");
-    let chosen = format!("{THEME}={theme}; Path=/; Max-Age=31536000; SameSite=Strict");
+    let chosen = format!("{COOKIE_NAME}={theme}; Path=/; Max-Age=31536000; SameSite=Strict");
     let chosen = HeaderValue::from_str(&chosen).expect("theme names are ASCII letters");
     response.headers_mut().insert(SET_COOKIE, chosen);
     Ok(response)

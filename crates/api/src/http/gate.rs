@@ -32,15 +32,8 @@ const ONCE: [HeaderName; 6] = [
 pub struct RequestGate {
     /// Host names of this server, without port.
     hosts: Vec<String>,
-    access: GateAccess,
+    auth: Arc<Authenticator>,
     sessions: Mutex<SessionOwners>,
-}
-
-#[derive(Debug)]
-enum GateAccess {
-    Guarded(Arc<Authenticator>),
-    /// Every request has this principal; only for tests of the protocol.
-    Open(Principal),
 }
 
 #[derive(Debug, Default)]
@@ -52,12 +45,7 @@ struct SessionOwners {
 impl RequestGate {
     /// `hosts`: names in addition to the loopback names.
     pub fn new(hosts: Vec<String>, auth: Arc<Authenticator>) -> RequestGate {
-        RequestGate { hosts, access: GateAccess::Guarded(auth), sessions: Mutex::default() }
-    }
-
-    /// Without authentication, as one principal. Not reachable from the command line.
-    pub fn open_for(principal: Principal) -> RequestGate {
-        RequestGate { hosts: Vec::new(), access: GateAccess::Open(principal), sessions: Mutex::default() }
+        RequestGate { hosts, auth, sessions: Mutex::default() }
     }
 
     /// The host of the request, if it is one of ours.
@@ -98,11 +86,7 @@ impl RequestGate {
     }
 
     fn principal(&self, request: &Request) -> Result<Principal, Box<Response>> {
-        let auth = match &self.access {
-            GateAccess::Open(caller) => return Ok(caller.clone()),
-            GateAccess::Guarded(auth) => auth,
-        };
-        let principal = by_bearer(auth, request.headers(), PeerAddress::of(request))?;
+        let principal = by_bearer(&self.auth, request.headers(), PeerAddress::of(request))?;
         let refuse = |status, error: &AppError| Box::new(refused(status, error));
         let toolsets = toolsets(request.uri().query())
             .map_err(|message| refuse(StatusCode::BAD_REQUEST, &AppError::new("server.arguments", message)))?;
@@ -135,10 +119,10 @@ impl RequestGate {
 
 /// Checks host, origin and size of a request.
 pub(super) async fn check_request(State(door): State<Arc<RequestGate>>, request: Request, next: Next) -> Response {
-    let is_api = request.uri().path().starts_with(crate::BASE);
+    let is_api = request.uri().path().starts_with(crate::route::BASE);
     match door.check(&request) {
         Ok(()) => next.run(request).await,
-        Err((status, error)) if is_api => crate::response_with_status(status, error),
+        Err((status, error)) if is_api => crate::problem::response_with_status(status, error),
         Err((status, app_error)) => refused(status, &app_error),
     }
 }

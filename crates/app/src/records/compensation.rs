@@ -1,7 +1,7 @@
 //! A compensation that an agent did by hand.
 
 use crate::app::App;
-use crate::command::required_reason;
+use crate::command::{part, required_reason};
 use crate::error::AppError;
 use crate::principal::Principal;
 use crate::records::{RecordDetails, send_record};
@@ -34,8 +34,7 @@ pub async fn record(
     key: Option<String>,
 ) -> Result<PartId, AppError> {
     require(caller, Operation::Record)?;
-    let missing = || AppError::new("server.arguments", "step_id is the id of a step, or step[item] of a fan-out");
-    let part = PartId::parse(&undone.step_id).ok_or_else(missing)?;
+    let part = part(&undone.step_id)?;
     let CompensationRecord { reason, action_taken, details, .. } = undone;
     let reason = required_reason("a compensation", reason)?;
     let description = format!("{action_taken}: {reason}");

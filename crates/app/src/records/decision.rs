@@ -8,11 +8,10 @@ use crate::records::{RecordDetails, part_of, send_record};
 use crate::rights::{Operation, require};
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::input::ExecutionInput;
-use rutter_core::execution::input::Refusal;
-use rutter_core::execution::view::PendingQuestion;
-use rutter_core::id::StepId;
+use rutter_core::id::{PartId, StepId};
 use rutter_core::journal::event;
 use rutter_core::journal::event::Question;
+use rutter_engine::control::{fitting, only};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -71,9 +70,12 @@ pub async fn record(
             send_record(app, caller, identity, closing, follows).await?;
         }
         None => {
-            let about = step.clone();
+            let about = step.clone().map(PartId::whole);
             let open = app.engine.inspect(identity, move |execution| execution.questions()).await?;
-            let question = question(&open, about.as_ref())?;
+            let mut open = fitting(&open, about.as_ref());
+            // Whether an effect was undone is not answered by going on.
+            open.retain(|question| !matches!(question, Question::Compensation(_)));
+            let question = (!open.is_empty()).then(|| only(open, about.as_ref())).transpose()?;
             send_record(app, caller, identity, execution_input, key).await?;
             if let Some(about) = question {
                 let answer = event::QuestionAnswer::Continue;
@@ -104,24 +106,5 @@ fn closing(action: DecisionAction, reason: &str) -> Option<ExecutionInput> {
         DecisionAction::Stop => Some(ExecutionInput::Cancel { reason, undo: None }),
         DecisionAction::End => Some(ExecutionInput::RecordEnd { reason }),
         DecisionAction::Continue => None,
-    }
-}
-
-/// The one open question, about the step if one is named.
-fn question(open: &[PendingQuestion], about: Option<&StepId>) -> Result<Option<Question>, Refusal> {
-    let fitting = open.iter().filter_map(|ask| match ask {
-        PendingQuestion::Failure { step, .. } if about.is_none_or(|about| about == step) => {
-            Some(Question::Failure(step.clone()))
-        }
-        PendingQuestion::Limit { limit, .. } if about.is_none() => Some(Question::Limit(*limit)),
-        _ => None,
-    });
-    let mut fitting: Vec<Question> = fitting.collect();
-    match fitting.len() {
-        0 | 1 => Ok(fitting.pop()),
-        _ => {
-            Err(Refusal::new("execution.no_question", "more than one question is open")
-                .hint("name the step in step_id"))
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! The result of a call that the agent made itself.
 
 use crate::app::App;
+use crate::command::part;
 use crate::error::AppError;
 use crate::principal::Principal;
 use crate::records::{full_name, part_of, send_record};
@@ -114,8 +115,7 @@ pub async fn record(
     key: Option<String>,
 ) -> Result<PartId, AppError> {
     require(caller, Operation::Record)?;
-    let missing = || AppError::new("server.arguments", "step_id is the id of a step, or step[item] of a fan-out");
-    let part = PartId::parse(&input.step_id).ok_or_else(missing)?;
+    let part = part(&input.step_id)?;
     let end = end(input, &part)?;
     let tool = input.tool.as_deref().map(|tool| ToolName::new(&full_name(tool)));
     let parameters = input.parameters.clone().map(|fields| Arc::new(Value::Object(fields)));

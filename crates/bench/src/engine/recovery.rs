@@ -1,15 +1,9 @@
 //! How long it takes until every execution that a dead process left is driven or waits.
 
 use super::idle::IdleTools;
-use super::{runtime, save, start_of, tenant};
+use super::{open, runtime, save, start_of, tenant};
 use crate::measurement::{BenchTarget, Measurement};
-use crate::store::open;
-use rutter_core::id::WorkerId;
-use rutter_core::port::query::StoreQuery;
-use rutter_engine::{Engine, EngineOptions, SystemClock};
-use rutter_store::SqliteStore;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const OPEN: u64 = 10_000;
@@ -23,14 +17,13 @@ pub(super) fn measure(directory: &Path, say: &dyn Fn(&str)) -> anyhow::Result<Me
     let runtime = runtime()?;
     let began = Instant::now();
     runtime.block_on(async {
-        let store = Arc::new(open(directory)?);
-        let engine = run(&store, "second", IdleTools::new()).await?;
+        let runtime = open(directory, IdleTools::new()).await?;
         // Whether the calls were made is unknown, and the tool must not be called twice.
-        while store.totals(&tenant()).await?.executions.get("waiting") != Some(&OPEN) {
+        while runtime.app.query.totals(&tenant()).await?.executions.get("waiting") != Some(&OPEN) {
             anyhow::ensure!(began.elapsed() < Duration::from_secs(120), "not all executions were recovered");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        engine.close().await;
+        runtime.close().await;
         Ok(())
     })?;
     let took = began.elapsed().as_secs_f64();
@@ -44,8 +37,7 @@ pub(super) fn measure(directory: &Path, say: &dyn Fn(&str)) -> anyhow::Result<Me
 fn leave(directory: &Path) -> anyhow::Result<()> {
     let runtime = runtime()?;
     runtime.block_on(async {
-        let store = Arc::new(open(directory)?);
-        let engine = run(&store, "first", IdleTools::that_hangs()).await?;
+        let engine = open(directory, IdleTools::that_hangs()).await?.engine().clone();
         let plan = save(&engine).await?;
         let mut lines = Vec::new();
         for _ in 0..AT_ONCE {
@@ -65,10 +57,4 @@ fn leave(directory: &Path) -> anyhow::Result<()> {
     // Nothing is closed: calls in flight are simply lost.
     runtime.shutdown_timeout(Duration::from_secs(10));
     Ok(())
-}
-
-async fn run(store: &Arc<SqliteStore>, worker: &str, tool: IdleTools) -> anyhow::Result<Engine> {
-    let options = EngineOptions::new(WorkerId::new(worker));
-    let clock = SystemClock::system();
-    Ok(Engine::run(store.clone(), store.clone(), Arc::new(tool), clock, options).await?)
 }

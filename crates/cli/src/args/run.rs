@@ -72,7 +72,7 @@ pub(crate) enum ExecCommand {
 #[derive(Debug, Options)]
 pub(crate) struct ExecListArgs {
     /// Only executions with this status; may be given several times
-    #[arg(long, value_parser = status, value_name = "STATUS")]
+    #[arg(long, value_parser = ExecutionStatus::named, value_name = "STATUS")]
     pub(crate) status: Vec<ExecutionStatus>,
     /// Only executions with open questions
     #[arg(long)]
@@ -246,13 +246,6 @@ pub(crate) struct ExecAcceptToolArgs {
 fn answer_parser() -> PossibleValuesParser {
     let rows = Verb::answers().map(Verb::row);
     PossibleValuesParser::new(rows.map(|row| PossibleValue::new(row.name).aliases(row.synonyms.iter().copied())))
-}
-
-fn status(text: &str) -> Result<ExecutionStatus, String> {
-    ExecutionStatus::parse(text).ok_or_else(|| {
-        let known: Vec<&str> = ExecutionStatus::ALL.iter().map(|status| status.as_str()).collect();
-        format!("expected one of {}", known.join(", "))
-    })
 }
 
 impl ExecCommand {

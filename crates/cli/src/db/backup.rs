@@ -1,8 +1,8 @@
 //! `rutter db backup`: a verified copy, made while the database is in use.
 
 use super::sized;
-use crate::CommandExit;
 use crate::args::db::DbBackupArgs;
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::report::counted;
 use crate::store;

@@ -1,10 +1,10 @@
 //! `rutter db clean`: removes old executions or payloads; hashes stay, so that the rest can still be verified.
 
 use super::sized;
-use crate::CommandExit;
 use crate::args::db::{CleanTarget, DbCleanArgs};
 use crate::clock;
 use crate::config::RetentionConfig;
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::report::counted;
 use crate::store;

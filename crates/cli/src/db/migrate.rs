@@ -1,7 +1,7 @@
 //! `rutter db migrate`: brings the database to the schema of this program.
 
-use crate::CommandExit;
 use crate::args::db::DbMigrateArgs;
+use crate::exit::CommandExit;
 use crate::store;
 use crate::terminal::Terminal;
 use rutter_store::SqliteStore;

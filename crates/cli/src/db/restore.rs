@@ -1,7 +1,7 @@
 //! `rutter db restore`: restores a backup and pauses the executions that were open in it.
 
-use crate::CommandExit;
 use crate::args::db::DbRestoreArgs;
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::printable::printable;
 use crate::report::{counted, plural};

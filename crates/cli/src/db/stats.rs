@@ -1,8 +1,8 @@
 //! `rutter db stats`: the size of the database and what it contains.
 
 use super::sized;
-use crate::CommandExit;
 use crate::args::db::DbStatsArgs;
+use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::store;
 use crate::table::{CellColor, TableCell, columns};

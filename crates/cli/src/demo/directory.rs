@@ -3,8 +3,8 @@
 use super::processes::DemoProcesses;
 use super::tools::call_log::{CallLogLines, ToolCallLog};
 use super::tools::{DemoFault, SERVERS, WORD, fault_file};
-use crate::CommandExit;
 use crate::daemon;
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::socket::SocketRequest;
 use anyhow::{Context, bail};

@@ -1,10 +1,10 @@
 //! `rutter exec pause`, `approve`, `undo` and the others: sends a command to an execution and follows the effect.
 
 use super::watch;
-use crate::CommandExit;
 use crate::args::run::{ExecActionArgs, ExecCommand};
 use crate::config::Config;
 use crate::daemon::{self, HandledBy};
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::plan;
 use crate::progress::ProgressPrinter;

@@ -1,7 +1,7 @@
 //! `rutter exec list`: lists executions.
 
-use crate::CommandExit;
 use crate::args::run::ExecListArgs;
+use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::store;
 use crate::table::{CellColor, TableCell, columns};

@@ -1,9 +1,9 @@
 //! `rutter exec show`: the state of one execution, read beside the process that drives it.
 
-use crate::CommandExit;
 use crate::args::DatabaseArgs;
 use crate::args::run::ExecShowArgs;
 use crate::daemon;
+use crate::exit::CommandExit;
 use crate::outcome::ExecutionReport;
 use crate::store;
 use crate::terminal::Terminal;

@@ -1,9 +1,9 @@
 //! `rutter exec watch`: follows an execution, and continues it if no other process does.
 
 use super::show;
-use crate::CommandExit;
 use crate::args::DatabaseArgs;
 use crate::args::run::{ExecWatchArgs, ToolSourceArgs};
+use crate::exit::CommandExit;
 use crate::progress::ProgressPrinter;
 use crate::runtime::LocalRuntime;
 use crate::store;

@@ -1,8 +1,8 @@
 //! `rutter journal erase`: erases payloads of an execution; that they existed can still be proven.
 
-use crate::CommandExit;
 use crate::args::journal::JournalEraseArgs;
 use crate::clock;
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::report::counted;
 use crate::store;

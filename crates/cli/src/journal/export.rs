@@ -1,7 +1,7 @@
 //! `rutter journal export`: journals for others, with everything needed to verify them.
 
-use crate::CommandExit;
 use crate::args::journal::JournalExportArgs;
+use crate::exit::CommandExit;
 use crate::output::CommandOutput;
 use crate::report::plural;
 use crate::store;

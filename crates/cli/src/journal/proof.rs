@@ -1,7 +1,7 @@
 //! `rutter journal checkpoint`, `receipt` and `key`: small proofs to store elsewhere, which reveal later changes.
 
-use crate::CommandExit;
 use crate::args::journal::{JournalCheckpointArgs, JournalKeyArgs, JournalReceiptArgs, OutputArgs};
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::output::CommandOutput;
 use crate::store;

@@ -1,8 +1,8 @@
 //! `rutter journal tail`: the latest entries, and with `--follow` new ones.
 
 use super::entry::EntryFormat;
-use crate::CommandExit;
 use crate::args::journal::JournalTailArgs;
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::store;
 use crate::terminal::Terminal;
@@ -12,7 +12,7 @@ use rutter_core::id::TenantId;
 use rutter_core::journal::label::KINDS;
 use rutter_core::limits::PAGE_MAX;
 use rutter_core::port::Error;
-use rutter_core::port::query::{EntryFilter, EntrySummary, Pagination};
+use rutter_core::port::query::{EntryFilter, EntrySummary, PageWalk};
 use rutter_core::time::Timestamp;
 use rutter_core::wording::{guess, quoted};
 use rutter_store::SqliteArchive;
@@ -65,18 +65,17 @@ struct JournalTail {
 impl JournalTail {
     /// The newest entries, newest first, and whether there are more.
     fn newest(&mut self, count: usize) -> Result<(Vec<EntrySummary>, bool), Error> {
+        let mut walk = PageWalk::new(u32::try_from(count).unwrap_or(PAGE_MAX).min(PAGE_MAX));
         let mut newest: Vec<EntrySummary> = Vec::new();
-        let mut after = None;
-        loop {
-            let limit = u32::try_from(count - newest.len()).unwrap_or(PAGE_MAX).min(PAGE_MAX);
-            let listing = self.archive.entries(&self.tenant, self.filter.clone(), &Pagination { limit, after })?;
-            newest.extend(listing.items);
-            after = listing.next;
-            // A page may be shorter than the limit.
-            if after.is_none() || newest.len() >= count {
-                return Ok((newest, after.is_some()));
-            }
+        // A page may be shorter than the limit.
+        while newest.len() < count.max(1)
+            && let Some(page) = walk.next_page()
+        {
+            newest.extend(walk.take(self.archive.entries(&self.tenant, self.filter.clone(), &page)?));
         }
+        let more = walk.has_more() || newest.len() > count;
+        newest.truncate(count);
+        Ok((newest, more))
     }
 
     /// The new entries, newest first.

@@ -1,7 +1,7 @@
 //! `rutter journal verify`: whether journals are intact, at which assurance, and what is not covered.
 
-use crate::CommandExit;
 use crate::args::journal::JournalVerifyArgs;
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::printable::printable;
 use crate::report::counted;

@@ -2,8 +2,8 @@
 
 use super::fix::{FixedPlan, fix, is_fixable};
 use super::{CheckedPlanFile, PlanChecker};
-use crate::CommandExit;
 use crate::args::plan::PlanCheckArgs;
+use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::report::{count, plural};
 use crate::terminal::Terminal;

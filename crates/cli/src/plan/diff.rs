@@ -1,8 +1,8 @@
 //! `rutter plan diff`: what changed between two plans, by meaning.
 
 use super::{CheckedPlanFile, PlanChecker};
-use crate::CommandExit;
 use crate::args::plan::PlanDiffArgs;
+use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::report::plural;
 use crate::table::{CellColor, wrapped};

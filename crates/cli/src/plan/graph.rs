@@ -1,8 +1,8 @@
 //! `rutter plan graph`: the steps in waves, their dependencies, and what can be undone.
 
 use super::{each_plan, heading, undo_sign};
-use crate::CommandExit;
 use crate::args::plan::PlanGraphArgs;
+use crate::exit::CommandExit;
 use crate::graph::{draw, waves};
 use crate::table::{COLUMNS, CellColor, LISTED_MAX, TableCell, columns, shortened};
 use crate::terminal::{Terminal, TerminalSymbols};

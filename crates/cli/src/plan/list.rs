@@ -1,7 +1,7 @@
 //! `rutter plan list`: lists saved plans, beside the process that owns the database.
 
-use crate::CommandExit;
 use crate::args::plan::PlanListArgs;
+use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::report::plural;
 use crate::store;

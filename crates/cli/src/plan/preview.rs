@@ -1,8 +1,8 @@
 //! `rutter plan preview`: what a plan would do.
 
 use super::{PlanChecker, each_plan, heading, undo_sign};
-use crate::CommandExit;
 use crate::args::plan::PlanPreviewArgs;
+use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::table::{COLUMNS, CellColor, LISTED_MAX, TableCell, columns, wrapped};
 use crate::terminal::{Terminal, TerminalSymbols};

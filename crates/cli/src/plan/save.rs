@@ -1,10 +1,10 @@
 //! `rutter plan save`: checks a plan against the available tools and saves it, here or through the server.
 
 use super::{CheckedPlanFile, bytes_of};
-use crate::CommandExit;
 use crate::args::plan::PlanSaveArgs;
 use crate::config::Config;
 use crate::daemon::{self, HandledBy};
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::printable::printable;
 use crate::report::plural;

@@ -1,7 +1,7 @@
 //! `rutter plan show`: prints a saved plan as it was written.
 
-use crate::CommandExit;
 use crate::args::plan::PlanShowArgs;
+use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::store;
 use crate::terminal::Terminal;

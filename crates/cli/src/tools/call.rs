@@ -1,8 +1,8 @@
 //! `rutter tools call`: one call, by hand. Nothing is journaled.
 
 use super::with_registry;
-use crate::CommandExit;
 use crate::args::tools::ToolsCallArgs;
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::printable::printable;
 use crate::terminal::Terminal;

@@ -1,9 +1,9 @@
 //! `rutter tools doctor`: starts every server, and reports what works, what does not and how to fix it.
 
 use super::with_registry;
-use crate::CommandExit;
 use crate::args::tools::ToolsDoctorArgs;
 use crate::config::Config;
+use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::table::{CellColor, wrapped};
 use crate::terminal::Terminal;

@@ -1,8 +1,8 @@
 //! `rutter tools import`: converts another program's list of MCP servers to settings.
 
-use crate::CommandExit;
 use crate::args::tools::ToolsImportArgs;
 use crate::config::sources::variable_text;
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::import;
 use crate::terminal::Terminal;

@@ -1,13 +1,14 @@
 //! `rutter tools list`: every tool of every server, or those that match some words.
 
 use super::with_registry;
-use crate::CommandExit;
 use crate::args::tools::ToolsListArgs;
+use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::table::{CellColor, TableCell, columns};
 use crate::terminal::Terminal;
 use rutter_core::id::ToolName;
 use rutter_core::port::tools::{CatalogSnapshot, ServerSelection, ToolGateway};
+use rutter_core::text::first_chars;
 use rutter_core::tool::{Safety, Tool};
 use serde_json::json;
 
@@ -52,6 +53,6 @@ fn row(tool: &Tool) -> Vec<TableCell> {
         Safety::Once => CellColor::Yellow,
     };
     let first = tool.description.lines().next().unwrap_or_default();
-    let first: String = printable(first).chars().take(70).collect();
+    let first = first_chars(&printable(first), 70).to_owned();
     vec![tool.name.as_str().into(), TableCell::new(tool.safety.as_str(), paint), TableCell::new(first, CellColor::Dim)]
 }

@@ -1,8 +1,8 @@
 //! `rutter tools show`: one tool, as plans are checked against it.
 
 use super::{list, with_registry};
-use crate::CommandExit;
 use crate::args::tools::ToolsShowArgs;
+use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::printable::printable;
 use crate::table::wrapped;

@@ -1,20 +1,18 @@
 //! Plans of built-in tools only: their data is in the database, and in a backup of it.
 
+use rutter_app::runtime::{Runtime, RuntimeOptions, ToolSource};
 use rutter_core::id::TenantId;
 use rutter_core::port::query::Pagination;
-use rutter_core::port::register::{Register, RegisterKind};
+use rutter_core::port::register::RegisterKind;
 use rutter_engine::SystemClock;
-use rutter_store::SqliteStore;
-use rutter_tools::assemble::{ToolEnvironment, assemble};
 use rutter_tools::child::LauncherProgram;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 const PLAN: &str = r#"
 name: housekeeping
@@ -101,26 +99,21 @@ async fn a_restored_backup_has_memories_and_timers_and_the_timer_fires() {
 /// Runs the timers of a directory two hours later, until one was delivered; returns the delivered message.
 async fn fire(data: &Path, settings: &str, listener: &TcpListener) -> Value {
     let later = SystemClock::system().now().plus(rutter_core::time::Millis::hours(2));
-    let options = rutter_store::SqliteOptions::new(data, Arc::new(move || later));
-    let store = Arc::new(SqliteStore::open(options).unwrap());
-    let world = ToolEnvironment {
-        folder: data.to_owned(),
+    let options = RuntimeOptions {
+        tools: ToolSource::Config(toml_edit::de::from_str(settings).unwrap()),
         launcher: LauncherProgram { program: crate::fixture::RUTTER.into(), arguments: vec!["launch".into()] },
-        environment: Default::default(),
-        query: store.clone(),
-        register: store.clone(),
-        clock: Arc::new(move || later),
+        clock: SystemClock::starting_at(later),
+        ..RuntimeOptions::new(data)
     };
-    let tooling = assemble(&toml_edit::de::from_str(settings).unwrap(), world).await.unwrap();
-    let (shutdown, tenant) = (CancellationToken::new(), TenantId::new("default"));
-    let ((), body) = tokio::join!(tooling.builtins.run_timers(shutdown.clone()), async {
-        let body = receive(listener).await;
-        // The response has to reach the sender first.
-        while store.count(&tenant, RegisterKind::Timer).await.unwrap() > 0 {}
-        shutdown.cancel();
-        body
-    });
-    let delivered = store.list(&tenant, RegisterKind::Notification, Pagination::first(10)).await.unwrap();
+    let runtime = Runtime::open(options).await.unwrap();
+    let (register, tenant) = (&runtime.app.register, TenantId::new("default"));
+    let body = receive(listener).await;
+    // The response has to reach the sender first.
+    while register.count(&tenant, RegisterKind::Timer).await.unwrap() > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let delivered = register.list(&tenant, RegisterKind::Notification, Pagination::first(10)).await.unwrap();
+    runtime.close().await;
     assert_eq!(delivered.items.len(), 1);
     assert_eq!(*delivered.items[0].value, body);
     body

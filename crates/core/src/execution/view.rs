@@ -51,6 +51,12 @@ impl ExecutionStatus {
         ExecutionStatus::ALL.into_iter().find(|status| status.as_str() == text)
     }
 
+    /// The status that a person or program named, or why there is none.
+    pub fn named(text: &str) -> Result<ExecutionStatus, String> {
+        let known = || ExecutionStatus::ALL.map(ExecutionStatus::as_str).join(", ");
+        ExecutionStatus::parse(text).ok_or_else(|| format!("there is no status {text:?}; there are {}", known()))
+    }
+
     pub fn has_ended(self) -> bool {
         match self {
             ExecutionStatus::Completed

@@ -166,6 +166,34 @@ impl Pagination {
     }
 }
 
+/// Reads a list page by page: ask for the next page, read it, hand it in.
+#[derive(Debug)]
+pub struct PageWalk {
+    limit: u32,
+    next: Option<Pagination>,
+}
+
+impl PageWalk {
+    pub fn new(limit: u32) -> PageWalk {
+        PageWalk { limit, next: Some(Pagination::first(limit)) }
+    }
+
+    /// The page to read now; `None` once the list has ended.
+    pub fn next_page(&mut self) -> Option<Pagination> {
+        self.next.take()
+    }
+
+    /// Returns the items of the page that was read; the walk continues after it.
+    pub fn take<T>(&mut self, page: ListPage<T>) -> Vec<T> {
+        self.next = page.next.map(|after| Pagination { limit: self.limit, after: Some(after) });
+        page.items
+    }
+
+    pub fn has_more(&self) -> bool {
+        self.next.is_some()
+    }
+}
+
 /// A position in a list. Its text is opaque: callers pass it back unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListCursor(pub String);
@@ -190,6 +218,18 @@ pub struct StoreTotals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_walk_reads_every_page_once() {
+        let (mut walk, mut read) = (PageWalk::new(7), Vec::new());
+        while let Some(Pagination { limit: 7, after }) = walk.next_page() {
+            let number: u32 = after.map_or(0, |ListCursor(text)| text.parse().unwrap());
+            let next = (number < 2).then(|| ListCursor((number + 1).to_string()));
+            read.extend(walk.take(ListPage { items: vec![number], next }));
+            assert_eq!(walk.has_more(), number < 2);
+        }
+        assert_eq!(read, [0, 1, 2]);
+    }
 
     #[test]
     fn every_status_is_in_one_history() {

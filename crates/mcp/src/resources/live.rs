@@ -10,8 +10,9 @@ use rutter_app::view::{EntryView, ExecutionView, PayloadDetail, StepView};
 use rutter_app::wording;
 use rutter_core::execution::{Execution, ExecutionIdentity};
 use rutter_core::id::{ExecutionId, PlanId};
+use rutter_core::limits::PAGE_MAX;
 use rutter_core::plan::document::DocumentFormat;
-use rutter_core::port::query::{EntryFilter, EntrySummary, Pagination};
+use rutter_core::port::query::{EntryFilter, EntrySummary, PageWalk};
 use rutter_core::text::cut;
 use serde_json::{Value, json};
 
@@ -86,18 +87,13 @@ async fn entries(
     after: u64,
 ) -> Result<Vec<EntrySummary>, AppError> {
     let filter = EntryFilter { execution: Some(id.clone()), ..EntryFilter::default() };
-    let mut page = Pagination::first(ENTRIES_MAX as u32);
-    let mut found = Vec::new();
-    loop {
-        if found.is_empty() && after > 0 {
-            page.limit = u32::try_from(after).unwrap_or(u32::MAX).clamp(page.limit, rutter_core::limits::PAGE_MAX);
-        }
-        let listing = app.query.entries(&principal.tenant, filter.clone(), page.clone()).await?;
-        found.extend(listing.items.into_iter().filter(|entry| entry.seq > after));
-        match listing.next {
-            Some(next) if found.len() < ENTRIES_MAX => page.after = Some(next),
-            _ => break,
-        }
+    let wanted = after.saturating_add(ENTRIES_MAX as u64).min(PAGE_MAX.into());
+    let (mut found, mut walk) = (Vec::new(), PageWalk::new(wanted as u32));
+    while found.len() < ENTRIES_MAX
+        && let Some(page) = walk.next_page()
+    {
+        let entries = walk.take(app.query.entries(&principal.tenant, filter.clone(), page).await?);
+        found.extend(entries.into_iter().filter(|entry| entry.seq > after));
     }
     found.truncate(ENTRIES_MAX);
     Ok(found)

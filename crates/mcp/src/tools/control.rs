@@ -5,9 +5,9 @@ use crate::execution_answer::{ExecutionAnswer, inspect_execution};
 use crate::follow::follow;
 use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
-use crate::wait::span;
-use rutter_app::command::{Command, CommandArguments, reason_schema_for_agents, verbs_for_agents};
+use rutter_app::command::{Command, CommandArguments, part, reason_schema_for_agents, verbs_for_agents};
 use rutter_app::error::AppError;
+use rutter_app::limits::wait_time;
 use rutter_app::principal::{McpToolset, Principal};
 use rutter_app::question;
 use rutter_app::terse::{object, text};
@@ -77,7 +77,7 @@ struct ControlArguments {
 
 async fn run(request: ToolRequest, input: ControlArguments) -> Result<ToolAnswer, AppError> {
     let identity = request.identity(&input.execution_id);
-    let span = span(input.wait_seconds, WAIT_DEFAULT)?;
+    let span = wait_time(input.wait_seconds, WAIT_DEFAULT)?;
     let part = input.step_id.as_deref().map(part).transpose()?;
     if let Some(heard) = ask::read_replies(&request).await? {
         // The action was already performed, or shown to the user, in the first round of this call.
@@ -137,11 +137,6 @@ impl ControlArguments {
             if_match: None,
         }
     }
-}
-
-fn part(text: &str) -> Result<PartId, AppError> {
-    let wrong = || AppError::new("server.arguments", format!("{text:?} is neither step nor step[item]"));
-    PartId::parse(text).ok_or_else(wrong)
 }
 
 fn doubt<'a>(view: &'a ExecutionSnapshot, part: Option<&PartId>) -> Option<&'a PendingQuestion> {

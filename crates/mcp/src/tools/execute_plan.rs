@@ -6,10 +6,9 @@ use crate::follow::follow;
 use crate::tickets;
 use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
-use crate::wait::span;
 use rutter_app::error::AppError;
 use rutter_app::executions::NewExecution;
-use rutter_app::limits::WAIT_DEFAULT;
+use rutter_app::limits::{WAIT_DEFAULT, wait_time};
 use rutter_app::options::ExecutionOptions;
 use rutter_app::plans::{DriverChoice, SamePlanInput, save_plan};
 use rutter_app::principal::McpToolset;
@@ -54,7 +53,7 @@ struct ExecutePlanArguments {
 }
 
 async fn run(tool_request: ToolRequest, input: ExecutePlanArguments) -> Result<ToolAnswer, AppError> {
-    let span = span(input.wait_seconds, WAIT_DEFAULT)?;
+    let span = wait_time(input.wait_seconds, WAIT_DEFAULT)?;
     if let Some(heard) = ask::read_replies(&tool_request).await? {
         return follow(&tool_request, &heard.identity, span, heard.declined).await;
     }

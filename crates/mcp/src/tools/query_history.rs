@@ -3,16 +3,17 @@
 use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
 use crate::tools::fit::{compact, fitting};
-use crate::tools::query_ledger::limit;
 use rutter_app::error::AppError;
-use rutter_app::limits::ANSWER_BYTES;
+use rutter_app::limits::{ANSWER_BYTES, page_limit};
 use rutter_app::principal::McpToolset;
 use rutter_app::terse::{bytes, rows};
 use rutter_app::view::{ExecutionListView, StepView};
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::limits;
-use rutter_core::port::query::{ExecutionFilter, ExecutionSummary, HistoryFilter, ListCursor, ListPage, Pagination};
+use rutter_core::port::query::{
+    ExecutionFilter, ExecutionSummary, HistoryFilter, ListCursor, ListPage, PageWalk, Pagination,
+};
 use rutter_core::text::cut;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,7 +87,7 @@ struct QueryHistoryResult {
 }
 
 async fn run(request: ToolRequest, input: QueryHistoryArguments) -> Result<ToolAnswer, AppError> {
-    let limit = limit(input.limit, LIMIT_DEFAULT)?;
+    let limit = page_limit(input.limit, LIMIT_DEFAULT)?;
     if input.offset.is_some() && input.cursor.is_some() {
         return Err(AppError::new("server.arguments", "give either offset or cursor"));
     }
@@ -152,10 +153,7 @@ impl HistoryQueryType {
 fn filter(input: &QueryHistoryArguments) -> Result<Option<ExecutionFilter>, AppError> {
     let mut wanted = Vec::new();
     for name in &input.status_filter {
-        let known = || ExecutionStatus::ALL.map(ExecutionStatus::as_str).join(", ");
-        let unknown =
-            || AppError::new("server.arguments", format!("there is no status {name:?}; there are {}", known()));
-        wanted.push(ExecutionStatus::parse(name).ok_or_else(unknown)?);
+        wanted.push(ExecutionStatus::named(name).map_err(|why| AppError::new("server.arguments", why))?);
     }
     let mut filter = ExecutionFilter { text: input.text.clone(), ..input.query_type.history().filter() };
     if !wanted.is_empty() {
@@ -178,16 +176,12 @@ async fn total(request: &ToolRequest, filter: &ExecutionFilter) -> Result<(u64, 
             |name: &str| filter.statuses.is_empty() || filter.statuses.iter().any(|status| status.as_str() == name);
         return Ok((counts.iter().filter(|(name, _)| wanted(name)).map(|(_, count)| count).sum(), false));
     }
-    let (mut count, mut after) = (0, None);
+    let (mut count, mut walk) = (0, PageWalk::new(limits::PAGE_MAX));
     for _ in 0..COUNTED_PAGES_MAX {
-        let found = query.executions(tenant, filter.clone(), Pagination { limit: limits::PAGE_MAX, after }).await?;
-        count += found.items.len() as u64;
-        match found.next {
-            None => return Ok((count, false)),
-            next => after = next,
-        }
+        let Some(page) = walk.next_page() else { break };
+        count += walk.take(query.executions(tenant, filter.clone(), page).await?).len() as u64;
     }
-    Ok((count, true))
+    Ok((count, walk.has_more()))
 }
 
 /// The first page after `offset`; `None` when the list is shorter.

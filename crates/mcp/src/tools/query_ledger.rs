@@ -4,7 +4,7 @@ use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
 use crate::tools::fit::{compact, fitting};
 use rutter_app::error::AppError;
-use rutter_app::limits::{ANSWER_BYTES, PAGE_MAX};
+use rutter_app::limits::{ANSWER_BYTES, page_limit};
 use rutter_app::principal::McpToolset;
 use rutter_app::terse::{bytes, rows};
 use rutter_app::view::{EntryView, ExecutionView, FailedStepView, FailureView, PayloadDetail, PlanRefView, StepView};
@@ -92,7 +92,7 @@ struct QueryLedgerResult {
 }
 
 async fn run(request: ToolRequest, input: QueryLedgerArguments) -> Result<ToolAnswer, AppError> {
-    let limit = limit(input.limit, LIMIT_DEFAULT)?;
+    let limit = page_limit(input.limit, LIMIT_DEFAULT)?;
     if input.after_seq.is_some() && input.cursor.is_some() {
         return Err(AppError::new("server.arguments", "give either after_seq or cursor"));
     }
@@ -152,14 +152,6 @@ async fn run(request: ToolRequest, input: QueryLedgerArguments) -> Result<ToolAn
         output.events = Some(found.items);
     }
     ToolAnswer::done(&output)
-}
-
-/// The page size: the given one, if valid, or the default.
-pub(super) fn limit(given: Option<u32>, default: u32) -> Result<u32, AppError> {
-    match given.unwrap_or(default) {
-        limit @ 1..=PAGE_MAX => Ok(limit),
-        limit => Err(AppError::new("server.arguments", format!("limit is 1 to {PAGE_MAX}, this is {limit}"))),
-    }
 }
 
 /// The running step, or the next one.

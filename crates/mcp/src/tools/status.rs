@@ -4,9 +4,10 @@ use crate::ask::{self, SettledOrAsking, settle};
 use crate::execution_answer::{ExecutionAnswer, inspect_execution, no_execution};
 use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
-use crate::wait::{settled, span};
+use crate::wait::settled;
 use rutter_app::error::AppError;
 use rutter_app::limits::ANSWER_BYTES;
+use rutter_app::limits::wait_time;
 use rutter_app::principal::McpToolset;
 use rutter_app::terse::{bytes, fitting, shortened};
 use rutter_app::view::StepView;
@@ -48,7 +49,7 @@ struct StatusArguments {
 
 async fn run(request: ToolRequest, input: StatusArguments) -> Result<ToolAnswer, AppError> {
     let identity = request.identity(&input.execution_id);
-    let span = span(Some(input.wait_seconds), Duration::ZERO)?;
+    let span = wait_time(Some(input.wait_seconds), Duration::ZERO)?;
     if request.app.query.execution(&identity).await?.is_none() {
         return Err(no_execution(&identity));
     }

@@ -196,7 +196,8 @@ impl WatchService {
         all_pages(usize::MAX, read).await.map(|(notes, _)| notes)
     }
 
-    async fn change_alerts(
+    /// Writes a setting, with its record in the ledger's own journal.
+    pub(super) async fn write_setting(
         &self,
         tenant: &TenantId,
         actor: &Actor,
@@ -206,7 +207,17 @@ impl WatchService {
         let at = self.now();
         let record = audit::changed(actor, at, change.kind.as_str(), &change.id, answer);
         let changes = RegisterWrite { tenant: tenant.clone(), at, changes: vec![change], record };
-        self.ports.register.write(changes).await?;
+        Ok(self.ports.register.write(changes).await?)
+    }
+
+    async fn change_alerts(
+        &self,
+        tenant: &TenantId,
+        actor: &Actor,
+        change: RegisterChange,
+        answer: &str,
+    ) -> Result<(), Error> {
+        self.write_setting(tenant, actor, change, answer).await?;
         self.alerts_changed.send_replace(());
         Ok(())
     }

@@ -15,14 +15,13 @@ use rutter_core::port::outbox::{
     Delivery, DeliveryAttempt, DeliveryCounts, DeliveryFilter, DeliveryState, SendOutcome,
 };
 use rutter_core::port::query::{ListPage, Pagination};
-use rutter_core::port::register::{RegisterChange, RegisterKind, RegisterWrite};
+use rutter_core::port::register::{RegisterChange, RegisterKind};
 use rutter_core::time::Millis;
 use rutter_engine::name;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-const SETTING: &str = "webhook";
 /// How long deliveries are also signed with the previous secret, so that receivers can switch over.
 const OVERLAP: Millis = Millis::hours(24);
 
@@ -254,10 +253,7 @@ impl WatchService {
         change: RegisterChange,
         answer: &str,
     ) -> Result<(), Error> {
-        let at = self.now();
-        let record = audit::changed(actor, at, SETTING, &change.id, answer);
-        let changes = RegisterWrite { tenant: tenant.clone(), at, changes: vec![change], record };
-        self.ports.register.write(changes).await?;
+        self.write_setting(tenant, actor, change, answer).await?;
         self.webhooks_changed.send_replace(());
         Ok(())
     }

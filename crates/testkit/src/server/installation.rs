@@ -1,10 +1,9 @@
 //! The base of every server: a database in a folder, configured tools, an engine.
 
-use rutter_app::runtime::{RuntimeOptions, ToolSource};
-use rutter_core::id::WorkerId;
-use rutter_engine::{Engine, EngineOptions, SystemClock};
+use rutter_app::runtime::{Runtime, RuntimeOptions, ToolSource};
+use rutter_engine::{Engine, SystemClock};
 use rutter_store::SqliteStore;
-use rutter_tools::assemble::{AssembledTools, ToolEnvironment, assemble};
+use rutter_tools::assemble::AssembledTools;
 use rutter_tools::child::LauncherProgram;
 use rutter_tools::guard::SystemResolver;
 use rutter_tools::http_sender::GuardedHttpSender;
@@ -36,24 +35,10 @@ pub struct Installation {
 impl Installation {
     /// With the tools of some lines of rutter.toml.
     pub async fn open(folder: &Path, config: &str) -> Installation {
-        let clock = SystemClock::system();
-        let options = rutter_store::SqliteOptions {
-            reserve_bytes: 0,
-            ..rutter_store::SqliteOptions::new(folder, Arc::new(move || clock.now()))
-        };
-        let store = Arc::new(SqliteStore::open(options).unwrap());
-        let world = ToolEnvironment {
-            folder: folder.to_owned(),
-            launcher: LauncherProgram { program: "/bin/false".into(), arguments: Vec::new() },
-            environment: std::env::vars().collect(),
-            query: store.clone(),
-            register: store.clone(),
-            clock: Arc::new(move || clock.now()),
-        };
-        let tooling = assemble(&toml_edit::de::from_str(config).unwrap(), world).await.unwrap();
-        let (options, tools) = (EngineOptions::new(WorkerId::new("worker")), tooling.registry.clone());
-        let engine = Engine::run(store.clone(), store.clone(), tools, clock, options).await.unwrap();
+        let runtime = Runtime::prepare(options(folder, config)).await.unwrap();
+        let engine = runtime.engine().clone();
+        let Runtime { clock, store, tools, .. } = runtime;
         let post = GuardedHttpSender::new(&["127.0.0.1".to_owned()], Arc::new(SystemResolver)).unwrap();
-        Installation { clock, store, tooling, engine, post: Arc::new(post) }
+        Installation { clock, store, tooling: tools.unwrap(), engine, post: Arc::new(post) }
     }
 }

@@ -28,12 +28,8 @@ impl JournalTools {
     }
 
     async fn executions(&self, tenant: &TenantId, asked: ExecutionsArguments) -> Result<Value, CallOutcome> {
-        let parse = |status: String| {
-            let known = || ExecutionStatus::ALL.map(ExecutionStatus::as_str).join(", ");
-            ExecutionStatus::parse(&status)
-                .ok_or_else(|| invalid(format!("unknown status {status:?}; expected one of {}", known())))
-        };
-        let statuses = asked.status.map(parse).transpose()?.into_iter().collect();
+        let parse = |status: &str| ExecutionStatus::named(status).map_err(invalid);
+        let statuses = asked.status.as_deref().map(parse).transpose()?.into_iter().collect();
         let filter = ExecutionFilter { statuses, ..ExecutionFilter::default() };
         let page = Pagination::first(limit(asked.limit)?);
         let listing = self.query.executions(tenant, filter, page).await.map_err(store_failed)?;

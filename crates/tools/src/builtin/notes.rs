@@ -5,7 +5,7 @@
 use rutter_core::id::TenantId;
 use rutter_core::limits::CHANGES_MAX;
 use rutter_core::port::Error;
-use rutter_core::port::query::Pagination;
+use rutter_core::port::query::PageWalk;
 use rutter_core::port::register::{Register, RegisterChange, RegisterItem, RegisterKind, RegisterWrite};
 use rutter_core::time::{Millis, Timestamp};
 use serde::de::DeserializeOwned;
@@ -50,17 +50,13 @@ impl NoteStore {
         kind: RegisterKind,
         mut request: impl FnMut(StoredNote<T>),
     ) -> Result<(), Error> {
-        let mut page = Pagination::first(PAGE_SIZE);
-        loop {
-            let listing = self.register.list(tenant, kind, page).await?;
-            for note in listing.items {
+        let mut walk = PageWalk::new(PAGE_SIZE);
+        while let Some(page) = walk.next_page() {
+            for note in walk.take(self.register.list(tenant, kind, page).await?) {
                 request(decode(kind, note)?);
             }
-            match listing.next {
-                Some(next) => page = Pagination { limit: PAGE_SIZE, after: Some(next) },
-                None => return Ok(()),
-            }
         }
+        Ok(())
     }
 
     pub async fn count(&self, tenant: &TenantId, kind: RegisterKind) -> Result<u64, Error> {
@@ -92,18 +88,14 @@ impl NoteStore {
     /// Removes the notes of a kind that were written longer ago than they are remembered.
     pub async fn remove_old(&self, kind: RegisterKind, now: Timestamp) -> Result<(), Error> {
         for tenant in self.tenants(kind).await? {
-            let mut page = Pagination::first(PAGE_SIZE);
-            loop {
-                let listing = self.register.list(&tenant, kind, page).await?;
-                let old = listing.items.iter().filter(|note| now.since(note.changed_at) >= RETENTION);
+            let mut walk = PageWalk::new(PAGE_SIZE);
+            while let Some(page) = walk.next_page() {
+                let notes = walk.take(self.register.list(&tenant, kind, page).await?);
+                let old = notes.iter().filter(|note| now.since(note.changed_at) >= RETENTION);
                 let removals: Vec<RegisterChange> =
                     old.map(|note| RegisterChange::remove(kind, &note.id).expecting(note.version)).collect();
                 if !removals.is_empty() {
                     self.write(&tenant, now, removals).await?;
-                }
-                match listing.next {
-                    Some(next) => page = Pagination { limit: PAGE_SIZE, after: Some(next) },
-                    None => break,
                 }
             }
         }

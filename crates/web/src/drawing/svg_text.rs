@@ -1,5 +1,6 @@
 //! Text and numbers in SVG: formatting, fitting and escaping.
 
+use rutter_core::text::is_hidden;
 use std::fmt;
 
 /// Widths of sans-serif letters per pixel of font size. Overestimated: a text that is cut too early is still
@@ -28,8 +29,8 @@ impl fmt::Display for SvgNumber {
     }
 }
 
-/// Escapes text for element content and quoted attributes. Removes control characters and characters that change the
-/// reading direction, because names are untrusted.
+/// Escapes text for element content and quoted attributes. Removes hidden characters, because names are
+/// untrusted.
 pub(super) fn text(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for command in text.chars() {
@@ -40,15 +41,11 @@ pub(super) fn text(text: &str) -> String {
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
             '\n' | '\t' | '\r' => safe.push(' '),
-            _ if command.is_control() || turns_direction(command) => {}
+            _ if is_hidden(command) => {}
             _ => safe.push(command),
         }
     }
     safe
-}
-
-fn turns_direction(command: char) -> bool {
-    matches!(command, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// The beginning of a text that fits into this width, with an ellipsis if it is cut.

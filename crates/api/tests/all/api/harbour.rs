@@ -83,7 +83,7 @@ impl Harbour {
         let auth = Arc::clone(&app.auth);
         let closing = CancellationToken::new();
         let live = LiveLedger::new(Arc::clone(&app.feed), closing.clone());
-        let api = ApiState::new(Arc::clone(&app), live, settings, closing.clone());
+        let api = ApiState::new(Arc::clone(&app), live, settings, rutter_api::openapi::document(), closing.clone());
         let door = Arc::new(RequestGate::new(Vec::new(), Arc::clone(&auth)));
         let router = http::guarded_router([rutter_api::router(Arc::clone(&api), Arc::clone(&auth))], door);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

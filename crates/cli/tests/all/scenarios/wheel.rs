@@ -4,26 +4,24 @@
 use crate::fixture::RUTTER;
 use crate::scenarios::answer::{steps, text};
 use crate::scenarios::fixture::{Kind, ScenarioFixture, until};
+use rutter_app::runtime::{self, Runtime, RuntimeOptions, ToolSource};
 use rutter_core::actor::Actor;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::input::ExecutionInput;
 use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus};
-use rutter_core::id::{PartId, TenantId, WorkerId};
+use rutter_core::id::{PartId, TenantId};
 use rutter_core::journal::event::Deviation;
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::DocumentFormat;
 use rutter_core::time::Millis;
 use rutter_engine::control::ControlAction;
 use rutter_engine::submit::PlanText;
-use rutter_engine::{Engine, EngineOptions, StartRequest, SystemClock};
-use rutter_store::SqliteStore;
-use rutter_tools::assemble::{ToolEnvironment, assemble};
+use rutter_engine::{Engine, StartRequest};
 use rutter_tools::child::LauncherProgram;
-use rutter_tools::config::Config;
-use rutter_tools::registry::ToolRegistry;
 use serde_json::json;
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn plan(max_parallel: u32) -> String {
     let step = |number: usize| {
@@ -71,30 +69,22 @@ async fn first_agent(engine: &Engine, max_parallel: u32) -> ExecutionIdentity {
     identity
 }
 
-async fn engine(fixture: &ScenarioFixture, worker: &str) -> (Engine, Arc<ToolRegistry>) {
+async fn open(fixture: &ScenarioFixture) -> Runtime {
     let settings = fs::read_to_string(fixture.path("rutter.toml")).unwrap();
-    let config: Config = toml_edit::de::from_str(&settings).unwrap();
-    let clock = SystemClock::system();
-    let store = rutter_store::SqliteOptions::new(fixture.path("data"), Arc::new(move || clock.now()));
-    // The process before may still be releasing it.
-    let mut opened = None;
-    until("the database is free", || {
-        opened = SqliteStore::open(store.clone()).ok();
-        opened.is_some()
-    });
-    let store = Arc::new(opened.expect("it was opened a moment ago"));
-    let world = ToolEnvironment {
-        folder: fixture.path("data"),
-        launcher: LauncherProgram { program: RUTTER.into(), arguments: vec!["launch".into()] },
-        environment: std::env::vars().collect(),
-        query: store.clone(),
-        register: store.clone(),
-        clock: Arc::new(move || clock.now()),
-    };
-    let registry = assemble(&config, world).await.unwrap().registry;
-    let options = EngineOptions::new(WorkerId::new(worker));
-    let engine = Engine::run(store.clone(), store, registry.clone(), clock, options).await.unwrap();
-    (engine, registry)
+    // The process before may still be releasing the database.
+    for _ in 0..500 {
+        let options = RuntimeOptions {
+            tools: ToolSource::Config(toml_edit::de::from_str(&settings).unwrap()),
+            launcher: LauncherProgram { program: RUTTER.into(), arguments: vec!["launch".into()] },
+            environment: std::env::vars().collect(),
+            ..RuntimeOptions::new(fixture.path("data"))
+        };
+        match Runtime::open(options).await {
+            Err(runtime::Error::Store(_)) => tokio::time::sleep(Duration::from_millis(20)).await,
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("the database is not free");
 }
 
 /// An agent that executes its steps itself and records them.
@@ -129,15 +119,14 @@ fn found(view: &ExecutionSnapshot, kind: Deviation) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_agent_leaves_behind_is_found_and_finished() {
     let fixture = fixture();
-    let (engine, registry) = engine(&fixture, "first-process").await;
-    let identity = first_agent(&engine, 2).await;
+    let runtime = open(&fixture).await;
+    let identity = first_agent(runtime.engine(), 2).await;
     // It dies here, and its process with it.
-    engine.close().await;
-    registry.close().await;
-    drop((engine, registry));
+    runtime.close().await;
     assert_eq!(fixture.log().len(), 0, "nothing is called while an agent drives");
 
-    let (engine, registry) = self::engine(&fixture, "second-process").await;
+    let runtime = open(&fixture).await;
+    let engine = runtime.engine().clone();
     let brief = engine.brief(&identity).await.unwrap();
     for line in ["Goal: Do seven things in a row", "Done: s1, s2, s3, s4", "Under way: s6", "Pending: s5, s7"] {
         assert!(brief.lines().any(|found| found == line), "{line:?} is missing:\n{brief}");
@@ -153,9 +142,8 @@ async fn what_an_agent_leaves_behind_is_found_and_finished() {
     assert_eq!(found(&view, Deviation::Duplicate), ["s2"]);
     assert_eq!(found(&view, Deviation::Skipped), ["s5"]);
     assert_eq!(found(&view, Deviation::Dangling), ["s6"]);
-    engine.close().await;
-    registry.close().await;
-    drop((engine, registry));
+    drop(engine);
+    runtime.close().await;
 
     let mut done: Vec<i64> =
         fixture.lines("effect", "desk.work").iter().map(|line| line["arguments"]["n"].as_i64().unwrap()).collect();
@@ -178,13 +166,13 @@ async fn what_an_agent_leaves_behind_is_found_and_finished() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_step_started_out_of_order_leaves_the_only_slot_to_its_dependency() {
     let fixture = fixture();
-    let (engine, registry) = engine(&fixture, "the-only-process").await;
-    let identity = first_agent(&engine, 1).await;
+    let runtime = open(&fixture).await;
+    let engine = runtime.engine();
+    let identity = first_agent(engine, 1).await;
     let reason = "the agent is gone".to_owned();
     engine.control(&identity, Actor::person("operator"), ControlAction::HandBack, reason, None).await.unwrap();
     let status = engine.wait(&identity, Millis::seconds(60)).await.unwrap();
     let view = engine.view(&identity).await.unwrap();
     assert_eq!(status, Some(ExecutionStatus::Completed), "{view:?}");
-    engine.close().await;
-    registry.close().await;
+    runtime.close().await;
 }

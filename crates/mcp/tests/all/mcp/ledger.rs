@@ -2,7 +2,7 @@
 
 use crate::mcp::recording::{assert_fits, code};
 use rutter_api::http::gate::RequestGate;
-use rutter_api::http::{only_mcp, serve};
+use rutter_api::http::{self, serve};
 use rutter_app::auth::{AccessToken, Authenticator};
 use rutter_app::principal::{McpToolset, PrincipalRole};
 use rutter_core::actor::Actor;
@@ -361,7 +361,8 @@ async fn over_http_only_an_operator_removes_history() {
     let clock = Arc::new(|| SystemClock::system().now());
     let auth = Authenticator::open(app.register.clone(), tenant(), clock, tokens).await.unwrap();
     let door = Arc::new(RequestGate::new(Vec::new(), auth));
-    let pages = only_mcp(rutter_mcp::http::routes(McpSurface::behind_gate(Arc::clone(app)), &closing), door);
+    let routes = rutter_mcp::http::routes(McpSurface::behind_gate(Arc::clone(app)), &closing);
+    let pages = http::guarded_router([http::mcp(routes, Arc::clone(&door))], door);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/mcp?toolset=journal", listener.local_addr().unwrap());
     tokio::spawn(serve(listener, pages, closing.clone()));

@@ -1,7 +1,7 @@
 //! Subscriptions to a real execution: the last change is always notified, notifications are limited, and no task leaks.
 
 use rutter_api::http::gate::RequestGate;
-use rutter_api::http::{only_mcp, serve};
+use rutter_api::http::{guarded_router, serve};
 use rutter_app::principal::{McpToolset, Principal};
 use rutter_app::verb::Verb;
 use rutter_core::id::TenantId;
@@ -199,7 +199,8 @@ async fn over_http_a_stream_notifies_until_it_is_closed() {
     let principal = Principal::local(TenantId::new("default"), "operator", [McpToolset::Default].into());
     let closing = CancellationToken::new();
     let surface = McpSurface::behind_gate(Arc::clone(&deck.app));
-    let routes = only_mcp(rutter_mcp::http::routes(surface, &closing), Arc::new(RequestGate::open_for(principal)));
+    let routes = rutter_mcp::http::routes(surface, &closing).layer(axum::Extension(principal));
+    let routes = guarded_router([routes], Arc::new(RequestGate::new(Vec::new(), Arc::clone(&deck.app.auth))));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let link = format!("http://{}/mcp", listener.local_addr().unwrap());
     let server = tokio::spawn(serve(listener, routes, closing.clone()));
