@@ -70,7 +70,7 @@ async fn a_key_is_valid_until_it_expires_or_is_revoked_also_after_a_restart() {
 async fn a_key_cannot_have_more_scopes_than_its_creator() {
     let harbour = Harbour::new().await;
     let principal = |scopes: &[AccessScope]| Principal { scopes: scopes.iter().copied().collect(), ..owner() };
-    let admin = principal(&[AccessScope::Admin]);
+    let admin = principal(&[AccessScope::Read, AccessScope::Admin]);
     for (by, scopes, lacking) in [
         (
             principal(&[AccessScope::Read, AccessScope::Operate, AccessScope::Approve]),
