@@ -123,6 +123,8 @@ pub struct StepPart {
     pub key: Option<Hash>,
     /// The parameters of that attempt. A retry sends exactly these, whatever has changed since.
     pub sent: Option<(CallSide, EventPayload)>,
+    /// Who made that attempt.
+    pub sent_by: Option<Driver>,
     /// A granted, unused approval.
     pub approved: Option<Hash>,
     /// The position in the order in which parts settled; undoing goes backwards.
@@ -153,6 +155,7 @@ impl StepPart {
             result: None,
             key: None,
             sent: None,
+            sent_by: None,
             approved: None,
             rest: 0,
             generation: 0,
@@ -237,12 +240,13 @@ impl StepPart {
             Event::ApprovalVoided { .. } | Event::ApprovalDenied { .. } | Event::ApprovalExpired { .. } => {
                 self.approved = None;
             }
-            Event::AttemptStarted { side, attempt, key, parameters, .. } => {
+            Event::AttemptStarted { side, attempt, by, key, parameters, .. } => {
                 self.attempts[*side as usize] = *attempt;
                 self.began_at.get_or_insert(at);
                 if *side != CallSide::Probe {
                     self.key = Some(*key);
                     self.sent = Some((*side, parameters.clone()));
+                    self.sent_by = Some(*by);
                 }
                 if matches!(side, CallSide::Do | CallSide::Fallback) {
                     self.parameters = Some(parameters.clone());
