@@ -78,16 +78,7 @@ impl DemoDirectory {
         // From here on this module removes it.
         let _ = made.keep();
         let (server, server_answer, is_retained) = (Cell::new(0), RefCell::default(), Cell::new(false));
-        Ok(DemoDirectory {
-            path,
-            program,
-            processes,
-            is_open,
-            is_retained,
-            is_interrupted,
-            server,
-            server_answer,
-        })
+        Ok(DemoDirectory { path, program, processes, is_open, is_retained, is_interrupted, server, server_answer })
     }
 
     /// Starts a server and waits until it is ready.

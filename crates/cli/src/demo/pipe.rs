@@ -36,8 +36,13 @@ impl McpPipeClient {
                 }
             }
         });
-        let mut pipe =
-            McpPipeClient { processes: processes.clone(), pid: processes.add(child), stdin, received: heard, number: 0 };
+        let mut pipe = McpPipeClient {
+            processes: processes.clone(),
+            pid: processes.add(child),
+            stdin,
+            received: heard,
+            number: 0,
+        };
         let client = json!({ "name": name, "version": env!("CARGO_PKG_VERSION") });
         pipe.ask("initialize", json!({ "protocolVersion": ERA, "capabilities": {}, "clientInfo": client }))?;
         pipe.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
