@@ -32,9 +32,10 @@ pub(crate) async fn run_call(
 ) -> CallEnded {
     let now = shared.clock.now();
     let execution = identity.execution.clone();
+    let not_made = reason_not_to_send(&shared, call.deadline.since(now).0).map(|failure| call.not_made(failure));
     let ToolCall { part, side, attempt, tool, definition, parameters, key, deadline, ticket } = call;
-    let returned = match reason_not_to_send(&shared, deadline.since(now).0) {
-        Some(failure) => CallReturn::Outcome(CallOutcome::NotDone(failure)),
+    let returned = match not_made {
+        Some(outcome) => CallReturn::Outcome(outcome),
         None => {
             let id = ToolCallId { identity, part: part.clone(), side, attempt };
             let reporter = Arc::new(LoopReporter { shared: Arc::clone(&shared), call: id.clone() });
@@ -67,11 +68,12 @@ pub(crate) async fn run_call(
     CallEnded { part, side, attempt, tool, returned }
 }
 
-/// A call that was decided but not sent: a later decision of the same append closed its attempt.
+/// A call that was decided but not made: a later decision of the same append closed its attempt.
 pub(crate) fn withdrawn(call: ToolCall) -> CallEnded {
-    let ToolCall { part, side, attempt, tool, .. } = call;
     let failure = ToolFailure::new(FailureCategory::Cancelled, "it was closed before it could be sent");
-    CallEnded { part, side, attempt, tool, returned: CallReturn::Outcome(CallOutcome::NotDone(failure)) }
+    let returned = CallReturn::Outcome(call.not_made(failure));
+    let ToolCall { part, side, attempt, tool, .. } = call;
+    CallEnded { part, side, attempt, tool, returned }
 }
 
 /// Why the call must not be sent. Checked at the last moment: the process may have been suspended.

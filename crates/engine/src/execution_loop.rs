@@ -77,6 +77,8 @@ pub(crate) struct ExecutionLoop {
     /// When it last recorded something or was last inspected.
     active_at: Timestamp,
     is_closing: bool,
+    /// It is not decided yet what became of the calls of an earlier process.
+    is_recovering: bool,
 }
 
 enum LoopInput {
@@ -114,6 +116,7 @@ impl ExecutionLoop {
             decided_at,
             active_at: decided_at,
             is_closing: false,
+            is_recovering: false,
         }
     }
 
@@ -139,7 +142,11 @@ impl ExecutionLoop {
         if let Some(reason) = self.shared.options.hold.clone() {
             self.hold(reason)?;
         }
-        self.decide(&Actor::rutter(), ExecutionInput::Recovered)?.ok();
+        // Nothing starts before `Recovered`: it would count as left open by the earlier process, and be lost.
+        self.is_recovering = true;
+        self.notice_drift()?;
+        self.is_recovering = false;
+        self.decide_one(&Actor::rutter(), ExecutionInput::Recovered)?.ok();
         if *self.execution.phase() == ExecutionPhase::Pending {
             self.decide(&Actor::rutter(), ExecutionInput::Start)?.ok();
         }
@@ -241,7 +248,7 @@ impl ExecutionLoop {
         let mut permits = PermitSource {
             tools: &*self.shared.tools,
             waiter: &self.waiter,
-            is_closed: self.is_closing,
+            is_closed: self.is_closing || self.is_recovering,
             granted: Vec::new(),
             retry_after: None,
         };
@@ -342,8 +349,10 @@ impl ExecutionLoop {
         for call in calls {
             let permit = PermitSource::take_permit(&mut granted, &call.tool);
             if !self.execution.is_under_way(&call.part, call.side, call.attempt) {
-                // A later decision of the same append has closed it.
-                self.call_tasks.spawn(std::future::ready(withdrawn(call)));
+                // A later decision of the same append has closed it. Of a call under a ticket nothing new is known.
+                if call.ticket.is_none() {
+                    self.call_tasks.spawn(std::future::ready(withdrawn(call)));
+                }
                 continue;
             }
             let id = ToolCallId {

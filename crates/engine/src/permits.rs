@@ -32,7 +32,7 @@ impl PermitWaiter for ExecutionWaiter {
 pub(crate) struct PermitSource<'a> {
     pub(crate) tools: &'a dyn ToolGateway,
     pub(crate) waiter: &'a Arc<dyn PermitWaiter>,
-    /// The engine is closing: no new call starts.
+    /// The engine is closing, or the execution is not recovered yet: no new call starts.
     pub(crate) is_closed: bool,
     pub(crate) granted: Vec<(ToolName, CallPermit)>,
     /// When to ask again, where that is known.

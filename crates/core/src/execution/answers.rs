@@ -56,7 +56,7 @@ impl DecisionDraft<'_> {
     }
 
     /// Records an answer to a closed attempt. It may settle a doubt about that attempt, and nothing else.
-    fn late(&mut self, at: PartPosition, side: CallSide, attempt: u32, outcome: CallOutcome) -> RecordResult {
+    pub fn late(&mut self, at: PartPosition, side: CallSide, attempt: u32, outcome: CallOutcome) -> RecordResult {
         let part = self.execution.name(at);
         let in_doubt = matches!(
             self.execution.part_at(at).map(|part| &part.state),
@@ -67,10 +67,16 @@ impl DecisionDraft<'_> {
                 let result = EventPayload::Present(result);
                 (LateAnswer::Done(result.clone()), cost_micros, Some((true, Some(result))))
             }
-            CallOutcome::NotDone(failure) => (LateAnswer::NotDone(failure), 0, Some((false, None))),
+            // It says nothing of earlier attempts, which may have taken effect.
+            CallOutcome::NotDone(failure) => {
+                let effect =
+                    self.execution.part_at(at).and_then(|part| part.effect).filter(|effect| effect.side == side);
+                let is_first = effect.is_none_or(|effect| effect.attempt == attempt);
+                (LateAnswer::NotDone(failure), 0, Some((false, None)).filter(|_| is_first))
+            }
             CallOutcome::Maybe(failure) => (LateAnswer::Maybe(failure), 0, None),
         };
-        self.follow(Event::LateAnswerArrived { part: part.clone(), side, attempt, answer, cost_micros })?;
+        self.note(Event::LateAnswerArrived { part: part.clone(), side, attempt, answer, cost_micros })?;
         if let Some((happened, result)) = settled.filter(|_| in_doubt) {
             let then = if happened { AttemptFollowUp::GiveUp } else { self.after_not_happened(at, side) };
             let reason = "the answer came after all".to_owned();
@@ -112,7 +118,7 @@ impl DecisionDraft<'_> {
                 return Ok(());
             };
             let verdict = match answer.value() {
-                Some(answer) => self.execution.evaluate_probe(at, answer).map_err(|error| error.to_string()),
+                Some(answer) => self.execution.evaluate_probe(at, answer),
                 None => Err("its answer was erased".to_owned()),
             };
             let source = DoubtSource::Probe;
@@ -187,7 +193,7 @@ impl DecisionDraft<'_> {
                 return AttemptFollowUp::RetryAt(retry_at);
             }
         }
-        let untouched = part.effect.is_none() && !maybe;
+        let untouched = part.effect.is_none() && (!maybe || execution.is_read(at.step(), side));
         if side == CallSide::Do && wanted && untouched && execution.plan.steps[at.step()].fallback.is_some() {
             return AttemptFollowUp::FallBack;
         }

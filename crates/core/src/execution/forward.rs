@@ -12,13 +12,6 @@ use crate::plan::graph::NeedKind;
 use crate::plan::{Driver, PolicyAction};
 use crate::tool::ToolFailure;
 
-/// Whether a call could be made.
-#[derive(PartialEq, Eq)]
-pub(super) enum CallStart {
-    Yes,
-    NoRoom,
-}
-
 impl DecisionDraft<'_> {
     /// Applies the policy of every step that failed for good.
     pub fn handle_failures(&mut self) -> RecordResult {
@@ -101,16 +94,16 @@ impl DecisionDraft<'_> {
         ready.filter(|at| self.full.is_empty() || has_room(at)).find(|at| execution.is_free(*at))
     }
 
-    fn begin(&mut self, at: PartPosition) -> Result<CallStart, super::IllegalEvent> {
+    fn begin(&mut self, at: PartPosition) -> RecordResult {
         let step = at.step();
         if self.execution.steps[step].stage == StepStage::Waiting {
             match self.execution.is_wanted(step) {
                 Ok(true) => {}
-                Ok(false) => return self.skip(step).map(|()| CallStart::Yes),
-                Err(failure) => return self.fail_to_prepare(step, failure).map(|()| CallStart::Yes),
+                Ok(false) => return self.skip(step),
+                Err(failure) => return self.fail_to_prepare(step, failure),
             }
             if self.execution.plan.steps[step].for_each.is_some() {
-                return self.open_fan_out(step).map(|()| CallStart::Yes);
+                return self.open_fan_out(step);
             }
         }
         self.start(at, CallSide::Do)
@@ -146,32 +139,32 @@ impl DecisionDraft<'_> {
     }
 
     /// Starts the call of one side of a part, or requests approval where the plan requires it.
-    fn start_call(&mut self, at: PartPosition, side: CallSide) -> Result<CallStart, super::IllegalEvent> {
+    fn start_call(&mut self, at: PartPosition, side: CallSide) -> RecordResult {
         let forward = matches!(side, CallSide::Do | CallSide::Fallback);
         if forward && self.execution.is_out_of_time(at, self.now) {
-            return self.run_out_of_time(at).map(|()| CallStart::Yes);
+            return self.run_out_of_time(at);
         }
         let needs_approval = forward && self.execution.plan.steps[at.step()].approval.is_some();
         if !needs_approval && !self.has_room(at, side) {
-            return Ok(CallStart::NoRoom);
+            return Ok(());
         }
         if let Some(limit) = self.execution.spent_limit().filter(|_| forward) {
-            return self.reach(limit).map(|()| CallStart::Yes);
+            return self.reach(limit);
         }
         let part = self.execution.name(at);
         let prepared = match self.execution.prepare(at, side) {
             Ok(prepared) => prepared,
             Err(failure) => {
-                return self.follow(Event::PreparationFailed { part, side, failure }).map(|()| CallStart::Yes);
+                return self.follow(Event::PreparationFailed { part, side, failure });
             }
         };
         if needs_approval {
             let given = self.execution.part_at(at).and_then(|part| part.approved);
             if given != Some(prepared.hash) {
-                return self.ask(at, side, &prepared).map(|()| CallStart::Yes);
+                return self.ask(at, side, &prepared);
             }
             if !self.has_room(at, side) {
-                return Ok(CallStart::NoRoom);
+                return Ok(());
             }
         }
         let attempt = self.execution.part_at(at).map_or(0, |part| part.attempts_of(side)) + 1;
@@ -187,8 +180,7 @@ impl DecisionDraft<'_> {
             key: prepared.key,
             parameters: EventPayload::Present(prepared.parameters),
             deadline: Some(deadline),
-        })?;
-        Ok(CallStart::Yes)
+        })
     }
 
     /// Acquires capacity for a call. A tool without capacity is not tried again in the same decision.
@@ -201,8 +193,8 @@ impl DecisionDraft<'_> {
         is_free
     }
 
-    pub(super) fn start(&mut self, at: PartPosition, side: CallSide) -> Result<CallStart, super::IllegalEvent> {
-        if self.execution.is_drifted(at, side) { Ok(CallStart::Yes) } else { self.start_call(at, side) }
+    pub(super) fn start(&mut self, at: PartPosition, side: CallSide) -> RecordResult {
+        if self.execution.is_drifted(at, side) { Ok(()) } else { self.start_call(at, side) }
     }
 
     pub(super) fn ask(

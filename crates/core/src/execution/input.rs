@@ -216,6 +216,16 @@ pub struct ToolCall {
     pub ticket: Option<Arc<str>>,
 }
 
+impl ToolCall {
+    /// The outcome of a call that is not made. With a ticket it was sent before a crash, and may have taken effect.
+    pub fn not_made(&self, failure: ToolFailure) -> CallOutcome {
+        match self.ticket {
+            Some(_) => CallOutcome::Maybe(failure),
+            None => CallOutcome::NotDone(failure),
+        }
+    }
+}
+
 /// An input that is not possible in this state. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

@@ -123,6 +123,8 @@ pub struct StepPart {
     pub key: Option<Hash>,
     /// The parameters of that attempt. A retry sends exactly these, whatever has changed since.
     pub sent: Option<(CallSide, EventPayload)>,
+    /// Who made that attempt.
+    pub sent_by: Option<Driver>,
     /// A granted, unused approval.
     pub approved: Option<Hash>,
     /// The position in the order in which parts settled; undoing goes backwards.
@@ -137,6 +139,8 @@ pub struct PartEffect {
     /// Whose compensation applies: the step's or its fallback's.
     pub side: CallSide,
     pub certain: bool,
+    /// The first attempt that may have had it.
+    pub attempt: u32,
 }
 
 impl StepPart {
@@ -153,6 +157,7 @@ impl StepPart {
             result: None,
             key: None,
             sent: None,
+            sent_by: None,
             approved: None,
             rest: 0,
             generation: 0,
@@ -237,12 +242,13 @@ impl StepPart {
             Event::ApprovalVoided { .. } | Event::ApprovalDenied { .. } | Event::ApprovalExpired { .. } => {
                 self.approved = None;
             }
-            Event::AttemptStarted { side, attempt, key, parameters, .. } => {
+            Event::AttemptStarted { side, attempt, by, key, parameters, .. } => {
                 self.attempts[*side as usize] = *attempt;
                 self.began_at.get_or_insert(at);
                 if *side != CallSide::Probe {
                     self.key = Some(*key);
                     self.sent = Some((*side, parameters.clone()));
+                    self.sent_by = Some(*by);
                 }
                 if matches!(side, CallSide::Do | CallSide::Fallback) {
                     self.parameters = Some(parameters.clone());
@@ -301,7 +307,8 @@ impl StepPart {
 
     fn happened(&mut self, side: CallSide, result: Option<EventPayload>, harmless: bool) {
         if !harmless {
-            self.effect = Some(PartEffect { side, certain: true });
+            let attempt = self.attempts_of(side);
+            self.effect = Some(PartEffect { side, certain: true, attempt });
         }
         self.result = result;
         (self.failures, self.losses) = (0, 0);
@@ -310,7 +317,8 @@ impl StepPart {
 
     fn may_have_happened(&mut self, side: CallSide, maybe: bool) {
         if maybe && matches!(side, CallSide::Do | CallSide::Fallback) {
-            self.effect.get_or_insert(PartEffect { side, certain: false });
+            let attempt = self.attempts_of(side);
+            self.effect.get_or_insert(PartEffect { side, certain: false, attempt });
         }
     }
 

@@ -172,16 +172,19 @@ impl Execution {
     }
 
     /// Evaluates a probe's answer: it happened with this result, it did not, or the answer is inconclusive.
-    pub(super) fn evaluate_probe(&self, at: PartPosition, answer: &Value) -> Result<Option<Value>, EvaluationError> {
-        let (Some(probe), Some(part)) = (self.probe_of(at), self.part_at(at)) else { return Ok(None) };
+    pub(super) fn evaluate_probe(&self, at: PartPosition, answer: &Value) -> Result<Option<Value>, String> {
+        let (Some(probe), Some(part)) = (self.probe_of(at), self.part_at(at)) else {
+            return Err("the plan no longer has the probe".to_owned());
+        };
         let step = &self.plan.steps[at.step()];
         let key = part.key.map(|key| key.to_string());
         let scope = PartScope { execution: self, step, at, part, key, result: Some(answer) };
-        if !probe.happened.evaluate_bool(&scope)? {
+        let text = |error: EvaluationError| error.to_string();
+        if !probe.happened.evaluate_bool(&scope).map_err(text)? {
             return Ok(None);
         }
         match &probe.result {
-            Some(result) => result.evaluate(&scope).map(Some),
+            Some(result) => result.evaluate(&scope).map(Some).map_err(text),
             None => Ok(Some(answer.clone())),
         }
     }

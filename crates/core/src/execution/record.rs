@@ -10,7 +10,7 @@ use crate::id::{PartId, StepId, ToolName};
 use crate::journal::event::{CallSide, Deviation, Event, Question, QuestionAnswer, SkipReason};
 use crate::journal::payload::EventPayload;
 use crate::plan::Driver;
-use crate::tool::{FailureCategory, ToolFailure};
+use crate::tool::{CallOutcome, FailureCategory, ToolFailure};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -81,6 +81,9 @@ impl DecisionDraft<'_> {
     }
 
     pub fn record_finished(&mut self, part: PartId, result: Arc<Value>) -> RecordResult {
+        if let Some((at, side, attempt)) = self.doubted(&part) {
+            return self.late(at, side, attempt, CallOutcome::Done { result, cost_micros: 0 });
+        }
         let Some((at, attempt)) = self.begun(&part)? else { return Ok(()) };
         let part = self.execution.name(at);
         let (side, attempt, result) = (attempt.side, attempt.number, EventPayload::Present(result));
@@ -88,9 +91,25 @@ impl DecisionDraft<'_> {
     }
 
     pub fn record_failed(&mut self, part: PartId, failure: ToolFailure, maybe: bool) -> RecordResult {
+        if let Some((at, side, attempt)) = self.doubted(&part) {
+            let outcome = if maybe { CallOutcome::Maybe(failure) } else { CallOutcome::NotDone(failure) };
+            return self.late(at, side, attempt, outcome);
+        }
         match self.begun(&part)? {
             Some((at, attempt)) => self.close(at, attempt.side, attempt.number, failure, maybe),
             None => Ok(()),
+        }
+    }
+
+    /// The agent's own attempt, if it is in doubt: what the agent says about it is its answer.
+    fn doubted(&self, part: &PartId) -> Option<(PartPosition, CallSide, u32)> {
+        let at = self.execution.locate(part)?;
+        let part = self.execution.part_at(at).filter(|part| part.sent_by == Some(Driver::Agent))?;
+        match part.state {
+            PartState::InDoubt { side: side @ (CallSide::Do | CallSide::Fallback), attempt, .. } => {
+                Some((at, side, attempt))
+            }
+            _ => None,
         }
     }
 

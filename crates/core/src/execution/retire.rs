@@ -3,13 +3,13 @@
 use super::agenda::{ExecutionAgenda, PartPosition};
 use super::decide::{DecisionDraft, RecordResult};
 use super::input::Refusal;
-use super::part::{PartState, StepPart};
+use super::part::{PartState, ProbeProgress, StepPart};
 use super::step::{StepStage, StepState};
 use super::{Execution, SharedPlan};
 use crate::journal::event::{CallSide, Event, PlanReference};
 use crate::limits;
 use crate::plan::graph::{StepGraph, StepNeed};
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Probe, Step};
 use std::sync::Arc;
 
 impl Execution {
@@ -23,17 +23,24 @@ impl Execution {
         }
         for (old, state) in self.plan.steps.iter().zip(&self.steps) {
             let id = &old.id;
-            let stored =
-                |new: &Step| same_call(old, new) && (!state.parts.iter().any(uses_fallback) || same_fallback(old, new));
-            let same_call = new.find(id.as_str()).map(|at| stored(&new.steps[at]));
+            let stored = |new: &Step| {
+                let mut judged = state.parts.iter().filter_map(judged_side);
+                same_call(old, new)
+                    && (!state.parts.iter().any(uses_fallback) || same_fallback(old, new))
+                    && (state.stage == StepStage::Completed || judged.all(|side| same_safety(old, new, side)))
+            };
+            let kept = new.find(id.as_str()).map(|at| &new.steps[at]);
+            let same_call = kept.map(|new| stored(new));
             if state.status() == "in_doubt" && same_call != Some(true) {
                 return Err(Refusal::new("replan.in_doubt", format!("step {id:?} is in doubt and must stay as it is"))
                     .hint("settle it first, or keep it in the new plan"));
             }
             let falls_back = |part: &StepPart| part.side() == Some(CallSide::Fallback) && same_call == Some(false);
             let under_way = |part: &StepPart| matches!(part.state, PartState::Running(_)) || falls_back(part);
-            let under_way = state.parts.iter().any(under_way);
-            if under_way && same_call != Some(true) {
+            let is_other = state.parts.iter().any(under_way) && same_call != Some(true);
+            let is_probed_otherwise =
+                state.parts.iter().any(is_probed) && !kept.is_some_and(|new| same_probe(old, new));
+            if is_other || is_probed_otherwise {
                 return Err(Refusal::new(
                     "replan.under_way",
                     format!("step {id:?} is under way and must stay as it is"),
@@ -181,6 +188,38 @@ fn same_fallback(old: &Step, new: &Step) -> bool {
         Some((call.tool.clone(), call.parameters.source().clone(), undo))
     };
     fallback(old) == fallback(new)
+}
+
+/// Whether the calls of a side may be repeated in the same cases in two revisions of a step.
+fn same_safety(old: &Step, new: &Step, side: CallSide) -> bool {
+    let safety = |step: &Step| match side {
+        CallSide::Fallback => step.fallback.as_ref().map(|fallback| (fallback.call.safety, fallback.call.keyed)),
+        CallSide::Do | CallSide::Undo | CallSide::Probe => Some((step.call.safety, step.call.keyed)),
+    };
+    safety(old) == safety(new)
+}
+
+/// Whether two revisions of a step are probed by the same call, and its answer means the same.
+fn same_probe(old: &Step, new: &Step) -> bool {
+    let probe = |step: &Step| {
+        let Probe { call, happened, result } = step.probe.as_ref()?;
+        let result = result.as_ref().map(|result| result.source.clone());
+        Some((call.tool.clone(), call.parameters.source().clone(), happened.source.clone(), result))
+    };
+    probe(old) == probe(new)
+}
+
+/// The side whose safety is still to be asked: its answer is open, or it may be sent again although it may have taken
+/// effect.
+fn judged_side(part: &StepPart) -> Option<CallSide> {
+    match &part.state {
+        PartState::Running(_) | PartState::InDoubt { .. } => part.side(),
+        _ => part.effect.map(|effect| effect.side),
+    }
+}
+
+fn is_probed(part: &StepPart) -> bool {
+    matches!(part.state, PartState::InDoubt { probing: ProbeProgress::Running(_), .. })
 }
 
 /// Whether a part runs its fallback, or the fallback may have taken effect.

@@ -127,11 +127,6 @@ impl ActivityTally {
     pub fn failed(&self) -> u64 {
         self.failures.values().sum()
     }
-
-    /// Completed executions per thousand ended ones.
-    pub fn completed_permille(&self) -> Option<u64> {
-        (self.ended.completed * 1_000).checked_div(self.ended.all())
-    }
 }
 
 /// Executions by outcome.

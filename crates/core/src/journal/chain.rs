@@ -5,7 +5,7 @@
 
 use super::codec::{self, ErasedPayload, StoredRecord};
 use super::event::EventRecord;
-use super::payload::{Commitment, PayloadMismatch, PayloadSalt, SealedPayload};
+use super::payload::{PayloadMismatch, PayloadSalt, SealedPayload};
 use crate::hash::Hash;
 use crate::id::{ExecutionId, TenantId};
 use std::sync::Arc;
@@ -62,22 +62,6 @@ pub enum EntryDefect {
     Detached,
     #[error(transparent)]
     Payload(#[from] PayloadMismatch),
-}
-
-/// The first entry that is defective.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("entry {seq}: {why}")]
-pub struct BrokenChain {
-    pub seq: u64,
-    pub why: EntryDefect,
-}
-
-/// The summary of an intact chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IntactChain {
-    pub head: ChainHead,
-    /// Erased payloads: their commitments remain, their bytes are gone.
-    pub erased: u64,
 }
 
 impl HashChain {
@@ -148,33 +132,6 @@ impl HashChain {
         self.head = ChainHead { seq, hash };
         Ok(())
     }
-}
-
-/// Checks all entries of an execution and their payloads; `find` returns `None` for an erased payload.
-pub fn verify_chain(
-    tenant: &TenantId,
-    execution: &ExecutionId,
-    entries: &[Entry],
-    find: &dyn Fn(Commitment) -> Option<SealedPayload>,
-) -> Result<IntactChain, BrokenChain> {
-    let mut chain = HashChain::new(tenant.clone(), execution.clone());
-    let mut erased = 0;
-    for (at, entry) in entries.iter().enumerate() {
-        let broken = |why| BrokenChain { seq: entry.seq, why };
-        let stored = chain.follow(entry).map_err(|why| match why {
-            EntryDefect::Missing { expected } if entries[at..].iter().any(|later| later.seq == expected) => {
-                broken(EntryDefect::Reordered { expected })
-            }
-            why => broken(why),
-        })?;
-        for commitment in stored.commitments() {
-            match find(commitment) {
-                Some(sealed) => sealed.check(commitment).map_err(|wrong| broken(wrong.into()))?,
-                None => erased += 1,
-            }
-        }
-    }
-    Ok(IntactChain { head: chain.head, erased })
 }
 
 fn link(prev: Hash, bytes: &[u8]) -> Hash {

@@ -202,6 +202,46 @@ async fn a_call_with_a_ticket_is_taken_up_again_after_a_crash_and_not_repeated()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_with_a_ticket_that_is_killed_during_recovery_stays_in_doubt() {
+    let fixture = EngineFixture::new(Script { ticket: vec!["fake.once"], ..Script::default() }).await;
+    let execution = fixture.start("{ name: long, steps: [{ id: a, tool: fake.once }] }").await;
+    fixture.ticket_is_on_record().await;
+    // The kill is decided in the same append as the recovery.
+    let fixture = fixture.crash(Script { commands_before_load: 1, ..Script::default() }).await;
+    fixture.signal(&execution, ExecutionInput::Kill { reason: "no".into() }).await.unwrap();
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Cancelled);
+    fixture.until(|fixture| fixture.engine.active_count() == 0).await;
+    let view = fixture.engine.view(&execution).await.unwrap();
+    assert_eq!(view.steps[0].status, "in_doubt", "it was sent before the crash");
+    assert_eq!(view.questions.len(), 1);
+    assert_eq!((fixture.calls("fake.once"), fixture.calls("fake.once under t-1")), (1, 0));
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drift_noticed_during_recovery_starts_nothing_that_is_then_lost() {
+    let fixture = EngineFixture::new(Script { fail_once: vec!["fake.read"], ..Script::default() }).await;
+    let plan = "
+name: drifted
+max_parallel: 2
+steps:
+  - { id: a, tool: fake.read, retry: { max_attempts: 3, initial: 100ms, backoff: fixed, jitter: false, on: [tool_error] } }
+  - { id: b, tool: fake.undo, depends_on: [a] }
+";
+    let execution = fixture.start(plan).await;
+    fixture.until_step(&execution, "retrying").await;
+    let fixture = fixture.crash(Script { commands_before_load: 1, ..Script::default() }).await;
+    fixture.change("fake.undo");
+    tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+    let note = ExecutionInput::SaveContext { values: serde_json::Map::new() };
+    fixture.signal(&execution, note).await.unwrap();
+    fixture.until_settled(&execution, 1).await;
+    let view = fixture.engine.view(&execution).await.unwrap();
+    assert_eq!((view.steps[0].attempts, fixture.calls("fake.read")), (2, 2), "no attempt was lost");
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_question_of_a_tool_is_asked_and_the_answer_reaches_it() {
     let fixture = EngineFixture::new(Script { ask: vec!["fake.once"], ..Script::default() }).await;
     let execution = fixture.start("{ name: paint, steps: [{ id: a, tool: fake.once }] }").await;

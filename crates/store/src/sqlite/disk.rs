@@ -11,8 +11,6 @@ use std::path::{Path, PathBuf};
 
 /// Below this, new work is refused.
 pub const FREE_BYTES_MIN: u64 = 128 << 20;
-/// Below this, an operator should be warned.
-pub const FREE_BYTES_LOW: u64 = 1 << 30;
 /// Reserved for outcomes that must still be recorded.
 pub const RESERVE_BYTES: u64 = 32 << 20;
 

@@ -3,9 +3,51 @@
 use super::*;
 use crate::actor::Actor;
 use crate::journal::event::Event;
-use crate::journal::payload::EventPayload;
+use crate::journal::payload::{Commitment, EventPayload};
 use crate::time::Timestamp;
 use serde_json::json;
+
+/// The first entry that is defective.
+#[derive(Debug)]
+struct BrokenChain {
+    seq: u64,
+    why: EntryDefect,
+}
+
+/// The summary of an intact chain.
+#[derive(Debug)]
+struct IntactChain {
+    head: ChainHead,
+    /// Erased payloads: their commitments remain, their bytes are gone.
+    erased: u64,
+}
+
+/// Checks all entries of an execution and their payloads; `find` returns `None` for an erased payload.
+fn verify_chain(
+    tenant: &TenantId,
+    execution: &ExecutionId,
+    entries: &[Entry],
+    find: &dyn Fn(Commitment) -> Option<SealedPayload>,
+) -> Result<IntactChain, BrokenChain> {
+    let mut chain = HashChain::new(tenant.clone(), execution.clone());
+    let mut erased = 0;
+    for (at, entry) in entries.iter().enumerate() {
+        let broken = |why| BrokenChain { seq: entry.seq, why };
+        let stored = chain.follow(entry).map_err(|why| match why {
+            EntryDefect::Missing { expected } if entries[at..].iter().any(|later| later.seq == expected) => {
+                broken(EntryDefect::Reordered { expected })
+            }
+            why => broken(why),
+        })?;
+        for commitment in stored.commitments() {
+            match find(commitment) {
+                Some(sealed) => sealed.check(commitment).map_err(|wrong| broken(wrong.into()))?,
+                None => erased += 1,
+            }
+        }
+    }
+    Ok(IntactChain { head: chain.head, erased })
+}
 
 struct TestJournal {
     tenant: TenantId,

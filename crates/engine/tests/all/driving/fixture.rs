@@ -183,6 +183,17 @@ impl EngineFixture {
         panic!("the steps did not settle in time");
     }
 
+    /// Waits until the first step has this status.
+    pub async fn until_step(&self, identity: &ExecutionIdentity, status: &str) {
+        for _ in 0..1_000 {
+            if self.engine.view(identity).await.unwrap().steps[0].status == status {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("the step did not become {status} in time");
+    }
+
     /// The bytes of all files of the store.
     pub fn bytes_on_disk(&self) -> Vec<u8> {
         let files = std::fs::read_dir(self.directory.path()).unwrap();

@@ -193,6 +193,56 @@ fn what_a_vanished_agent_had_started_is_lost_by_the_same_rules() {
 }
 
 #[test]
+fn an_agents_record_settles_the_doubt_about_its_own_attempt() {
+    let begun = || {
+        let mut scene = ExecutionScenario::by_agent("steps: [{id: a, tool: t.once, total_timeout: 60s}]");
+        scene.record_started("a");
+        scene
+    };
+    let timed_out = || {
+        let mut scene = begun();
+        scene.later(60_000);
+        scene
+    };
+    let taken_over_again = || {
+        let mut scene = begun();
+        scene.hand_over(Driver::Server);
+        scene.hand_over(Driver::Agent);
+        scene
+    };
+    let ended = || {
+        let mut scene = begun();
+        scene.record_end();
+        scene
+    };
+    for scene in [&timed_out as &dyn Fn() -> ExecutionScenario, &taken_over_again, &ended] {
+        let mut scene = scene();
+        assert_eq!(scene.asks(), ["doubt a"]);
+        let deviations = scene.deviations();
+        scene.record_finished("a", json!({"x": 1}));
+        assert_eq!((scene.step("a"), scene.asks()), ("completed", vec![]));
+        assert_eq!(scene.execution.result_of("a"), Some(&json!({"x": 1})));
+        assert_eq!(scene.events()[..2], ["LateAnswerArrived", "DoubtSettled"]);
+        assert_eq!(scene.last.records[0].actor, agent());
+        assert_eq!(scene.deviations(), deviations, "it is no duplicate");
+    }
+    let mut scene = timed_out();
+    scene.record_failed("a", ToolError, true);
+    assert_eq!(scene.asks(), ["doubt a"]);
+    scene.record_failed("a", ToolError, false);
+    assert_eq!((scene.step("a"), scene.count("DoubtSettled")), ("waiting", 1));
+}
+
+#[test]
+fn an_agents_record_does_not_settle_the_doubt_about_our_attempt() {
+    let mut scene = ExecutionScenario::started("steps: [{id: a, tool: t.once}]");
+    scene.crash();
+    scene.hand_over(Driver::Agent);
+    scene.record_finished("a", json!({}));
+    assert_eq!((scene.asks(), scene.deviations()), (vec!["doubt a".to_owned()], vec!["Duplicate a".to_owned()]));
+}
+
+#[test]
 fn a_plan_with_unregistered_tools_stays_with_the_agent() {
     let mut scene = ExecutionScenario::by_agent("steps: [{id: a, tool: some.where}]");
     scene.start();

@@ -81,6 +81,17 @@ fn there_is_no_fallback_after_a_call_that_may_have_happened() {
 }
 
 #[test]
+fn a_read_that_gets_no_answer_falls_back() {
+    let fields = "steps: [{id: a, tool: t.read, timeout: 10s, retry: {max_attempts: 1}, fallback: {tool: t.find}}]";
+    let mut scene = ExecutionScenario::started(fields);
+    scene.later(10_000);
+    assert_eq!(scene.calls(), ["fallback a"], "reading changes nothing, so nothing can have happened");
+    let mut scene = ExecutionScenario::started(fields);
+    scene.returns("a", maybe(Unavailable));
+    assert_eq!(scene.calls(), ["fallback a"]);
+}
+
+#[test]
 fn a_fallback_has_its_own_attempts_and_its_own_failure() {
     let mut scene = ExecutionScenario::started(&plan("t.once"));
     scene.returns("a", fails(ToolError));

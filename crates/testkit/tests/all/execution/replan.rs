@@ -1,9 +1,10 @@
 //! Replanning: a new revision keeps finished steps, and the obligation to undo them.
 
 use rutter_core::actor::Actor;
-use rutter_core::execution::input::ExecutionInput;
+use rutter_core::execution::input::{DecisionContext, ExecutionInput};
+use rutter_core::execution::part::{PartState, ProbeProgress};
 use rutter_core::hash::Hash;
-use rutter_core::journal::event::{CallSide, QuestionAnswer};
+use rutter_core::journal::event::{CallSide, Event, EventRecord, PlanReference, QuestionAnswer};
 use rutter_core::limits;
 use rutter_core::plan::Driver;
 use rutter_core::tool::FailureCategory::{Timeout, ToolError, Unavailable};
@@ -175,6 +176,87 @@ fn a_fallback_that_is_needed_stays_as_it_is() {
     scene.returns("a", done(json!({})));
     scene.replan(&others[0]);
     assert_eq!(scene.step("a"), "completed", "what was never needed may go");
+}
+
+/// What a probe found is judged by the probe that was sent.
+#[test]
+fn a_running_probe_stays_as_it_is() {
+    let with = |probe: &str| format!("steps: [{{id: a, tool: t.once{probe}}}, {B}]");
+    let first = with(", probe: {tool: t.find, happened: result.found, result: result.value}");
+    let others = [
+        with(""),
+        with(", probe: {tool: t.read, happened: result.found, result: result.value}"),
+        with(", probe: {tool: t.find, parameters: {n: 1}, happened: result.found, result: result.value}"),
+        with(", probe: {tool: t.find, happened: not result.found, result: result.value}"),
+        with(", probe: {tool: t.find, happened: result.found}"),
+    ];
+    let mut scene = ExecutionScenario::started(&first);
+    scene.returns("a", maybe(Timeout));
+    assert_eq!(scene.calls(), ["probe a"]);
+    for other in &others {
+        assert_eq!(scene.refused(&agent(), replanning(other)), "replan.under_way", "{other}");
+    }
+    scene.replan(&with(", probe: {tool: t.find, happened: result.found, result: result.value, timeout: 5s}"));
+    scene.returns("a", done(json!({"found": true, "value": {}})));
+    assert_eq!(scene.step("a"), "completed");
+
+    let mut scene = ExecutionScenario::started(&first);
+    scene.returns("a", maybe(Timeout));
+    scene.returns("a", fails(Unavailable));
+    scene.replan(&others[0]);
+    scene.wait();
+    assert_eq!(scene.asks(), ["doubt a"], "between two attempts of the probe it may go");
+}
+
+/// Journals of earlier versions have such replans.
+#[test]
+fn the_answer_of_a_probe_that_a_replan_has_dropped_says_nothing() {
+    let mut scene = ExecutionScenario::started(
+        "steps: [{id: a, tool: t.once, retry: {max_attempts: 3}, probe: {tool: t.find, happened: result.found}}]",
+    );
+    scene.returns("a", maybe(Timeout));
+    let (mut execution, now) = (scene.execution.clone(), scene.now);
+    let new = plan("steps: [{id: a, tool: t.once, retry: {max_attempts: 3}}]", Driver::Server);
+    let event = Event::Replanned { plan: PlanReference::of(&new), revision: 2, reason: String::new() };
+    execution.apply(&EventRecord { at: now, actor: agent(), event }).unwrap();
+    let (part, side, outcome) = (part("a"), CallSide::Probe, done(json!({"found": true})));
+    let returned = ExecutionInput::Returned { part: part.clone(), side, attempt: 1, outcome };
+    let decision = execution.decide(&Actor::rutter(), returned, DecisionContext { now, room: 9 }).unwrap();
+    assert!(decision.calls.is_empty(), "it happened, and must not be sent again");
+    let state = &execution.part(&part).unwrap().state;
+    assert!(matches!(state, PartState::InDoubt { probing: ProbeProgress::Exhausted { .. }, .. }), "{state:?}");
+}
+
+/// A call is judged by what it was sent as, and one that may have happened is not sent again as a call that must not be.
+#[test]
+fn the_safety_of_a_step_does_not_change_while_it_is_open_or_may_have_happened() {
+    let with = |safety: &str, more: &str| format!("steps: [{{id: a, tool: t.set{safety}{more}}}, {B}]");
+    let (loose, tight) = (with("", ", retry: {jitter: false}"), with(", safety: once", ""));
+    let mut scene = ExecutionScenario::started(&tight);
+    assert_eq!(scene.refused(&agent(), replanning(&loose)), "replan.under_way");
+    scene.returns("a", maybe(Timeout));
+    assert_eq!(scene.refused(&agent(), replanning(&loose)), "replan.in_doubt");
+    scene.settle("a", true, json!({}));
+    scene.replan(&loose);
+    assert_eq!(scene.step("a"), "completed", "nothing more is judged");
+
+    let mut scene = ExecutionScenario::started(&loose);
+    assert_eq!(scene.refused(&agent(), replanning(&tight)), "replan.under_way");
+    scene.returns("a", maybe(Timeout));
+    assert_eq!(scene.refused(&agent(), replanning(&tight)), "replan.may_have_happened");
+
+    let mut scene = ExecutionScenario::started(&loose);
+    scene.returns("a", fails(Unavailable));
+    scene.replan(&tight);
+    scene.wait();
+    scene.crash();
+    assert_eq!(scene.step("a"), "in_doubt", "what had no effect may become stricter");
+
+    let with = |safety: &str| format!("steps: [{{id: a, tool: t.once, fallback: {{tool: t.set{safety}}}}}, {B}]");
+    let mut scene = ExecutionScenario::started(&with(", safety: once"));
+    scene.returns("a", fails(ToolError));
+    assert_eq!(scene.calls(), ["fallback a"]);
+    assert_eq!(scene.refused(&agent(), replanning(&with(""))), "replan.under_way");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use rutter_core::limits;
 use rutter_core::plan::Driver;
 use rutter_core::time::Timestamp;
 use rutter_core::tool::FailureCategory::{Timeout, ToolError};
+use rutter_core::tool::{CallOutcome, ToolFailure};
 use rutter_testkit::scene::*;
 use serde_json::json;
 
@@ -53,6 +54,16 @@ fn after_a_crash_the_same_call_is_resumed_under_its_ticket() {
     assert_eq!(scene.calls(), ["b"]);
     assert_eq!(scene.started_calls(CallSide::Do), ["a", "b"]);
     assert_eq!(scene.execution.spent().calls, 2);
+}
+
+#[test]
+fn a_resumed_call_that_is_not_made_may_have_happened() {
+    let mut scene = ExecutionScenario::started(PLAN);
+    let not_made = |scene: &ExecutionScenario| scene.call("a").not_made(ToolFailure::new(Timeout, "too late"));
+    assert!(matches!(not_made(&scene), CallOutcome::NotDone(_)), "nothing was sent");
+    scene.accepts("a", "ticket-7");
+    scene.crash();
+    assert!(matches!(not_made(&scene), CallOutcome::Maybe(_)), "it was sent before the crash");
 }
 
 #[test]
