@@ -9,8 +9,10 @@ use crate::rights::{Operation, require};
 use rutter_core::execution::input::ExecutionInput;
 use rutter_core::execution::part::PartState;
 use rutter_core::execution::step::StepStage;
+use rutter_core::execution::view::DeviationSnapshot;
 use rutter_core::execution::{Execution, ExecutionIdentity};
 use rutter_core::id::{PartId, ToolName};
+use rutter_core::journal::event::Deviation;
 use rutter_core::plan::Driver;
 use rutter_core::tool::{FailureCategory, ToolFailure};
 use schemars::{JsonSchema, Schema, json_schema};
@@ -120,21 +122,38 @@ pub async fn record(
     let tool = input.tool.as_deref().map(|tool| ToolName::new(&full_name(tool)));
     let parameters = input.parameters.clone().map(|fields| Arc::new(Value::Object(fields)));
     let looked = part.clone();
-    let place = app.engine.inspect(identity, move |execution| position_of(execution, &looked)).await?;
+    let look = move |execution: &Execution| (position_of(execution, &looked), duplicates(execution, &looked));
+    let (place, duplicates_before) = app.engine.inspect(identity, look).await?;
     let is_described = tool.is_some() || parameters.is_some();
     let start = ExecutionInput::RecordStarted { part: part.clone(), tool, parameters };
     match (place, end) {
-        (StepPosition::Unplanned, _) => send_record(app, caller, identity, undeclared(input, &part), key).await?,
-        (_, None) => send_record(app, caller, identity, start, key).await?,
+        (StepPosition::Unplanned, _) => {
+            send_record(app, caller, identity, as_action("undeclared", input, &part), key.clone()).await?;
+        }
+        (_, None) => send_record(app, caller, identity, start, key.clone()).await?,
         (place, Some(end)) => {
             // The end alone starts the step as planned; a different call must be recorded first.
             if is_described && place == StepPosition::ToBegin {
                 send_record(app, caller, identity, start, part_of(key.as_deref(), "start")).await?;
             }
-            send_record(app, caller, identity, end, key).await?;
+            send_record(app, caller, identity, end, key.clone()).await?;
         }
     }
+    let looked = part.clone();
+    let duplicates_now = app.engine.inspect(identity, move |execution| duplicates(execution, &looked)).await?;
+    if duplicates_now > duplicates_before {
+        // The step takes nothing over from it, but what the agent said must not be lost.
+        let details = as_action("duplicate", input, &part);
+        send_record(app, caller, identity, details, part_of(key.as_deref(), "details")).await?;
+    }
     Ok(part)
+}
+
+/// How many calls of the step were recorded that it had no need of.
+fn duplicates(execution: &Execution, part: &PartId) -> usize {
+    let of_step = |deviation: &&DeviationSnapshot| deviation.step.as_ref() == Some(&part.step);
+    let deviations = execution.view().deviations;
+    deviations.iter().filter(of_step).filter(|deviation| deviation.kind == Deviation::Duplicate).count()
 }
 
 /// The input for the end of the step, if it ended.
@@ -176,8 +195,8 @@ fn position_of(execution: &Execution, part: &PartId) -> StepPosition {
     }
 }
 
-/// A step that the plan does not have is recorded as an action, with all details.
-fn undeclared(input: &StepRecord, part: &PartId) -> ExecutionInput {
+/// A call that fits no step of the plan, or that its step did not need, as an action with all details.
+fn as_action(kind: &str, input: &StepRecord, part: &PartId) -> ExecutionInput {
     let json = json!({
         "status": input.status.as_str(),
         "tool": input.tool,
@@ -193,7 +212,7 @@ fn undeclared(input: &StepRecord, part: &PartId) -> ExecutionInput {
     };
     ExecutionInput::RecordAction {
         step: Some(part.step.clone()),
-        kind: "undeclared".to_owned(),
+        kind: kind.to_owned(),
         description,
         details: Some(Arc::new(Value::Object(details))),
     }

@@ -7,10 +7,10 @@ use super::part::{Attempt, PartState};
 use super::step::StepStage;
 use crate::hash::Hash;
 use crate::id::{PartId, StepId, ToolName};
-use crate::journal::event::{CallSide, Deviation, Event, Question, QuestionAnswer, SkipReason};
+use crate::journal::event::{CallSide, Deviation, Event, LateAnswer, Question, QuestionAnswer, SkipReason};
 use crate::journal::payload::EventPayload;
 use crate::plan::Driver;
-use crate::tool::{CallOutcome, FailureCategory, ToolFailure};
+use crate::tool::{FailureCategory, ToolFailure};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -81,8 +81,9 @@ impl DecisionDraft<'_> {
     }
 
     pub fn record_finished(&mut self, part: PartId, result: Arc<Value>) -> RecordResult {
-        if let Some((at, side, attempt)) = self.doubted(&part) {
-            return self.late(at, side, attempt, CallOutcome::Done { result, cost_micros: 0 });
+        if let Some((side, attempt)) = self.doubted(&part) {
+            let answer = LateAnswer::Done(EventPayload::Present(result));
+            return self.note(Event::LateAnswerArrived { part, side, attempt, answer, cost_micros: 0 });
         }
         let Some((at, attempt)) = self.begun(&part)? else { return Ok(()) };
         let part = self.execution.name(at);
@@ -91,9 +92,9 @@ impl DecisionDraft<'_> {
     }
 
     pub fn record_failed(&mut self, part: PartId, failure: ToolFailure, maybe: bool) -> RecordResult {
-        if let Some((at, side, attempt)) = self.doubted(&part) {
-            let outcome = if maybe { CallOutcome::Maybe(failure) } else { CallOutcome::NotDone(failure) };
-            return self.late(at, side, attempt, outcome);
+        if let Some((side, attempt)) = self.doubted(&part) {
+            let answer = if maybe { LateAnswer::Maybe(failure) } else { LateAnswer::NotDone(failure) };
+            return self.note(Event::LateAnswerArrived { part, side, attempt, answer, cost_micros: 0 });
         }
         match self.begun(&part)? {
             Some((at, attempt)) => self.close(at, attempt.side, attempt.number, failure, maybe),
@@ -101,13 +102,14 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// The agent's own attempt, if it is in doubt: what the agent says about it is its answer.
-    fn doubted(&self, part: &PartId) -> Option<(PartPosition, CallSide, u32)> {
+    /// The agent's own attempt, if it is in doubt. What the agent says about it now is on record for the person who
+    /// settles the doubt, and settles nothing.
+    fn doubted(&self, part: &PartId) -> Option<(CallSide, u32)> {
         let at = self.execution.locate(part)?;
         let part = self.execution.part_at(at).filter(|part| part.sent_by == Some(Driver::Agent))?;
         match part.state {
             PartState::InDoubt { side: side @ (CallSide::Do | CallSide::Fallback), attempt, .. } => {
-                Some((at, side, attempt))
+                Some((side, attempt))
             }
             _ => None,
         }

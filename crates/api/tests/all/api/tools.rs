@@ -44,7 +44,7 @@ async fn a_tool_is_tried_out_as_a_plan_of_one_step() {
     client
         .post("/tools/memory.store/call", json!({ "parameters": { "text": "x" }, "reason": " " }))
         .await
-        .refused(400, "server.arguments");
+        .refused(400, "command.reason_missing");
 }
 
 #[tokio::test]

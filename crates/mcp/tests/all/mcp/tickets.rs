@@ -148,7 +148,8 @@ async fn the_user_of_the_client_answers_through_the_task() {
     client.ask("tasks/update", declined).await.unwrap();
     assert_eq!(ticket(&mut client, id).await["status"], "input_required", "a declined question stays open");
     let nonsense = json!({ "taskId": id, "inputResponses": { key: { "action": "accept", "content": {} } } });
-    assert_eq!(client.ask("tasks/update", nonsense).await.unwrap_err()["code"], -32602);
+    client.ask("tasks/update", nonsense).await.unwrap();
+    assert_eq!(ticket(&mut client, id).await["status"], "input_required", "an answer that says nothing counts as none");
 
     let yes = json!({ "action": "accept", "content": { "approve": true, "reason": "looks right" } });
     let json = client.ask("tasks/update", json!({ "taskId": id, "inputResponses": { key: yes } })).await.unwrap();

@@ -193,7 +193,7 @@ fn what_a_vanished_agent_had_started_is_lost_by_the_same_rules() {
 }
 
 #[test]
-fn an_agents_record_settles_the_doubt_about_its_own_attempt() {
+fn what_an_agent_says_about_its_own_attempt_in_doubt_is_recorded_and_settles_nothing() {
     let begun = || {
         let mut scene = ExecutionScenario::by_agent("steps: [{id: a, tool: t.once, total_timeout: 60s}]");
         scene.record_started("a");
@@ -220,9 +220,8 @@ fn an_agents_record_settles_the_doubt_about_its_own_attempt() {
         assert_eq!(scene.asks(), ["doubt a"]);
         let deviations = scene.deviations();
         scene.record_finished("a", json!({"x": 1}));
-        assert_eq!((scene.step("a"), scene.asks()), ("completed", vec![]));
-        assert_eq!(scene.execution.result_of("a"), Some(&json!({"x": 1})));
-        assert_eq!(scene.events()[..2], ["LateAnswerArrived", "DoubtSettled"]);
+        assert_eq!((scene.step("a"), scene.asks()), ("in_doubt", vec!["doubt a".to_owned()]), "only a person may");
+        assert_eq!(scene.events()[..1], ["LateAnswerArrived"]);
         assert_eq!(scene.last.records[0].actor, agent());
         assert_eq!(scene.deviations(), deviations, "it is no duplicate");
     }
@@ -230,7 +229,7 @@ fn an_agents_record_settles_the_doubt_about_its_own_attempt() {
     scene.record_failed("a", ToolError, true);
     assert_eq!(scene.asks(), ["doubt a"]);
     scene.record_failed("a", ToolError, false);
-    assert_eq!((scene.step("a"), scene.count("DoubtSettled")), ("waiting", 1));
+    assert_eq!((scene.asks(), scene.count("DoubtSettled")), (vec!["doubt a".to_owned()], 0));
 }
 
 #[test]

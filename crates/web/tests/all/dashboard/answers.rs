@@ -126,10 +126,10 @@ async fn a_doubt_is_settled_with_evidence_and_the_call_is_not_repeated() {
     let page = harbour.page("/approvals").await;
     assert!(page.contains("Did charge take effect?"), "{page}");
     let form = format!("/executions/{execution}/answer");
-    let (status, page) = harbour.post(&form, &[("part", "charge"), ("say", "happened")]).await;
+    let (status, page) = harbour.post(&form, &[("part", "charge"), ("say", "resolve"), ("happened", "true")]).await;
     assert_eq!(status, StatusCode::BAD_REQUEST, "{page}");
     assert!(page.contains("resolve needs a reason"), "{page}");
-    let items = [("part", "charge"), ("say", "happened"), ("evidence", "it is on the statement")];
+    let items = [("part", "charge"), ("say", "resolve"), ("happened", "true"), ("evidence", "it is on the statement")];
     assert_eq!(harbour.post(&form, &items).await.1, "/?said=settled");
     ends(&mut client, &execution, "completed").await;
     assert_eq!(shop.effects("charge"), 1);
