@@ -72,22 +72,13 @@ impl DemoDirectory {
             );
         }
         fs::write(path.join(SETTINGS), settings)?;
-        let crew = DemoProcesses::default();
+        let processes = DemoProcesses::default();
         let is_interrupted = Arc::<AtomicBool>::default();
-        clean_up_when_interrupted(crew.clone(), path.clone(), is_interrupted.clone())?;
+        clean_up_when_interrupted(processes.clone(), path.clone(), is_interrupted.clone())?;
         // From here on this module removes it.
         let _ = made.keep();
         let (server, server_answer, is_retained) = (Cell::new(0), RefCell::default(), Cell::new(false));
-        Ok(DemoDirectory {
-            path,
-            program,
-            processes: crew,
-            is_open,
-            is_retained,
-            is_interrupted,
-            server,
-            server_answer,
-        })
+        Ok(DemoDirectory { path, program, processes, is_open, is_retained, is_interrupted, server, server_answer })
     }
 
     /// Starts a server and waits until it is ready.
@@ -235,7 +226,7 @@ impl Drop for DemoDirectory {
 
 /// On an interrupt, kills the started processes and removes the directory.
 fn clean_up_when_interrupted(
-    crew: DemoProcesses,
+    processes: DemoProcesses,
     path: PathBuf,
     is_interrupted: Arc<AtomicBool>,
 ) -> anyhow::Result<()> {
@@ -254,7 +245,7 @@ fn clean_up_when_interrupted(
             }
         });
         is_interrupted.store(true, Ordering::Release);
-        crew.end();
+        processes.end();
         remove(&path);
         std::process::exit(CommandExit::Waiting as i32);
     });

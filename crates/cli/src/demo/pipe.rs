@@ -23,7 +23,7 @@ pub(crate) struct McpPipeClient {
 
 impl McpPipeClient {
     /// Starts the child and initializes the session.
-    pub(crate) fn open(mut command: Command, crew: &DemoProcesses, name: &str) -> anyhow::Result<McpPipeClient> {
+    pub(crate) fn open(mut command: Command, processes: &DemoProcesses, name: &str) -> anyhow::Result<McpPipeClient> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (stdin, stdout) = child.stdin.take().zip(child.stdout.take()).context("no pipes")?;
         let (sender, heard) = channel();
@@ -36,8 +36,13 @@ impl McpPipeClient {
                 }
             }
         });
-        let mut pipe =
-            McpPipeClient { processes: crew.clone(), pid: crew.add(child), stdin, received: heard, number: 0 };
+        let mut pipe = McpPipeClient {
+            processes: processes.clone(),
+            pid: processes.add(child),
+            stdin,
+            received: heard,
+            number: 0,
+        };
         let client = json!({ "name": name, "version": env!("CARGO_PKG_VERSION") });
         pipe.ask("initialize", json!({ "protocolVersion": ERA, "capabilities": {}, "clientInfo": client }))?;
         pipe.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
