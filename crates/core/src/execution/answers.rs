@@ -67,7 +67,13 @@ impl DecisionDraft<'_> {
                 let result = EventPayload::Present(result);
                 (LateAnswer::Done(result.clone()), cost_micros, Some((true, Some(result))))
             }
-            CallOutcome::NotDone(failure) => (LateAnswer::NotDone(failure), 0, Some((false, None))),
+            // It says nothing of earlier attempts, which may have taken effect.
+            CallOutcome::NotDone(failure) => {
+                let effect =
+                    self.execution.part_at(at).and_then(|part| part.effect).filter(|effect| effect.side == side);
+                let is_first = effect.is_none_or(|effect| effect.attempt == attempt);
+                (LateAnswer::NotDone(failure), 0, Some((false, None)).filter(|_| is_first))
+            }
             CallOutcome::Maybe(failure) => (LateAnswer::Maybe(failure), 0, None),
         };
         self.note(Event::LateAnswerArrived { part: part.clone(), side, attempt, answer, cost_micros })?;

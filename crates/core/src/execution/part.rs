@@ -139,6 +139,8 @@ pub struct PartEffect {
     /// Whose compensation applies: the step's or its fallback's.
     pub side: CallSide,
     pub certain: bool,
+    /// The first attempt that may have had it.
+    pub attempt: u32,
 }
 
 impl StepPart {
@@ -305,7 +307,8 @@ impl StepPart {
 
     fn happened(&mut self, side: CallSide, result: Option<EventPayload>, harmless: bool) {
         if !harmless {
-            self.effect = Some(PartEffect { side, certain: true });
+            let attempt = self.attempts_of(side);
+            self.effect = Some(PartEffect { side, certain: true, attempt });
         }
         self.result = result;
         (self.failures, self.losses) = (0, 0);
@@ -314,7 +317,8 @@ impl StepPart {
 
     fn may_have_happened(&mut self, side: CallSide, maybe: bool) {
         if maybe && matches!(side, CallSide::Do | CallSide::Fallback) {
-            self.effect.get_or_insert(PartEffect { side, certain: false });
+            let attempt = self.attempts_of(side);
+            self.effect.get_or_insert(PartEffect { side, certain: false, attempt });
         }
     }
 

@@ -80,7 +80,8 @@ impl Execution {
                     PartState::Running(attempt) if self.is_read(step, attempt.side) => PartState::Cancelled,
                     PartState::Running(attempt) => {
                         if attempt.side != CallSide::Undo {
-                            part.effect.get_or_insert(PartEffect { side: attempt.side, certain: false });
+                            let (side, attempt) = (attempt.side, attempt.number);
+                            part.effect.get_or_insert(PartEffect { side, certain: false, attempt });
                         }
                         unknown(attempt.side, attempt.number)
                     }

@@ -158,6 +158,19 @@ fn a_late_answer_settles_the_doubt_about_that_very_attempt() {
 }
 
 #[test]
+fn a_late_no_about_the_last_attempt_says_nothing_of_the_attempts_before() {
+    let mut scene = ExecutionScenario::started("steps: [{id: a, tool: t.set}]");
+    scene.crash();
+    assert_eq!(scene.calls(), ["a#2"]);
+    scene.kill();
+    scene.answers("a", CallSide::Do, 2, fails(ToolError));
+    assert_eq!(scene.asks(), ["doubt a"], "the first attempt was lost, and may have taken effect");
+    assert!(scene.part("a").effect.is_some());
+    scene.answers("a", CallSide::Do, 2, done(json!({})));
+    assert_eq!((scene.step("a"), scene.asks()), ("completed", vec![]));
+}
+
+#[test]
 fn a_late_answer_settles_while_the_probe_runs_and_the_probes_answer_is_only_recorded() {
     let mut scene = doubtful(PROBED);
     scene.answers("a", CallSide::Do, 1, done(json!({"id": 1})));
