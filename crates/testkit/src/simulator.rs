@@ -3,6 +3,7 @@
 //! [`plans`] writes random plans, [`world`] answers badly, [`operators`] interferes, [`simulated_run`] drives and
 //! crashes, [`monitor`] checks the promises. [`crate::mutants`] shows that it detects a broken one.
 
+mod append;
 mod inspect;
 pub mod monitor;
 pub mod operators;

@@ -2,6 +2,7 @@
 
 use rutter_testkit::mutants::{Mutation, SWITCH, SWITCH_MODULE, mutate, mutations};
 use std::error::Error;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -41,6 +42,7 @@ const CLEAN_SEEDS: u64 = 500;
 /// The exit statuses of the simulator.
 const CLEAN: i32 = 0;
 const VIOLATION: i32 = 1;
+const TOO_LITTLE: i32 = 3;
 
 fn main() -> ExitCode {
     let mutations = mutations();
@@ -86,7 +88,7 @@ fn run(mutations: &[Mutation], seeds: u64, names: &[String]) -> Result<bool, Box
     copy_workspace(mutations, &root, &copy)?;
     let simulate = build(&copy, target)?;
     println!("{} mistakes built in {} s", mutations.len(), begun.elapsed().as_secs());
-    let (status, message) = simulated(&simulate, None, CLEAN_SEEDS)?;
+    let (status, message) = simulated(&simulate, None, 0..CLEAN_SEEDS)?;
     if status != CLEAN {
         return Err(format!("without a mistake the copy is not clean:\n{message}").into());
     }
@@ -95,10 +97,13 @@ fn run(mutations: &[Mutation], seeds: u64, names: &[String]) -> Result<bool, Box
         if !names.is_empty() && !names.iter().any(|name| name == mutation.name) {
             continue;
         }
-        let (status, text) = simulated(&simulate, Some(number), seeds)?;
+        let (status, text) = simulated(&simulate, Some(number), 0..seeds)?;
         let violation = text.lines().find(|line| line.starts_with("  seed "));
         match (status, violation) {
-            (VIOLATION, Some(violation)) => println!("{}:{}", mutation.name, &violation[1..]),
+            (VIOLATION, Some(violation)) => {
+                is_its_own(&simulate, mutation, violation)?;
+                println!("{}:{}", mutation.name, &violation[1..]);
+            }
             (CLEAN, _) => {
                 println!("{}: NOT detected in {seeds} seeds", mutation.name);
                 missed.push(mutation.name);
@@ -110,10 +115,22 @@ fn run(mutations: &[Mutation], seeds: u64, names: &[String]) -> Result<bool, Box
     Ok(missed.is_empty())
 }
 
+/// A violation counts for a mistake only if the same seed is clean without it.
+fn is_its_own(simulate: &Path, mutation: &Mutation, violation: &str) -> Result<(), Box<dyn Error>> {
+    let seed = violation.trim_start().strip_prefix("seed ").and_then(|rest| rest.split(':').next()?.parse().ok());
+    let seed: u64 = seed.ok_or_else(|| format!("not a seed: {violation}"))?;
+    let (status, text) = simulated(simulate, None, seed..seed + 1)?;
+    match status {
+        CLEAN | TOO_LITTLE => Ok(()),
+        _ => Err(format!("{}: seed {seed} is a violation without it too:\n{text}", mutation.name).into()),
+    }
+}
+
 /// Simulates seeds until one is a violation; returns the exit status and the output.
-fn simulated(simulate: &Path, mistake: Option<usize>, seeds: u64) -> Result<(i32, String), Box<dyn Error>> {
+fn simulated(simulate: &Path, mistake: Option<usize>, seeds: Range<u64>) -> Result<(i32, String), Box<dyn Error>> {
     let mut command = Command::new(simulate);
-    command.args(["--violations", "1", "--seeds", &seeds.to_string()]).env_remove(SWITCH);
+    let (first, count) = (seeds.start.to_string(), (seeds.end - seeds.start).to_string());
+    command.args(["--violations", "1", "--first", &first, "--seeds", &count]).env_remove(SWITCH);
     if let Some(number) = mistake {
         command.env(SWITCH, number.to_string());
     }

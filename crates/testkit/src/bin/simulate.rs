@@ -114,6 +114,8 @@ fn print(report: &SimulationReport, seeds: &Range<u64>) {
     println!("tools asked    {:>10} times, {} answered", tally.tool_asks, tally.tool_answers);
     println!("deviations     {:>10}", tally.deviations);
     println!("refusals       {:>10}", tally.refusals);
+    println!("batches        {:>10} of several decisions, {} calls withdrawn", tally.batches, tally.withdrawn);
+    println!("tools drifted  {:>10}", tally.drifts);
     println!("prefixes       {:>10}", tally.prefixes);
     println!(
         "ends           {completed:>10} completed, {partial} partial, {failed} failed, {cancelled} cancelled, {compensated} compensated, {} left waiting",

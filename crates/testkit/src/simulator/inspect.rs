@@ -1,5 +1,6 @@
 //! After a run: compares the journal with the actual effects, and recovers from every prefix of the journal.
 
+use super::append::called_for;
 use super::monitor::JournalMonitor;
 use super::simulated_run::SimulatedRun;
 use rutter_core::actor::Actor;
@@ -102,6 +103,7 @@ impl SimulatedRun<'_> {
             let moment = DecisionContext { now: record.at.plus(Millis(1)), room: 2 };
             let decision = recovered.decide(&Actor::rutter(), ExecutionInput::Recovered, moment);
             let decision = decision.map_err(|error| format!("a prefix does not recover: {error}"))?;
+            called_for(&decision).map_err(|why| format!("recovering a prefix: {why}"))?;
             for record in &decision.records {
                 watch.observe(record, recovered.plan()).map_err(|why| format!("recovering a prefix: {why}"))?;
             }

@@ -40,6 +40,12 @@ pub struct JournalMonitor {
     undo_at_risk: BTreeSet<PartId>,
     in_doubt: BTreeSet<PartId>,
     running: BTreeMap<PartId, CallSide>,
+    /// Parts whose last attempt was sent as a call that must not be repeated.
+    sent_once: BTreeSet<PartId>,
+    /// Started parts that wait for a retry, their fallback or an approval.
+    waiting: BTreeSet<PartId>,
+    /// Tools that have changed, until they are accepted.
+    drifted: BTreeSet<ToolName>,
     grants: BTreeMap<PartId, Hash>,
     /// Parts of the current undo that are not undone.
     to_undo: BTreeSet<PartId>,
@@ -73,6 +79,9 @@ impl JournalMonitor {
             undo_at_risk: BTreeSet::new(),
             in_doubt: BTreeSet::new(),
             running: BTreeMap::new(),
+            sent_once: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            drifted: BTreeSet::new(),
             grants: BTreeMap::new(),
             to_undo: BTreeSet::new(),
             undone: BTreeMap::new(),
@@ -102,12 +111,23 @@ impl JournalMonitor {
                 if self.paused {
                     return Err(format!("{part} was started while paused"));
                 }
+                if self.drifted.contains(tool) {
+                    return Err(format!("{part} was started although {tool} has changed"));
+                }
                 match side {
                     CallSide::Do | CallSide::Fallback => self.check_forward(part, *side, *attempt, *call),
                     CallSide::Undo => self.check_undo(part, tool),
                     CallSide::Probe if self.in_doubt.contains(part) => Ok(()),
                     CallSide::Probe => Err(format!("{part} was probed without doubt")),
                 }
+            }
+            Event::AttemptFailed { part, side, maybe: true, then, .. }
+            | Event::AttemptLost { part, side, then, .. } => {
+                let once = *side != CallSide::Probe && self.sent_once.contains(part);
+                if once && *then != AttemptFollowUp::InDoubt {
+                    return Err(format!("{part} was sent as a call that must not be repeated, and is not in doubt"));
+                }
+                Ok(())
             }
             Event::Replanned { plan, .. } => {
                 let new = plan.plan.as_ref().ok_or("a replan without a plan")?;
@@ -217,6 +237,9 @@ impl JournalMonitor {
                 self.complete_if_done(step, None);
             }
             Event::StepsSkipped { steps, .. } => self.ended.extend(steps.iter().cloned()),
+            Event::ApprovalRequested { part, .. } => {
+                self.waiting.insert(part.clone());
+            }
             Event::ApprovalGranted { part, call, .. } => {
                 self.grants.insert(part.clone(), *call);
             }
@@ -229,6 +252,8 @@ impl JournalMonitor {
             }
             Event::AttemptStarted { part, side, .. } => {
                 self.running.insert(part.clone(), *side);
+                self.waiting.remove(part);
+                self.note_safety(part, *side);
                 if *side == CallSide::Do && part.item.is_some() {
                     self.started_items.insert(part.clone());
                 }
@@ -303,6 +328,11 @@ impl JournalMonitor {
                 self.replanning = false;
                 self.over = false;
                 self.held.clear();
+                self.drifted.clear();
+                // A fan-out goes on where it is under way or may have taken effect; any other begins anew.
+                let open = self.running.keys().chain(&self.in_doubt).chain(&self.waiting).chain(self.at_risk.keys());
+                let open: BTreeSet<StepId> = open.map(|part| part.step.clone()).collect();
+                self.started_items.retain(|item| open.contains(&item.step));
                 self.ended = self.completed.clone();
                 // Steps missing from the new plan stay for their compensation, and are settled.
                 self.ended.extend(
@@ -313,10 +343,15 @@ impl JournalMonitor {
                         .filter(|id| !self.completed.contains(id) && event_names_not(event, id)),
                 );
             }
+            Event::ToolDrifted { tool, .. } => {
+                self.drifted.insert(tool.clone());
+            }
+            Event::ToolAccepted { tool, .. } => {
+                self.drifted.remove(tool);
+            }
             Event::ExecutionEnded { .. } => (self.paused, self.replanning, self.over) = (false, false, false),
             Event::ExecutionOpened { .. }
             | Event::ExecutionStarted {}
-            | Event::ApprovalRequested { .. }
             | Event::AttemptAccepted { .. }
             | Event::ToolAsked { .. }
             | Event::ToolAnswered { .. }
@@ -324,8 +359,6 @@ impl JournalMonitor {
             | Event::PreparationFailed { .. }
             | Event::ProbeInconclusive { .. }
             | Event::HandedOver { .. }
-            | Event::ToolDrifted { .. }
-            | Event::ToolAccepted { .. }
             | Event::DecisionRecorded { .. }
             | Event::ActionRecorded { .. }
             | Event::ContextSaved { .. }
@@ -407,8 +440,32 @@ impl JournalMonitor {
         self.completed.remove(&part.step);
     }
 
+    /// Remembers whether the attempt that starts may be repeated, under the plan it starts with.
+    fn note_safety(&mut self, part: &PartId, side: CallSide) {
+        let Ok((_, step)) = self.step(part) else { return };
+        let by_fallback = self.at_risk.get(part) == Some(&CallSide::Fallback);
+        let fallback = step.fallback.as_ref();
+        let call = match side {
+            CallSide::Do => Some(&step.call),
+            CallSide::Fallback => fallback.map(|fallback| &fallback.call),
+            CallSide::Undo if by_fallback => {
+                fallback.and_then(|fallback| fallback.compensation.as_ref()).map(|undo| &undo.call)
+            }
+            CallSide::Undo => step.compensation.as_ref().map(|undo| &undo.call),
+            CallSide::Probe => return,
+        };
+        if call.is_some_and(|call| !call.is_repeatable()) {
+            self.sent_once.insert(part.clone());
+        } else {
+            self.sent_once.remove(part);
+        }
+    }
+
     fn closed(&mut self, part: &PartId, side: CallSide, maybe: bool, then: AttemptFollowUp) {
         self.running.remove(part);
+        if matches!(then, AttemptFollowUp::RetryAt(_) | AttemptFollowUp::FallBack) && side != CallSide::Probe {
+            self.waiting.insert(part.clone());
+        }
         let harmless = self.step(part).is_ok_and(|(_, step)| match (side, &step.fallback) {
             (CallSide::Do, _) => step.call.safety == Safety::ReadOnly,
             (CallSide::Fallback, Some(fallback)) => fallback.call.safety == Safety::ReadOnly,

@@ -29,10 +29,18 @@ pub enum OperatorEffect {
     None,
     /// The agent makes the call whose start it has just recorded.
     CarryOut(PartId),
+    /// The agent says how its own attempt ended, which was in doubt.
+    Answer(PartId),
     /// A person undoes by hand what they have just recorded.
     UndoByHand(PartId),
     /// The new plan, should the replan be accepted.
     Revise(Value, Arc<Plan>),
+}
+
+impl OperatorMove {
+    pub fn by_rutter(input: ExecutionInput) -> OperatorMove {
+        OperatorMove { actor: Actor::rutter(), input, effect: OperatorEffect::None }
+    }
 }
 
 fn person(input: ExecutionInput) -> OperatorMove {
@@ -83,6 +91,10 @@ pub fn interfere(
     }
 }
 
+pub fn kill() -> OperatorMove {
+    person(ExecutionInput::Kill { reason: why() })
+}
+
 /// Tries what must be refused: approving as an agent, or approving another call.
 fn meddle(execution: &Execution, chance: &mut SeededRandom) -> OperatorMove {
     let asked = execution.questions().into_iter().find_map(|ask| match ask {
@@ -98,7 +110,15 @@ fn meddle(execution: &Execution, chance: &mut SeededRandom) -> OperatorMove {
 }
 
 fn replan(document: &Value, catalog: &ToolCatalog, chance: &mut SeededRandom) -> OperatorMove {
-    let revised = plans::revise(chance, document);
+    replan_to(plans::revise(chance, document), catalog)
+}
+
+/// Replans with the same steps, called, probed and approved in other ways.
+pub fn revise_details(document: &Value, catalog: &ToolCatalog, chance: &mut SeededRandom) -> OperatorMove {
+    replan_to(plans::revise_details(chance, document), catalog)
+}
+
+fn replan_to(revised: Value, catalog: &ToolCatalog) -> OperatorMove {
     let plan = plans::compile(&revised, catalog).unwrap_or_else(|found| panic!("bad revised plan: {found}"));
     OperatorMove {
         effect: OperatorEffect::Revise(revised, plan.clone()),
@@ -240,6 +260,27 @@ pub fn drive_as_agent(execution: &Execution, world: &SimulatedWorld, chance: &mu
             }
         }
     }
+}
+
+/// The agent says how an attempt of its own ended that is in doubt by now. It tells the truth.
+pub fn answer_late(execution: &Execution, world: &SimulatedWorld, chance: &mut SeededRandom) -> Option<OperatorMove> {
+    let doubted = execution.parts().find(|(_, part)| {
+        let forward = matches!(part.state, PartState::InDoubt { side: CallSide::Do | CallSide::Fallback, .. });
+        forward && part.sent_by == Some(Driver::Agent)
+    });
+    let (part, _) = doubted?;
+    let input = if world.standing.contains(&part) {
+        ExecutionInput::RecordFinished { part: part.clone(), result: Arc::new(json!({ "n": 4, "flag": true })) }
+    } else {
+        let failure = ToolFailure::new(FailureCategory::ToolError, "no luck");
+        let maybe = chance.percent(30);
+        let input = ExecutionInput::RecordFailed { part: part.clone(), failure, maybe };
+        if maybe {
+            return Some(agent(input));
+        }
+        input
+    };
+    Some(OperatorMove { effect: OperatorEffect::Answer(part), ..agent(input) })
 }
 
 /// Records the start of a step that is already done; the agent does not really repeat it.

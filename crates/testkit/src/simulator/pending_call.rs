@@ -5,7 +5,7 @@ use super::world::{self, SimulatedAnswer, SimulatedReply};
 use rutter_core::execution::input::{ExecutionInput, ToolCall};
 use rutter_core::journal::event::{Event, EventRecord};
 use rutter_core::time::{Millis, Timestamp};
-use rutter_core::tool::CallOutcome;
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
 use std::sync::Arc;
 
 /// A pending call: its response, and when it arrives.
@@ -23,6 +23,14 @@ impl SimulatedRun<'_> {
     /// Makes the calls; false if the process died during them.
     pub(super) fn call(&mut self, calls: &[ToolCall]) -> Result<bool, String> {
         for call in calls {
+            if !self.execution.is_under_way(&call.part, call.side, call.attempt) {
+                self.withdraw(call);
+                continue;
+            }
+            if let Some(failure) = self.reason_not_to_call(call) {
+                self.inbox.push(returned(call, call.not_made(failure)));
+                continue;
+            }
             self.monitor.talk.called(call)?;
             self.tally.resumed += u64::from(call.ticket.is_some());
             let SimulatedReply { ticket, answer } =
@@ -57,6 +65,29 @@ impl SimulatedRun<'_> {
         Ok(true)
     }
 
+    /// A later decision of the same append has closed the attempt of the call. Of a call under a ticket, which was sent
+    /// before a crash, nothing new is known.
+    fn withdraw(&mut self, call: &ToolCall) {
+        self.tally.withdrawn += 1;
+        if call.ticket.is_none() {
+            let failure = ToolFailure::new(FailureCategory::Cancelled, "closed before it was sent");
+            self.inbox.push(returned(call, CallOutcome::NotDone(failure)));
+        }
+    }
+
+    /// Why a call is not made in the end: its tool has changed, or the lease is over.
+    fn reason_not_to_call(&mut self, call: &ToolCall) -> Option<ToolFailure> {
+        if !self.is_wild {
+            return None;
+        }
+        self.world.change_a_tool(&mut self.chance);
+        let failure = |message| Some(ToolFailure::new(FailureCategory::Unavailable, message));
+        if self.world.has_changed(call) && call.ticket.is_none() {
+            return failure("no longer the tool the plan was checked with");
+        }
+        if self.chance.percent(2) { failure("the lease has ended") } else { None }
+    }
+
     /// Passes recorded answers on to the tools that asked.
     pub(super) fn pass_on(&mut self, records: &[EventRecord]) {
         for record in records {
@@ -65,12 +96,12 @@ impl SimulatedRun<'_> {
                 let call = &pending.call;
                 pending.asks && (&call.part, &call.side, &call.attempt) == (part, side, attempt)
             };
-            let Some(flight) = self.pending_calls.iter_mut().find(is_it) else { continue };
-            let (call, ticket) = (&flight.call, flight.ticket.as_ref());
+            let Some(pending) = self.pending_calls.iter_mut().find(is_it) else { continue };
+            let (call, ticket) = (&pending.call, pending.ticket.as_ref());
             let outcome = self.world.answered(call, ticket, answer.is_some(), &mut self.chance);
-            flight.asks = false;
-            flight.at = Some(self.now.plus(Millis(self.chance.below(20_000))));
-            flight.outcome = Some(outcome);
+            pending.asks = false;
+            pending.at = Some(self.now.plus(Millis(self.chance.below(20_000))));
+            pending.outcome = Some(outcome);
         }
     }
 

@@ -243,6 +243,60 @@ pub fn revise(chance: &mut SeededRandom, document: &Value) -> Value {
     plan
 }
 
+/// Changes how some steps are called, probed, retried and approved, and no step itself.
+pub fn revise_details(chance: &mut SeededRandom, document: &Value) -> Value {
+    let mut plan = document.clone();
+    let Some(steps) = plan["steps"].as_array_mut() else { return plan };
+    for _ in 0..=chance.below(3) {
+        let at = chance.index(steps.len());
+        let step = &mut steps[at];
+        match chance.below(9) {
+            0..=2 => revise_probe(chance, step),
+            3..=4 => revise_safety(chance, step),
+            5 => step["retry"] = json!({ "max_attempts": 1 + chance.below(4), "initial": "2s" }),
+            6 => step["timeout"] = json!(chance.pick(&["10s", "20s", "30s"])),
+            7 if step["total_timeout"].is_null() => step["total_timeout"] = json!("90s"),
+            7 => drop_field(step, "total_timeout"),
+            _ if step["approval"].is_null() => step["approval"] = json!({ "required": true, "expires": "1h" }),
+            _ => drop_field(step, "approval"),
+        }
+        // Reading a field that is missing has added it.
+        if let Some(fields) = step.as_object_mut() {
+            fields.retain(|_, value| !value.is_null());
+        }
+    }
+    plan
+}
+
+fn revise_probe(chance: &mut SeededRandom, step: &mut Value) {
+    if step["tool"] != "sim.once" {
+        return;
+    }
+    if step["probe"].is_null() || chance.percent(30) {
+        step["probe"] = probe(chance);
+    } else if chance.percent(60) {
+        drop_field(step, "probe");
+    } else {
+        step["probe"]["happened"] = json!("result.found == true");
+    }
+}
+
+/// Tightens the safety of a step or its fallback, or loosens it again.
+fn revise_safety(chance: &mut SeededRandom, step: &mut Value) {
+    let call = if chance.percent(30) && !step["fallback"].is_null() { &mut step["fallback"] } else { step };
+    if call.get("safety").is_some() {
+        drop_field(call, "safety");
+    } else if call["tool"] == "sim.idempotent" || call["tool"] == "sim.read" {
+        call["safety"] = json!("once");
+    }
+}
+
+fn drop_field(of: &mut Value, name: &str) {
+    if let Some(fields) = of.as_object_mut() {
+        fields.shift_remove(name);
+    }
+}
+
 /// Removes every reference to a step that no longer exists.
 fn forget(step: &mut Value, gone: &str) {
     let mentions = |value: &Value| value.to_string().contains(&format!("steps.{gone}."));

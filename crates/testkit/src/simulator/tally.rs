@@ -10,6 +10,10 @@ pub struct SimulationTally {
     pub crashes: u64,
     pub fenced: u64,
     pub refusals: u64,
+    /// Appends of several decisions, and calls that one of these decided and a later one closed.
+    pub batches: u64,
+    pub withdrawn: u64,
+    pub drifts: u64,
     pub doubts: u64,
     pub replans: u64,
     pub compensations: u64,
@@ -35,6 +39,7 @@ impl SimulationTally {
             Event::AttemptFailed { then: AttemptFollowUp::InDoubt, .. }
             | Event::AttemptLost { then: AttemptFollowUp::InDoubt, .. } => self.doubts += 1,
             Event::Replanned { .. } => self.replans += 1,
+            Event::ToolDrifted { .. } => self.drifts += 1,
             Event::CompensationStarted { .. } => self.compensations += 1,
             Event::LateAnswerArrived { .. } => self.late_answers += 1,
             Event::ApprovalGranted { .. } => self.approvals += 1,
@@ -56,6 +61,9 @@ impl SimulationTally {
         self.crashes += other.crashes;
         self.fenced += other.fenced;
         self.refusals += other.refusals;
+        self.batches += other.batches;
+        self.withdrawn += other.withdrawn;
+        self.drifts += other.drifts;
         self.doubts += other.doubts;
         self.replans += other.replans;
         self.compensations += other.compensations;

@@ -3,10 +3,10 @@
 use crate::chance::SeededRandom;
 use rutter_core::execution::input::ToolCall;
 use rutter_core::hash::Hash;
-use rutter_core::id::PartId;
+use rutter_core::id::{PartId, ToolName};
 use rutter_core::journal::event::CallSide;
 use rutter_core::time::{Millis, Timestamp};
-use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolCatalog, ToolFailure};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,6 +23,8 @@ pub struct SimulatedWorld {
     /// Every effect, in order.
     pub order: Vec<(PartId, CallSide)>,
     pub calls: u64,
+    /// The definitions of the tools as they are now.
+    pub definitions: BTreeMap<ToolName, Hash>,
     /// Accepted calls, by ticket.
     held: BTreeMap<Arc<str>, HeldCall>,
 }
@@ -77,35 +79,60 @@ impl FailureRates {
 }
 
 impl SimulatedWorld {
+    pub fn new(catalog: &ToolCatalog) -> SimulatedWorld {
+        let definitions = catalog.tools.values().map(|tool| (tool.name.clone(), tool.definition)).collect();
+        SimulatedWorld { definitions, ..SimulatedWorld::default() }
+    }
+
+    /// Now and then a tool changes, or changes back.
+    pub fn change_a_tool(&mut self, chance: &mut SeededRandom) {
+        if !chance.percent(2) {
+            return;
+        }
+        let at = chance.index(self.definitions.len());
+        let version = *chance.pick(&["", "", "2", "3"]);
+        if let Some((name, definition)) = self.definitions.iter_mut().nth(at) {
+            *definition = match version {
+                "" => Hash::of(&[name.as_str().as_bytes()]),
+                other => Hash::of(&[name.as_str().as_bytes(), other.as_bytes()]),
+            };
+        }
+    }
+
+    /// Whether the tool is no longer the one that the call is for.
+    pub fn has_changed(&self, call: &ToolCall) -> bool {
+        self.definitions.get(&call.tool) != Some(&call.definition)
+    }
+
     /// Makes a call: an effect, perhaps, and a response, perhaps. Under a ticket nothing new happens.
     pub fn call(
         &mut self,
         call: &ToolCall,
         now: Timestamp,
-        weather: FailureRates,
+        rates: FailureRates,
         chance: &mut SeededRandom,
     ) -> SimulatedReply {
         self.calls += 1;
         if let Some(ticket) = &call.ticket {
             let answer = match self.held.get(ticket) {
                 Some(HeldCall::Asks) => SimulatedAnswer::Asks,
-                Some(HeldCall::Ready(outcome)) => deliver(outcome.clone(), now, weather, chance),
+                Some(HeldCall::Ready(outcome)) => deliver(outcome.clone(), now, rates, chance),
                 None => SimulatedAnswer::Never,
             };
             return SimulatedReply { ticket: None, answer };
         }
-        let ticket = chance.percent(weather.tickets).then(|| Arc::from(format!("ticket {}", self.calls)));
-        if chance.percent(weather.asks) {
+        let ticket = chance.percent(rates.tickets).then(|| Arc::from(format!("ticket {}", self.calls)));
+        if chance.percent(rates.asks) {
             self.held.extend(ticket.clone().map(|ticket| (ticket, HeldCall::Asks)));
             return SimulatedReply { ticket, answer: SimulatedAnswer::Asks };
         }
-        let works = !chance.percent(weather.fails);
+        let works = !chance.percent(rates.fails);
         let outcome = if works { self.take_effect(call, chance) } else { refuse(chance) };
         self.held.extend(ticket.clone().map(|ticket| (ticket, HeldCall::Ready(outcome.clone()))));
         // Tools with tickets take their time, so that much can happen in between.
         let answer = match ticket.is_some() && chance.percent(80) {
             true => SimulatedAnswer::Later(now.plus(Millis(chance.below(40_000))), outcome),
-            false => deliver(outcome, now, weather, chance),
+            false => deliver(outcome, now, rates, chance),
         };
         SimulatedReply { ticket, answer }
     }
@@ -178,15 +205,15 @@ impl SimulatedWorld {
     }
 }
 
-fn deliver(outcome: CallOutcome, now: Timestamp, weather: FailureRates, chance: &mut SeededRandom) -> SimulatedAnswer {
-    if chance.percent(weather.dead) {
+fn deliver(outcome: CallOutcome, now: Timestamp, rates: FailureRates, chance: &mut SeededRandom) -> SimulatedAnswer {
+    if chance.percent(rates.dead) {
         return SimulatedAnswer::Never;
     }
-    if chance.percent(weather.loses_answers) {
+    if chance.percent(rates.loses_answers) {
         let failure = ToolFailure::new(FailureCategory::Unavailable, "connection reset");
         return SimulatedAnswer::Now(CallOutcome::Maybe(failure));
     }
-    if chance.percent(weather.slow) {
+    if chance.percent(rates.slow) {
         return SimulatedAnswer::Later(now.plus(Millis(chance.below(90_000))), outcome);
     }
     SimulatedAnswer::Now(outcome)

@@ -27,6 +27,9 @@ fn clean_runs_break_no_promise_and_make_progress() {
         ("questions of tools", tally.tool_asks),
         ("answers to tools", tally.tool_answers),
         ("refusals", tally.refusals),
+        ("appends of several decisions", tally.batches),
+        ("withdrawn calls", tally.withdrawn),
+        ("drifted tools", tally.drifts),
     ] {
         assert!(count > 10, "only {count} {what} in {} runs", tally.runs);
     }

@@ -1,0 +1,212 @@
+//! One append of a simulated process: a decision, or several that were ready together, recorded at once, then acted upon.
+
+use super::operators::{self, OperatorEffect, OperatorMove};
+use super::simulated_run::SimulatedRun;
+use rutter_core::actor::Actor;
+use rutter_core::execution::input::{Decision, DecisionContext, ExecutionInput, ToolCall};
+use rutter_core::execution::part::PartState;
+use rutter_core::execution::{Execution, decide};
+use rutter_core::id::PartId;
+use rutter_core::journal::event::{CallSide, Event, EventRecord};
+use rutter_core::plan::Driver;
+use rutter_core::tool::Safety;
+
+/// Decisions that are not recorded yet.
+#[derive(Debug, Default)]
+struct PendingDecisions {
+    records: Vec<EventRecord>,
+    calls: Vec<ToolCall>,
+    effects: Vec<OperatorEffect>,
+    count: u64,
+    recovers: bool,
+}
+
+impl SimulatedRun<'_> {
+    pub(super) fn turn(&mut self, next: OperatorMove) -> Result<(), String> {
+        let before = self.execution.clone();
+        let mut pending = PendingDecisions::default();
+        let recovers = matches!(next.input, ExecutionInput::Recovered);
+        if self.is_wild {
+            self.world.change_a_tool(&mut self.chance);
+        }
+        self.decide(next, &mut pending)?;
+        let more = if self.is_wild { self.chance.below(3) } else { 0 };
+        for _ in 0..more {
+            let Some(next) = self.next_ready(recovers) else { break };
+            self.decide(next, &mut pending)?;
+        }
+        if pending.count == 0 { Ok(()) } else { self.append(before, pending) }
+    }
+
+    /// An input that is there already, without waiting: a response, or a command.
+    fn next_ready(&mut self, recovers: bool) -> Option<OperatorMove> {
+        if !self.inbox.is_empty() {
+            let at = self.chance.index(self.inbox.len());
+            return Some(OperatorMove::by_rutter(self.inbox.swap_remove(at)));
+        }
+        if recovers && self.chance.percent(10) {
+            return Some(operators::kill());
+        }
+        self.chance.percent(self.unrest_percent).then(|| self.interfere())
+    }
+
+    fn decide(&mut self, next: OperatorMove, pending: &mut PendingDecisions) -> Result<(), String> {
+        let recovers = matches!(next.input, ExecutionInput::Recovered);
+        if self.is_wild {
+            self.notice_drift(recovers, pending)?;
+        }
+        let room = self.room();
+        let OperatorMove { actor, input, effect } = next;
+        if !self.decide_one(&actor, input, room, pending)? {
+            return Ok(());
+        }
+        pending.recovers |= recovers;
+        if let OperatorEffect::Answer(part) = &effect {
+            let doubted = self.execution.part(part).is_some_and(|part| matches!(part.state, PartState::InDoubt { .. }));
+            if doubted {
+                return Err(format!("the agent said how its attempt of {part} ended, and it is still in doubt"));
+            }
+        }
+        pending.effects.push(effect);
+        Ok(())
+    }
+
+    /// Reports tools that have changed. Before `Recovered` no call may start: it would count as lost.
+    fn notice_drift(&mut self, recovers: bool, pending: &mut PendingDecisions) -> Result<(), String> {
+        if self.execution.outcome().is_some() {
+            return Ok(());
+        }
+        for (tool, found) in self.world.definitions.clone() {
+            if self.execution.plan().tools.contains_key(&tool) && self.execution.is_news(&tool, found) {
+                let room = if recovers { 0 } else { self.room() };
+                self.decide_one(&Actor::rutter(), ExecutionInput::ReportDrift { tool, found }, room, pending)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn room(&mut self) -> u32 {
+        let room = u32::try_from(self.chance.below(4)).expect("small");
+        if self.pending_calls.is_empty() { room.max(1) } else { room }
+    }
+
+    /// Whether the input was accepted.
+    fn decide_one(
+        &mut self,
+        actor: &Actor,
+        input: ExecutionInput,
+        room: u32,
+        pending: &mut PendingDecisions,
+    ) -> Result<bool, String> {
+        let before = self.execution.clone();
+        let moment = DecisionContext { now: self.now, room };
+        let decision = match self.execution.decide(actor, input, moment) {
+            Ok(decision) => decision,
+            Err(decide::Error::Refused(_)) => {
+                self.tally.refusals += 1;
+                return if self.execution == before { Ok(false) } else { Err("a refusal changed something".into()) };
+            }
+            Err(decide::Error::Broken(broken)) => return Err(format!("decided an illegal event: {broken}")),
+        };
+        called_for(&decision)?;
+        pending.count += 1;
+        pending.records.extend(decision.records);
+        pending.calls.extend(decision.calls);
+        Ok(true)
+    }
+
+    /// Records the decisions, then acts upon them.
+    fn append(&mut self, before: Execution, pending: PendingDecisions) -> Result<(), String> {
+        let PendingDecisions { records, calls, effects, count, recovers } = pending;
+        self.tally.batches += u64::from(count > 1);
+        not_lost_at_once(&records)?;
+        if self.crashes() {
+            return self.crash();
+        }
+        for effect in &effects {
+            if let OperatorEffect::Revise(_, plan) = effect {
+                self.journal.save(plan)?;
+            }
+        }
+        let appended = self.journal.append(&records, self.execution.row(), &mut self.chance);
+        appended.map_err(|error| format!("the owner could not append: {error}"))?;
+        self.watch(before, &records)?;
+        if recovers {
+            self.monitor.talk.gone_on_with(&calls)?;
+        }
+        effects.into_iter().for_each(|effect| self.apply_effect(effect));
+        self.pass_on(&records);
+        if self.crashes() {
+            return self.crash();
+        }
+        if !self.call(&calls)? {
+            return Ok(());
+        }
+        self.woken_for_something()
+    }
+
+    /// Passes appended records to the monitor, each with the plan it was decided under.
+    fn watch(&mut self, mut before: Execution, records: &[EventRecord]) -> Result<(), String> {
+        for record in records {
+            before.apply(record).map_err(|error| error.to_string())?;
+            self.monitor.observe(record, before.plan())?;
+            self.tally.count(&record.event);
+        }
+        if before != self.execution {
+            return Err("applying the records does not lead where deciding led".into());
+        }
+        Ok(())
+    }
+
+    fn apply_effect(&mut self, effect: OperatorEffect) {
+        match effect {
+            OperatorEffect::None | OperatorEffect::Answer(_) => {}
+            OperatorEffect::CarryOut(part) => {
+                let plan = self.execution.plan();
+                let step = plan.find(part.step.as_str()).map(|step| plan.steps[step].clone());
+                let really = step.is_some_and(|step| step.call.safety != Safety::ReadOnly) && self.chance.percent(75);
+                let running = self
+                    .execution
+                    .part(&part)
+                    .filter(|part| matches!(&part.state, PartState::Running(attempt) if attempt.by == Driver::Agent));
+                if let Some(key) = running.and_then(|part| part.key).filter(|_| really) {
+                    self.world.happen_by_agent(&part, key);
+                }
+            }
+            OperatorEffect::UndoByHand(part) => {
+                self.world.standing.remove(&part);
+            }
+            OperatorEffect::Revise(document, _) => self.document = document,
+        }
+    }
+}
+
+/// Every attempt that Rutter starts is called, and not closed by the decision that starts it.
+pub(super) fn called_for(decision: &Decision) -> Result<(), String> {
+    for (part, side, attempt) in decision.records.iter().filter_map(started_here) {
+        let calls = |call: &ToolCall| (&call.part, call.side, call.attempt) == (part, side, attempt);
+        if !decision.calls.iter().any(calls) {
+            return Err(format!("attempt {attempt} of {part} was started, and nothing calls it"));
+        }
+    }
+    Ok(())
+}
+
+/// An attempt that is lost was open before: nothing is known to be lost that was not recorded first.
+fn not_lost_at_once(records: &[EventRecord]) -> Result<(), String> {
+    for (at, record) in records.iter().enumerate() {
+        let Event::AttemptLost { part, side, attempt, .. } = &record.event else { continue };
+        if records[..at].iter().filter_map(started_here).any(|started| started == (part, *side, *attempt)) {
+            return Err(format!("attempt {attempt} of {part} was lost in the append that starts it"));
+        }
+    }
+    Ok(())
+}
+
+/// The attempt that a record starts, if Rutter makes it.
+fn started_here(record: &EventRecord) -> Option<(&PartId, CallSide, u32)> {
+    match &record.event {
+        Event::AttemptStarted { part, side, attempt, by: Driver::Server, .. } => Some((part, *side, *attempt)),
+        _ => None,
+    }
+}
