@@ -9,7 +9,7 @@ use std::time::Instant;
 
 const USAGE: &str = "usage: mutants [--seeds N] [NAME...]
 
-  --seeds N    how many seeds may pass before a mistake is noticed (default 20000)
+  --seeds N    how many seeds may pass before a mistake is noticed (default 25000)
   NAME         only these mistakes
 
 Exit status: 0 every mistake was detected, 1 one was not, 2 the test could not run.
@@ -46,7 +46,7 @@ const TOO_LITTLE: i32 = 3;
 
 fn main() -> ExitCode {
     let mutations = mutations();
-    let mut seeds = 20_000;
+    let mut seeds = 25_000;
     let mut names = Vec::new();
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
