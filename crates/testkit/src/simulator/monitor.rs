@@ -184,9 +184,10 @@ impl JournalMonitor {
         if step.approval.is_some() && self.grants.get(part) != Some(&call_hash) {
             return Err(format!("{part} was started without approval of this call"));
         }
-        // A step that has begun may continue, whatever the condition is by then: an agent's attempt, or other items of a
-        // fan-out.
-        let has_begun = self.started_items.iter().any(|item| item.step == part.step);
+        // A step that has begun may continue, whatever the condition is by then: an agent's attempt, a call that was
+        // approved, or other items of a fan-out.
+        let mut begun = self.started_items.iter().chain(&self.waiting);
+        let has_begun = begun.any(|begun| begun.step == part.step);
         if attempt == 1 && side == CallSide::Do && !has_begun && self.condition(&step) == Some(false) {
             return Err(format!("{part} was started although its condition is false"));
         }

@@ -277,7 +277,8 @@ fn revise_probe(chance: &mut SeededRandom, step: &mut Value) {
     } else if chance.percent(60) {
         drop_field(step, "probe");
     } else {
-        step["probe"]["happened"] = json!("result.found == true");
+        // Another text with the same meaning: what is neither true nor false stays inconclusive.
+        step["probe"]["happened"] = json!("(result.found)");
     }
 }
 
