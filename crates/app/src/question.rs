@@ -12,8 +12,8 @@ pub fn commands(execution: &ExecutionId, question: &PendingQuestion) -> Vec<Stri
             .map(|verb| command(verb, execution, &format!(" --step '{part}' --call {call}")))
             .to_vec(),
         PendingQuestion::Doubt { part, .. } => {
-            let resolve = |rest: &str| evidence(execution, &format!(" --step '{part}'{rest}"));
-            vec![resolve(" --result '{…}'"), resolve(" --not-done")]
+            let step = format!(" --step '{part}'");
+            vec![evidence(execution, &step, " --result '{…}'"), evidence(execution, &format!("{step} --not-done"), "")]
         }
         PendingQuestion::Failure { step, answers, .. } => {
             choices(execution, &format!(" --step {step}"), " --result '{…}'", answers)
@@ -34,9 +34,9 @@ pub fn commands(execution: &ExecutionId, question: &PendingQuestion) -> Vec<Stri
 /// One command per answer; `result` is what resolving by hand may add.
 fn choices(execution: &ExecutionId, step: &str, result: &str, answers: &[QuestionAnswer]) -> Vec<String> {
     let choice = |answer: &QuestionAnswer| match Verb::answering(*answer) {
-        Verb::Resolve => evidence(execution, &format!("{step}{result}")),
+        Verb::Resolve => evidence(execution, step, result),
         // `exec undo` undoes the whole execution; this answers the question.
-        Verb::Undo => format!("rutter exec answer {execution} --with undo{step} --reason '…'"),
+        Verb::Undo => format!("rutter exec answer {execution}{step} --with undo --reason '…'"),
         verb => command(verb, execution, step),
     };
     answers.iter().map(choice).collect()
@@ -48,8 +48,8 @@ fn command(verb: Verb, execution: &ExecutionId, rest: &str) -> String {
 }
 
 /// Resolving: evidence in words is its reason.
-fn evidence(execution: &ExecutionId, rest: &str) -> String {
-    format!("rutter exec {} {execution}{rest} --evidence '…'", Verb::Resolve.name())
+fn evidence(execution: &ExecutionId, step: &str, result: &str) -> String {
+    format!("rutter exec {} {execution}{step} --evidence '…'{result}", Verb::Resolve.name())
 }
 
 /// The first of these commands, and the verbs of the others.

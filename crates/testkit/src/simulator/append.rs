@@ -7,7 +7,7 @@ use rutter_core::execution::input::{Decision, DecisionContext, ExecutionInput, T
 use rutter_core::execution::part::PartState;
 use rutter_core::execution::{Execution, decide};
 use rutter_core::id::PartId;
-use rutter_core::journal::event::{CallSide, Event, EventRecord};
+use rutter_core::journal::event::{CallSide, DoubtSource, Event, EventRecord};
 use rutter_core::plan::Driver;
 use rutter_core::tool::Safety;
 
@@ -57,15 +57,13 @@ impl SimulatedRun<'_> {
         }
         let room = self.room();
         let OperatorMove { actor, input, effect } = next;
+        let recorded = pending.records.len();
         if !self.decide_one(&actor, input, room, pending)? {
             return Ok(());
         }
         pending.recovers |= recovers;
         if let OperatorEffect::Answer(part) = &effect {
-            let doubted = self.execution.part(part).is_some_and(|part| matches!(part.state, PartState::InDoubt { .. }));
-            if doubted {
-                return Err(format!("the agent said how its attempt of {part} ended, and it is still in doubt"));
-            }
+            recorded_and_not_settled(part, &pending.records[recorded..])?;
         }
         pending.effects.push(effect);
         Ok(())
@@ -209,4 +207,20 @@ fn started_here(record: &EventRecord) -> Option<(&PartId, CallSide, u32)> {
         Event::AttemptStarted { part, side, attempt, by: Driver::Server, .. } => Some((part, *side, *attempt)),
         _ => None,
     }
+}
+
+/// What an agent says about its own attempt that is in doubt is on record; only a person or a probe settles the doubt.
+fn recorded_and_not_settled(said_of: &PartId, records: &[EventRecord]) -> Result<(), String> {
+    let is_recorded = records.iter().any(|record| match &record.event {
+        Event::LateAnswerArrived { part, .. } => part == said_of,
+        _ => false,
+    });
+    if !is_recorded {
+        return Err(format!("what the agent said about its attempt of {said_of} is not on record"));
+    }
+    let is_settled = records.iter().any(|record| match &record.event {
+        Event::DoubtSettled { part, source, .. } => part == said_of && *source == DoubtSource::LateAnswer,
+        _ => false,
+    });
+    if is_settled { Err(format!("an agent settled the doubt about {said_of}")) } else { Ok(()) }
 }

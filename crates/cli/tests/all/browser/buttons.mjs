@@ -38,7 +38,7 @@ await part("a doubt is settled by a person", async () => {
   await window.go("/approvals");
   const own = card(executions.doubt);
   await page.locator(`${own} input[name=evidence]`).fill("the bank says so");
-  await window.press(`${own} button[value=happened]`);
+  await window.press(`${own} button[name=happened][value=true]`);
   await said("Settled");
   await becomes(executions.doubt, "completed");
   window.calm();

@@ -11,7 +11,7 @@ const CROWD: usize = 50;
 const FRONTS: usize = 6;
 
 #[test]
-fn fifty_connections_with_one_request_id_get_one_execution() {
+fn fifty_connections_with_one_request_id_get_one_execution_per_principal() {
     let mut fixture = ClientFixture::new();
     let line = Line::open(&mut fixture);
     let plan =
@@ -43,11 +43,15 @@ fn fifty_connections_with_one_request_id_get_one_execution() {
     let crowd: Vec<_> = (0..CROWD).map(one).collect();
     let handles: Vec<Value> = crowd.into_iter().map(|one| one.join().unwrap()).collect();
     assert_eq!(handles.len(), CROWD);
-    for handle in &handles {
-        assert_eq!(handle["execution_id"], handles[0]["execution_id"]);
-        assert_eq!(handle["status"], "completed", "{handle}");
+    // A key belongs to its principal: clients over pipes are one, and those with the token over HTTP another.
+    for crowd in [&handles[..FRONTS], &handles[FRONTS..]] {
+        for handle in crowd {
+            assert_eq!(handle["execution_id"], crowd[0]["execution_id"]);
+            assert_eq!(handle["status"], "completed", "{handle}");
+        }
     }
-    assert_eq!((fixture.count("call", "load"), fixture.count("effect", "load")), (1, 1));
+    assert_ne!(handles[0]["execution_id"], handles[FRONTS]["execution_id"]);
+    assert_eq!((fixture.count("call", "load"), fixture.count("effect", "load")), (2, 2));
     fixture.close();
 }
 

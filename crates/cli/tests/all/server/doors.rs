@@ -95,6 +95,16 @@ impl Served {
         answer["execution_id"].as_str().unwrap().to_owned()
     }
 
+    /// The same over HTTP, without a process of its own.
+    pub fn execution_over_http(&self, key: &Key, plan: &str, status: &str) -> String {
+        let plan = fs::read_to_string(self.fixture.path(plan)).unwrap();
+        let body = json!({ "plan": plan, "wait_seconds": 30 }).to_string();
+        let response = self.post("/api/v1/executions", &key.bearer(), "application/json", &body);
+        let answer: Value = serde_json::from_str(&response.body).unwrap();
+        assert_eq!(answer["status"], status, "{answer}");
+        answer["execution_id"].as_str().unwrap().to_owned()
+    }
+
     pub fn key(&self, rights: &'static str) -> Key {
         let name = rights.replace(',', "-");
         let made = self.fixture.json(&["key", "create", "--name", &name, "--scope", rights, "--json"]);

@@ -147,13 +147,13 @@ fn a_command_has_the_same_effect_and_record_at_every_surface() {
                     if door.is_for_agents() && right(*verb, state) == "approve" {
                         continue;
                     }
-                    let execution = served.execution(plan, status);
-                    let before = entries(&served, &execution).len();
+                    let execution = served.execution_over_http(&key, plan, status);
+                    let before = entries(&served, &key, &execution).len();
                     let word = verb.name();
                     let sent = Sent { verb: *verb, word, execution: &execution, reason: Some(REASON), with, key: &key };
                     let refused = sent.by(door, &served, &mut agent);
                     assert_eq!(refused, None, "{word} {with} ({state}) by {door:?}");
-                    effects.push((door, Effect::of(&served, &execution, before)));
+                    effects.push((door, Effect::of(&served, &key, &execution, before)));
                 }
                 let (_, first) = &effects[0];
                 for (door, effect) in &effects {
@@ -175,8 +175,8 @@ struct Effect {
 }
 
 impl Effect {
-    fn of(served: &Served, execution: &str, before: usize) -> Effect {
-        let entries = entries(served, execution);
+    fn of(served: &Served, key: &Key, execution: &str, before: usize) -> Effect {
+        let entries = entries(served, key, execution);
         let first = entries.get(before).unwrap_or_else(|| panic!("nothing was recorded: {entries:?}"));
         assert_ne!(first["actor"]["party"], "rutter", "{first}");
         let reason = entries[before..].iter().find_map(|entry| entry["event"]["reason"].as_str());
@@ -185,7 +185,7 @@ impl Effect {
 }
 
 /// The journal of an execution.
-fn entries(served: &Served, execution: &str) -> Vec<Value> {
-    let output = served.fixture.rutter(&["journal", "show", execution, "--json"]);
-    String::from_utf8_lossy(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+fn entries(served: &Served, key: &Key, execution: &str) -> Vec<Value> {
+    let page = served.get(key, &format!("/api/v1/executions/{execution}/journal?limit=100"));
+    page["items"].as_array().unwrap_or_else(|| panic!("{page}")).clone()
 }
