@@ -5,14 +5,13 @@ use crate::request::ApiRequest;
 use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Response, header};
-use rutter_app::cleanup::{CleanupFindings, CleanupRequest, CleanupType, clean, days};
+use rutter_app::cleanup::{CleanupFindings, CleanupRequest, clean};
 use rutter_app::error::AppError;
 use rutter_app::rights::Operation;
 use rutter_app::view::VerdictView;
 use rutter_core::id::ExecutionId;
 use rutter_core::port::proof::SignedCheckpoint;
 use rutter_core::port::query::ListPage;
-use rutter_core::port::upkeep::CleanedPart;
 use rutter_core::time::calendar::utc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -195,21 +194,6 @@ fn lines(call: &ApiRequest, executions: Option<Vec<ExecutionId>>) -> mpsc::Recei
     receiver
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct NewCleanup {
-    cleanup_type: CleanupType,
-    /// Default 30.
-    #[schemars(range(min = 1, max = 365))]
-    older_than_days: Option<u32>,
-    /// Default true: nothing is removed.
-    dry_run: Option<bool>,
-    /// true: remove whole executions; false: only parameters and results, their events stay.
-    #[serde(default)]
-    include_events: bool,
-    reason: Option<String>,
-}
-
 #[derive(Debug, Serialize, JsonSchema)]
 struct CleanupAnswer {
     dry_run: bool,
@@ -219,11 +203,8 @@ struct CleanupAnswer {
     bytes: u64,
 }
 
-async fn cleanup(call: ApiRequest, new: NewCleanup) -> Result<ApiReply<CleanupAnswer>, AppError> {
-    let dry_run = new.dry_run.unwrap_or(true);
-    let what = if new.include_events { CleanedPart::Executions } else { CleanedPart::Payloads };
-    let days = days(new.older_than_days)?;
-    let cleanup = CleanupRequest { kind: new.cleanup_type, days, dry_run, what, reason: new.reason };
+async fn cleanup(call: ApiRequest, cleanup: CleanupRequest) -> Result<ApiReply<CleanupAnswer>, AppError> {
+    let dry_run = cleanup.is_dry_run();
     Ok(ApiReply::ok(match clean(call.app(), &call.principal, cleanup).await? {
         CleanupFindings::Orphans { count, .. } => {
             CleanupAnswer { dry_run: true, items_found: count, items_deleted: 0, payloads: 0, bytes: 0 }

@@ -7,7 +7,7 @@ use crate::rights::{Operation, require};
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::port::query::{ExecutionFilter, HistoryFilter, Pagination, PlanFilter};
-use rutter_core::port::upkeep::{CleanedPart, CleanedTotals, CleaningRequest, ErasedTotals, ErasureRequest};
+use rutter_core::port::upkeep::{CleanedPart, CleanedTotals, CleaningRequest, ErasureRequest};
 use rutter_core::redact::Redactor;
 use rutter_core::time::{Millis, Timestamp};
 use schemars::JsonSchema;
@@ -18,13 +18,38 @@ const DAYS_MAX: u32 = 365;
 /// Plans examined when those without executions are counted.
 const PLANS_MAX: u32 = 1_000;
 
-#[derive(Debug)]
+/// What is to be removed, as callers write it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewCleanup")]
 pub struct CleanupRequest {
-    pub kind: CleanupType,
-    pub days: u32,
-    pub dry_run: bool,
-    pub what: CleanedPart,
+    pub cleanup_type: CleanupType,
+    /// Default 30.
+    #[schemars(range(min = 1, max = 365))]
+    pub older_than_days: Option<u32>,
+    /// Default true: nothing is removed.
+    pub dry_run: Option<bool>,
+    /// true: remove whole executions; false: only parameters and results, their events stay.
+    #[serde(default)]
+    pub include_events: bool,
     pub reason: Option<String>,
+}
+
+impl CleanupRequest {
+    pub fn is_dry_run(&self) -> bool {
+        self.dry_run.unwrap_or(true)
+    }
+
+    /// The minimum age, in days.
+    pub fn days(&self) -> Result<u32, AppError> {
+        match self.older_than_days.unwrap_or(DAYS_DEFAULT) {
+            days @ 1..=DAYS_MAX => Ok(days),
+            days => {
+                let message = format!("older_than_days is 1 to {DAYS_MAX}, this is {days}");
+                Err(AppError::new("server.arguments", message))
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -59,20 +84,10 @@ pub enum CleanupFindings {
     },
 }
 
-/// The minimum age, in days.
-pub fn days(given: Option<u32>) -> Result<u32, AppError> {
-    match given.unwrap_or(DAYS_DEFAULT) {
-        days @ 1..=DAYS_MAX => Ok(days),
-        days => {
-            let message = format!("older_than_days is 1 to {DAYS_MAX}, this is {days}");
-            Err(AppError::new("server.arguments", message))
-        }
-    }
-}
-
 pub async fn clean(app: &App, caller: &Principal, cleanup: CleanupRequest) -> Result<CleanupFindings, AppError> {
     require(caller, Operation::CleanUp)?;
-    let CleanupRequest { kind, days, dry_run, what, reason } = cleanup;
+    let (kind, days, dry_run) = (cleanup.cleanup_type, cleanup.days()?, cleanup.is_dry_run());
+    let what = if cleanup.include_events { CleanedPart::Executions } else { CleanedPart::Payloads };
     let age = Millis::hours(24 * u64::from(days));
     let statuses = match kind {
         CleanupType::OrphanedPlans => return orphans(app, caller, before(app.now(), age)).await,
@@ -80,7 +95,7 @@ pub async fn clean(app: &App, caller: &Principal, cleanup: CleanupRequest) -> Re
         CleanupType::FailedOld => HistoryFilter::Failed.filter().statuses,
         CleanupType::AllOld => Vec::new(),
     };
-    let reason = reason.unwrap_or_else(|| format!("{}, older than {days} days", kind.as_str()));
+    let reason = cleanup.reason.unwrap_or_else(|| format!("{}, older than {days} days", kind.as_str()));
     let rule = CleaningRule { statuses, age, what, reason: Some(reason) };
     let cleaning = rule.request(caller, &app.tools.redactor(), app.now(), dry_run)?;
     Ok(CleanupFindings::Cleaned(app.upkeep.clean(cleaning).await?))
@@ -121,7 +136,7 @@ impl CleaningRule {
     }
 }
 
-/// The request to erase payloads of an execution: of some entries, or all. See [`erase`].
+/// The request to erase payloads of an execution: of some entries, or all.
 pub fn erasure(
     caller: &Principal,
     redactor: &Redactor,
@@ -133,18 +148,6 @@ pub fn erasure(
     require(caller, Operation::Erase)?;
     let reason = redactor.text(reason).into_owned();
     Ok(ErasureRequest { identity, entries, actor: caller.actor(), at: now, reason })
-}
-
-/// Erases payloads of an execution; that they existed can still be proven.
-pub async fn erase(
-    app: &App,
-    caller: &Principal,
-    identity: ExecutionIdentity,
-    entries: Option<Vec<u64>>,
-    reason: &str,
-) -> Result<ErasedTotals, AppError> {
-    let erasure = erasure(caller, &app.tools.redactor(), identity, entries, reason, app.now())?;
-    Ok(app.upkeep.erase(erasure).await?)
 }
 
 fn before(now: Timestamp, age: Millis) -> Timestamp {

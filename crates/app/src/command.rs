@@ -34,6 +34,19 @@ pub struct Command {
     pub if_match: Option<u64>,
 }
 
+impl Command {
+    /// A command that is neither repeated nor bound to a state that was seen.
+    pub fn new(
+        principal: Principal,
+        execution: ExecutionId,
+        verb: Verb,
+        arguments: CommandArguments,
+        reason: Option<String>,
+    ) -> Command {
+        Command { principal, execution, verb, arguments, reason, request_key: None, if_match: None }
+    }
+}
+
 /// The arguments of the verbs, as people and programs write them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -72,7 +85,7 @@ impl App {
         let reason = arguments.reason(verb, reason)?;
         let identity = ExecutionIdentity { tenant: principal.tenant.clone(), execution };
         let (actor, key) = (principal.actor(), RequestKey::of(&principal, request_key.as_deref())?);
-        let done = self.engine.control_as_seen(&identity, actor, control, reason, key.stored.clone(), if_match).await;
+        let done = self.engine.control(&identity, actor, control, reason, key.stored.clone(), if_match).await;
         match done.map_err(|error| key.error(error)) {
             Err(error) if error.code.starts_with("execution.") => Err(self.explained(&identity, error).await),
             done => done,

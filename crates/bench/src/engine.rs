@@ -7,6 +7,7 @@ mod idle;
 mod recovery;
 
 use crate::args::EngineArgs;
+use crate::baseline;
 use crate::measurement::{BenchTarget, Measurement};
 use crate::store::write;
 use anyhow::Context;
@@ -18,7 +19,6 @@ use rutter_core::plan::Driver;
 use rutter_core::plan::document::DocumentFormat;
 use rutter_engine::submit::PlanText;
 use rutter_engine::{Engine, StartRequest};
-use rutter_store::sqlite::baseline;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 //! Machines differ and are noisy, so only the ratio of two numbers from one run counts.
 
 mod args;
+mod baseline;
 mod engine;
 mod http;
 mod measurement;

@@ -6,8 +6,8 @@ mod read;
 pub(crate) mod write;
 
 use crate::args::StoreArgs;
+use crate::baseline;
 use crate::measurement::{BenchTarget, Measurement};
-use rutter_store::sqlite::baseline;
 use rutter_store::{SqliteOptions, SqliteStore};
 use std::path::Path;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ pub(crate) mod serve;
 pub(crate) mod tools;
 
 use begin::{ConfigCommand, DoctorArgs, InitArgs, ManualArgs};
-use clap::{Args as Options, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args as Options, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use db::DbCommand;
 use journal::JournalCommand;
@@ -35,10 +35,21 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Parses the command line.
-    pub(crate) fn read() -> Result<Args, clap::Error> {
+    /// Parses the command line. The second value says whether errors are printed as JSON too.
+    pub(crate) fn read() -> Result<(Args, bool), clap::Error> {
         let matches = command().try_get_matches()?;
-        Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command()))
+        let args = Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command()))?;
+        // The stdout of `rutter mcp` carries the protocol only.
+        let is_json = !matches!(args.command, CliCommand::Mcp(_)) && is_json(&matches);
+        Ok((args, is_json))
+    }
+}
+
+/// Whether the innermost command has the flag `--json`.
+fn is_json(matches: &ArgMatches) -> bool {
+    match matches.subcommand() {
+        Some((_, matches)) => is_json(matches),
+        None => matches.try_get_one("json").is_ok_and(|flag: Option<&bool>| flag == Some(&true)),
     }
 }
 
@@ -165,33 +176,6 @@ pub(crate) struct TenantArgs {
 impl TenantArgs {
     pub(crate) fn id(&self) -> TenantId {
         TenantId::new(&self.tenant)
-    }
-}
-
-impl CliCommand {
-    /// Whether errors are printed as JSON too.
-    pub(crate) fn is_json(&self) -> bool {
-        match self {
-            CliCommand::Demo(args) => args.json,
-            CliCommand::Init(args) => args.json,
-            CliCommand::Doctor(args) => args.store.json,
-            CliCommand::Journal(command) => command.store().json,
-            CliCommand::Db(command) => command.store().json,
-            CliCommand::Run(args) => args.store.json,
-            CliCommand::Serve(args) => args.store.json,
-            CliCommand::Stop(args) => args.store.json,
-            CliCommand::Open(args) => args.store.json,
-            CliCommand::Key(command) => command.store().json,
-            CliCommand::Exec(command) => command.store().json,
-            CliCommand::Tools(command) => command.is_json(),
-            CliCommand::Plan(command) => command.is_json(),
-            CliCommand::Config(ConfigCommand::Show(args)) => args.store.json,
-            CliCommand::Config(ConfigCommand::Check(args)) => args.store.json,
-            CliCommand::Man(args) => args.json,
-            // Its stdout carries the protocol only.
-            CliCommand::Mcp(_) => false,
-            CliCommand::Completions { .. } => false,
-        }
     }
 }
 

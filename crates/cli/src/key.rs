@@ -22,12 +22,12 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 pub(crate) fn run(command: &KeyCommand, terminal: &Terminal) -> anyhow::Result<CommandExit> {
-    let config = store::config(command.store())?;
-    let (tenant, wish) = match command {
-        KeyCommand::Create(args) => (args.tenant.id(), KeyRequest::Create(new(args))),
-        KeyCommand::List(args) => (args.tenant.id(), KeyRequest::List),
-        KeyCommand::Revoke(args) => (args.tenant.id(), KeyRequest::Revoke(args.id.clone())),
+    let (store, tenant, wish) = match command {
+        KeyCommand::Create(args) => (&args.store, args.tenant.id(), KeyRequest::Create(new(args))),
+        KeyCommand::List(args) => (&args.store, args.tenant.id(), KeyRequest::List),
+        KeyCommand::Revoke(args) => (&args.store, args.tenant.id(), KeyRequest::Revoke(args.id.clone())),
     };
+    let config = store::config(store)?;
     let person = config.operator.clone();
     let greeting = SocketRequest::Key { tenant: tenant.clone(), person, wish: wish.clone() };
     let here = || crate::blocking::block_on(run_locally(&config, tenant.clone(), wish.clone()));
@@ -38,7 +38,7 @@ pub(crate) fn run(command: &KeyCommand, terminal: &Terminal) -> anyhow::Result<C
         }
         HandledBy::Server(answer) => answer,
     };
-    if command.store().json {
+    if store.json {
         answer["ok"] = json!(true);
         terminal.answer(&format!("{answer}\n"))?;
         return Ok(CommandExit::Done);

@@ -54,13 +54,12 @@ fn main() -> ExitCode {
         Some(word) if word == demo::tools::WORD => return demo::tools::main(words),
         _ => {}
     }
-    let args = match Args::read() {
-        Ok(args) => args,
+    let (args, is_json) = match Args::read() {
+        Ok(read) => read,
         Err(error) => return mistyped(&error),
     };
     log::start();
     let terminal = Terminal::from_environment(args.color);
-    let is_json = args.command.is_json();
     // A panic is a bug in this program; it is reported as an internal error.
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| run(args.command, &terminal)));
     match outcome {

@@ -404,19 +404,8 @@ impl Engine {
 }
 
 impl Engine {
+    /// Sends a command; refused if the execution has other than `seen` entries by then.
     pub async fn control(
-        &self,
-        identity: &ExecutionIdentity,
-        actor: Actor,
-        control: ControlAction,
-        reason: String,
-        request: Option<String>,
-    ) -> Result<(), Error> {
-        self.control_as_seen(identity, actor, control, reason, request, None).await
-    }
-
-    /// The same, refused if the execution has other than `seen` entries by then.
-    pub async fn control_as_seen(
         &self,
         identity: &ExecutionIdentity,
         actor: Actor,

@@ -215,16 +215,7 @@ async fn send_reply(
     }
     let content = reply.content.unwrap_or_default();
     let (verb, arguments, reason) = form.command(&content)?;
-    let command = Command {
-        principal: request.person(),
-        execution: identity.execution.clone(),
-        verb,
-        arguments,
-        reason,
-        request_key: None,
-        if_match: None,
-    };
-    request.app.perform(command).await?;
+    request.app.perform(Command::new(request.person(), identity.execution.clone(), verb, arguments, reason)).await?;
     Ok(true)
 }
 

@@ -6,7 +6,6 @@
 
 pub mod archive;
 pub mod backup;
-pub mod baseline;
 mod commands;
 mod connection;
 pub mod disk;

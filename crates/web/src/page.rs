@@ -14,8 +14,10 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rutter_api::problem::status_of;
 use rutter_app::auth::BrowserContext;
+use rutter_app::command::{Command, CommandArguments};
 use rutter_app::error::AppError;
 use rutter_app::principal::Principal;
+use rutter_app::verb::Verb;
 use rutter_core::encoding::percent_decoded;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::ExecutionId;
@@ -89,6 +91,12 @@ impl FormRequest {
     pub fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let named = self.fields.iter().filter(move |(key, value)| key == name && !value.is_empty());
         named.map(|(_, value)| value.as_str())
+    }
+
+    /// The command that the form sends to an execution, with the reason that every such form has.
+    pub fn command(&self, execution: &str, verb: Verb, arguments: CommandArguments) -> Command {
+        let reason = self.value("reason").map(str::to_owned);
+        Command::new(self.request.principal.clone(), ExecutionId::new(execution), verb, arguments, reason)
     }
 
     /// The page to return to: a local path, or the overview.

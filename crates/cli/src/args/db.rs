@@ -103,15 +103,3 @@ impl From<CleanTarget> for CleanedPart {
         }
     }
 }
-
-impl DbCommand {
-    pub(crate) fn store(&self) -> &DatabaseArgs {
-        match self {
-            DbCommand::Migrate(args) => &args.store,
-            DbCommand::Backup(args) => &args.store,
-            DbCommand::Restore(args) => &args.store,
-            DbCommand::Stats(args) => &args.store,
-            DbCommand::Clean(args) => &args.store,
-        }
-    }
-}

@@ -189,18 +189,3 @@ pub(crate) struct JournalEraseArgs {
     #[command(flatten)]
     pub(crate) store: DatabaseArgs,
 }
-
-impl JournalCommand {
-    pub(crate) fn store(&self) -> &DatabaseArgs {
-        match self {
-            JournalCommand::Verify(args) => &args.store,
-            JournalCommand::Export(args) => &args.store,
-            JournalCommand::Checkpoint(args) => &args.store,
-            JournalCommand::Receipt(args) => &args.store,
-            JournalCommand::Key(args) => &args.store,
-            JournalCommand::Show(args) => &args.store,
-            JournalCommand::Tail(args) => &args.store,
-            JournalCommand::Erase(args) => &args.store,
-        }
-    }
-}

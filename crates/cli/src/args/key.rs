@@ -65,16 +65,6 @@ pub(crate) struct OpenBrowserArgs {
     pub(crate) store: DatabaseArgs,
 }
 
-impl KeyCommand {
-    pub(crate) fn store(&self) -> &DatabaseArgs {
-        match self {
-            KeyCommand::Create(args) => &args.store,
-            KeyCommand::List(args) => &args.store,
-            KeyCommand::Revoke(args) => &args.store,
-        }
-    }
-}
-
 fn span(text: &str) -> Result<Millis, String> {
     let expected = || "expected a span such as 30m, 12h or 90d".to_owned();
     Millis::parse(text).filter(|span| span.0 > 0).ok_or_else(expected)

@@ -163,17 +163,3 @@ impl PlanCommonArgs {
         self.driver.unwrap_or(default).into()
     }
 }
-
-impl PlanCommand {
-    pub(crate) fn is_json(&self) -> bool {
-        match self {
-            PlanCommand::Check(args) => args.common.json,
-            PlanCommand::Preview(args) => args.common.json,
-            PlanCommand::Graph(args) => args.common.json,
-            PlanCommand::Diff(args) => args.common.json,
-            PlanCommand::Save(args) => args.store.json,
-            PlanCommand::List(args) => args.store.json,
-            PlanCommand::Show(args) => args.store.json,
-        }
-    }
-}

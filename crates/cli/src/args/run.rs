@@ -153,9 +153,6 @@ pub(crate) struct ExecStepArgs {
 
 #[derive(Debug, Options)]
 pub(crate) struct ExecResolveArgs {
-    /// The step, or `step[item]`; needed if more than one question is open
-    #[arg(long, value_name = "STEP")]
-    pub(crate) step: Option<String>,
     /// The call certainly did not happen; it is then made
     #[arg(long)]
     pub(crate) not_done: bool,
@@ -166,7 +163,7 @@ pub(crate) struct ExecResolveArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) evidence: Option<String>,
     #[command(flatten)]
-    pub(crate) act: ExecActionArgs,
+    pub(crate) about: ExecStepArgs,
 }
 
 #[derive(Debug, Options)]
@@ -174,31 +171,22 @@ pub(crate) struct ExecAnswerArgs {
     /// The answer
     #[arg(long = "with", value_parser = answer_parser(), value_name = "ANSWER")]
     pub(crate) answer: String,
-    /// The step, or `step[item]`; needed if more than one question is open
-    #[arg(long, value_name = "STEP")]
-    pub(crate) step: Option<String>,
     #[command(flatten)]
-    pub(crate) act: ExecActionArgs,
+    pub(crate) about: ExecStepArgs,
 }
 
 #[derive(Debug, Options)]
 pub(crate) struct ExecApproveArgs {
-    /// The step, or `step[item]`; needed if more than one call waits
-    #[arg(long, value_name = "STEP")]
-    pub(crate) step: Option<String>,
     /// The hash of the call you reviewed; refused if the call has changed
     #[arg(long, value_name = "HASH")]
     pub(crate) call: Option<String>,
     #[command(flatten)]
-    pub(crate) act: ExecActionArgs,
+    pub(crate) about: ExecStepArgs,
 }
 
 #[derive(Debug, Options)]
 #[group(id = "reply", required = true, multiple = false)]
 pub(crate) struct ExecReplyArgs {
-    /// The step, or `step[item]`; needed if more than one tool asks
-    #[arg(long, value_name = "STEP")]
-    pub(crate) step: Option<String>,
     /// The values the tool asks for, as a JSON object
     #[arg(long, value_name = "JSON", group = "reply")]
     pub(crate) answer: Option<String>,
@@ -206,7 +194,7 @@ pub(crate) struct ExecReplyArgs {
     #[arg(long, group = "reply")]
     pub(crate) decline: bool,
     #[command(flatten)]
-    pub(crate) act: ExecActionArgs,
+    pub(crate) about: ExecStepArgs,
 }
 
 #[derive(Debug, Options)]
@@ -246,31 +234,4 @@ pub(crate) struct ExecAcceptToolArgs {
 fn answer_parser() -> PossibleValuesParser {
     let rows = Verb::answers().map(Verb::row);
     PossibleValuesParser::new(rows.map(|row| PossibleValue::new(row.name).aliases(row.synonyms.iter().copied())))
-}
-
-impl ExecCommand {
-    pub(crate) fn store(&self) -> &DatabaseArgs {
-        match self {
-            ExecCommand::List(args) => &args.store,
-            ExecCommand::Show(args) => &args.store,
-            ExecCommand::Watch(args) => &args.store,
-            ExecCommand::Pause(args)
-            | ExecCommand::Resume(args)
-            | ExecCommand::Kill(args)
-            | ExecCommand::TakeOver(args)
-            | ExecCommand::HandBack(args) => &args.store,
-            ExecCommand::Cancel(args) => &args.act.store,
-            ExecCommand::Retry(args)
-            | ExecCommand::Skip(args)
-            | ExecCommand::Stop(args)
-            | ExecCommand::Continue(args) => &args.act.store,
-            ExecCommand::Resolve(args) => &args.act.store,
-            ExecCommand::Answer(args) => &args.act.store,
-            ExecCommand::Approve(args) | ExecCommand::Reject(args) => &args.act.store,
-            ExecCommand::Reply(args) => &args.act.store,
-            ExecCommand::Undo(args) => &args.act.store,
-            ExecCommand::Replan(args) => &args.act.store,
-            ExecCommand::AcceptTool(args) => &args.act.store,
-        }
-    }
 }

@@ -74,15 +74,3 @@ pub(crate) struct ToolsCommonArgs {
     #[command(flatten)]
     pub(crate) store: DatabaseArgs,
 }
-
-impl ToolsCommand {
-    pub(crate) fn is_json(&self) -> bool {
-        match self {
-            ToolsCommand::List(args) => args.common.store.json,
-            ToolsCommand::Show(args) => args.common.store.json,
-            ToolsCommand::Call(args) => args.common.store.json,
-            ToolsCommand::Import(args) => args.json,
-            ToolsCommand::Doctor(args) => args.common.store.json,
-        }
-    }
-}

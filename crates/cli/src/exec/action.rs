@@ -97,25 +97,25 @@ fn read(command: &ExecCommand) -> anyhow::Result<(&ExecActionArgs, SocketCommand
         ExecCommand::Continue(args) => (&args.act, Verb::Continue, about(&args.step)),
         ExecCommand::Answer(args) => {
             let with = Verb::parse(&args.answer);
-            (&args.act, Verb::Answer, CommandArguments { with, ..about(&args.step) })
+            (&args.about.act, Verb::Answer, CommandArguments { with, ..about(&args.about.step) })
         }
         ExecCommand::Resolve(args) => {
             let result = args.result.as_deref().map(json).transpose()?;
             // Evidence is usually a sentence.
             let evidence = args.evidence.as_deref().map(|text| json(text).unwrap_or_else(|_| Value::from(text)));
             let happened = Some(!args.not_done);
-            let arguments = CommandArguments { happened, result, evidence, ..about(&args.step) };
-            (&args.act, Verb::Resolve, arguments)
+            let arguments = CommandArguments { happened, result, evidence, ..about(&args.about.step) };
+            (&args.about.act, Verb::Resolve, arguments)
         }
         ExecCommand::Approve(args) => {
-            (&args.act, Verb::Approve, CommandArguments { call: args.call.clone(), ..about(&args.step) })
+            (&args.about.act, Verb::Approve, CommandArguments { call: args.call.clone(), ..about(&args.about.step) })
         }
         ExecCommand::Reject(args) => {
-            (&args.act, Verb::Reject, CommandArguments { call: args.call.clone(), ..about(&args.step) })
+            (&args.about.act, Verb::Reject, CommandArguments { call: args.call.clone(), ..about(&args.about.step) })
         }
         ExecCommand::Reply(args) => {
             let reply = args.answer.as_deref().map(fields).transpose()?;
-            (&args.act, Verb::Reply, CommandArguments { reply, ..about(&args.step) })
+            (&args.about.act, Verb::Reply, CommandArguments { reply, ..about(&args.about.step) })
         }
         ExecCommand::Undo(args) => {
             let steps = Some(args.steps.clone()).filter(|steps| !steps.is_empty());

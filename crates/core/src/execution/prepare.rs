@@ -215,22 +215,6 @@ impl ExpressionScope for StepScope<'_> {
     fn step_status(&self, step: &str) -> Option<&'static str> {
         Some(self.execution.steps[self.execution.plan.find(step)?].status())
     }
-
-    fn key(&self) -> Option<&str> {
-        None
-    }
-
-    fn result(&self) -> Option<&Value> {
-        None
-    }
-
-    fn parameters(&self) -> Option<&Value> {
-        None
-    }
-
-    fn item(&self) -> Option<(&Value, u32)> {
-        None
-    }
 }
 
 /// The values that the calls of one part can read.

@@ -31,13 +31,21 @@ pub trait ExpressionScope {
     fn step_result(&self, step: &str) -> Option<&Value>;
     fn step_status(&self, step: &str) -> Option<&'static str>;
     /// The idempotency key of this call.
-    fn key(&self) -> Option<&str>;
+    fn key(&self) -> Option<&str> {
+        None
+    }
     /// In compensations and probes: the result of the step; in `happened`: the result of the probe.
-    fn result(&self) -> Option<&Value>;
+    fn result(&self) -> Option<&Value> {
+        None
+    }
     /// In compensations and probes: the parameters the step was called with.
-    fn parameters(&self) -> Option<&Value>;
+    fn parameters(&self) -> Option<&Value> {
+        None
+    }
     /// In a fan-out: the item and its position.
-    fn item(&self) -> Option<(&Value, u32)>;
+    fn item(&self) -> Option<(&Value, u32)> {
+        None
+    }
 }
 
 /// The roots of paths. Which of them have a value depends on the position of the expression.

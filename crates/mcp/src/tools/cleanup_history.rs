@@ -2,12 +2,11 @@
 
 use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
-use rutter_app::cleanup::{CleanupFindings, CleanupRequest, CleanupType, clean, days};
+use rutter_app::cleanup::{CleanupFindings, CleanupRequest, CleanupType, clean};
 use rutter_app::error::AppError;
 use rutter_app::principal::McpToolset;
-use rutter_core::port::upkeep::CleanedPart;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
 pub(super) fn tool() -> McpToolDefinition {
@@ -20,22 +19,7 @@ pub(super) fn tool() -> McpToolDefinition {
         behavior: ToolBehavior::Removes,
         toolsets: &[McpToolset::Journal, McpToolset::Admin],
     };
-    McpToolDefinition::new::<CleanupHistoryArguments, CleanupHistoryResult, _>(about, run)
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct CleanupHistoryArguments {
-    cleanup_type: CleanupType,
-    /// Default 30.
-    #[schemars(range(min = 1, max = 365))]
-    older_than_days: Option<u32>,
-    /// Default true: nothing is removed.
-    dry_run: Option<bool>,
-    /// true: remove whole executions; false: only parameters and results, their events stay.
-    #[serde(default)]
-    include_events: bool,
-    reason: Option<String>,
+    McpToolDefinition::new::<CleanupRequest, CleanupHistoryResult, _>(about, run)
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -54,20 +38,18 @@ struct CleanupHistoryResult {
     bytes: u64,
 }
 
-async fn run(request: ToolRequest, input: CleanupHistoryArguments) -> Result<ToolAnswer, AppError> {
-    let (kind, days) = (input.cleanup_type, days(input.older_than_days)?);
-    let dry_run = input.dry_run.unwrap_or(true);
-    let what = if input.include_events { CleanedPart::Executions } else { CleanedPart::Payloads };
+async fn run(request: ToolRequest, cleanup: CleanupRequest) -> Result<ToolAnswer, AppError> {
+    let (kind, days, dry_run) = (cleanup.cleanup_type, cleanup.days()?, cleanup.is_dry_run());
+    let include_events = cleanup.include_events;
     let caller = request.principal.administrator_at(request.client.as_deref());
-    let cleanup = CleanupRequest { kind, days, dry_run, what, reason: input.reason };
     let cleaned = match clean(&request.app, &caller, cleanup).await? {
         CleanupFindings::Cleaned(cleaned) => cleaned,
         CleanupFindings::Orphans { count, among } => return orphans(count, among),
     };
-    let thing = if input.include_events { "executions" } else { "executions' parameters and results" };
+    let thing = if include_events { "executions" } else { "executions' parameters and results" };
     let count = cleaned.executions;
     let again = json!({ "cleanup_type": kind.as_str(), "older_than_days": days, "dry_run": false,
-        "include_events": input.include_events });
+        "include_events": include_events });
     let (summary, next) = match dry_run {
         true if count == 0 => ("nothing is old enough".to_owned(), "nothing".to_owned()),
         true => (

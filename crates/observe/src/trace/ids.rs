@@ -20,11 +20,6 @@ pub fn span(tenant: &TenantId, execution: &ExecutionId, seq: u64) -> String {
     Hash::of_fields("rutter/span/v1", &fields).to_string()[..16].to_owned()
 }
 
-/// The W3C `traceparent` header with which a downstream service continues the trace.
-pub fn traceparent(tenant: &TenantId, execution: &ExecutionId) -> String {
-    format!("00-{}-{}-01", trace(tenant, execution), root(tenant, execution))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,8 +32,6 @@ mod tests {
         assert_ne!(trace(&tenant, &execution), trace(&tenant, &other));
         assert_ne!(trace(&tenant, &execution), trace(&TenantId::new("other"), &execution));
         assert_ne!(span(&tenant, &execution, 1), span(&tenant, &execution, 2));
-        let context = traceparent(&tenant, &execution);
-        let parts: Vec<usize> = context.split('-').map(str::len).collect();
-        assert_eq!(parts, [2, 32, 16, 2], "{context}");
+        assert_eq!((trace(&tenant, &execution).len(), root(&tenant, &execution).len()), (32, 16));
     }
 }

@@ -96,7 +96,7 @@ impl WatchService {
         let there = self.notes(tenant, RegisterKind::Rule).await?.len();
         check_count("the number of rules", there + 1, RULES_MAX)?;
         let change = RegisterChange::put(RegisterKind::Rule, &rule.id, rule.value()).expecting(0);
-        self.change_alerts(tenant, actor, change, "created").await?;
+        self.write_setting(tenant, actor, change, "created").await?;
         Ok(rule)
     }
 
@@ -134,7 +134,7 @@ impl WatchService {
             _ => "changed",
         };
         let change = RegisterChange::put(RegisterKind::Rule, id, rule.value()).expecting(seen);
-        self.change_alerts(tenant, actor, change, answer).await?;
+        self.write_setting(tenant, actor, change, answer).await?;
         Ok(AlertRule { version: seen + 1, ..rule })
     }
 
@@ -144,7 +144,7 @@ impl WatchService {
             let came = built_in().iter().any(|rule| rule.id == id);
             return if came { Ok(()) } else { Err(Error::missing("rule", id)) };
         }
-        self.change_alerts(tenant, actor, RegisterChange::remove(RegisterKind::Rule, id), "removed").await
+        self.write_setting(tenant, actor, RegisterChange::remove(RegisterKind::Rule, id), "removed").await
     }
 
     /// Silences that have not expired, oldest first.
@@ -164,14 +164,14 @@ impl WatchService {
         let silence = AlertSilence { id, rule, plan, subject, until, reason, by, created_at: now.into() };
         let value = serde_json::to_value(&silence).expect("a silence has only texts");
         let change = RegisterChange::put(RegisterKind::Silence, &silence.id, value).expecting(0);
-        self.change_alerts(tenant, actor, change, "created").await?;
+        self.write_setting(tenant, actor, change, "created").await?;
         Ok(silence)
     }
 
     pub async fn delete_silence(&self, tenant: &TenantId, actor: &Actor, id: &str) -> Result<(), Error> {
         let found = self.ports.register.find(tenant, RegisterKind::Silence, id).await?;
         found.ok_or_else(|| Error::missing("silence", id))?;
-        self.change_alerts(tenant, actor, RegisterChange::remove(RegisterKind::Silence, id), "removed").await
+        self.write_setting(tenant, actor, RegisterChange::remove(RegisterKind::Silence, id), "removed").await
     }
 
     pub async fn all_rules(&self, tenant: &TenantId) -> Result<Vec<AlertRule>, port::Error> {
@@ -196,7 +196,7 @@ impl WatchService {
         all_pages(usize::MAX, read).await.map(|(notes, _)| notes)
     }
 
-    /// Writes a setting, with its record in the ledger's own journal.
+    /// Writes a setting, with its record in the ledger's own journal, and wakes what depends on it.
     pub(super) async fn write_setting(
         &self,
         tenant: &TenantId,
@@ -206,19 +206,10 @@ impl WatchService {
     ) -> Result<(), Error> {
         let at = self.now();
         let record = audit::changed(actor, at, change.kind.as_str(), &change.id, answer);
+        let is_webhook = change.kind == RegisterKind::Webhook;
         let changes = RegisterWrite { tenant: tenant.clone(), at, changes: vec![change], record };
-        Ok(self.ports.register.write(changes).await?)
-    }
-
-    async fn change_alerts(
-        &self,
-        tenant: &TenantId,
-        actor: &Actor,
-        change: RegisterChange,
-        answer: &str,
-    ) -> Result<(), Error> {
-        self.write_setting(tenant, actor, change, answer).await?;
-        self.alerts_changed.send_replace(());
+        self.ports.register.write(changes).await?;
+        if is_webhook { &self.webhooks_changed } else { &self.alerts_changed }.send_replace(());
         Ok(())
     }
 }

@@ -152,7 +152,7 @@ impl WatchService {
     pub async fn delete_webhook(&self, tenant: &TenantId, actor: &Actor, id: &str) -> Result<(), Error> {
         let stored = self.stored_webhook(tenant, id).await?;
         let change = RegisterChange::remove(RegisterKind::Webhook, id).expecting(stored.webhook.version);
-        self.write_change(tenant, actor, change, "removed").await
+        self.write_setting(tenant, actor, change, "removed").await
     }
 
     /// Creates a new secret. For a day deliveries are also signed with the previous one.
@@ -243,19 +243,7 @@ impl WatchService {
         answer: &str,
     ) -> Result<(), Error> {
         let change = RegisterChange::put(RegisterKind::Webhook, &stored.webhook.id, stored.value()).expecting(expected);
-        self.write_change(tenant, actor, change, answer).await
-    }
-
-    async fn write_change(
-        &self,
-        tenant: &TenantId,
-        actor: &Actor,
-        change: RegisterChange,
-        answer: &str,
-    ) -> Result<(), Error> {
-        self.write_setting(tenant, actor, change, answer).await?;
-        self.webhooks_changed.send_replace(());
-        Ok(())
+        self.write_setting(tenant, actor, change, answer).await
     }
 }
 

@@ -57,7 +57,6 @@ pub struct TenantStats {
     pub executions: Vec<(String, u64)>,
 }
 
-const TABLE_BYTES: &str = "select name, sum(pgsize) from dbstat group by name order by 2 desc";
 const STATUSES: &str = "select status, count from total where tenant = ?1 and count > 0 order by status";
 
 impl SqliteArchive {
@@ -199,16 +198,6 @@ impl SqliteArchive {
             free_disk_bytes: super::disk::free(self.path.parent().unwrap_or(Path::new("."))).unwrap_or(0),
             tenants: tenants.collect::<Result<_, _>>()?,
         })
-    }
-
-    /// How many bytes each table and index takes. Reads every page.
-    pub fn table_bytes(&self) -> Result<Vec<(String, u64)>, Error> {
-        let rows = || -> rusqlite::Result<Vec<(String, u64)>> {
-            let mut statement = self.connection.prepare(TABLE_BYTES)?;
-            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            rows.collect()
-        };
-        rows().map_err(fault::of)
     }
 
     fn tenant_stats(&self, ledger: LedgerRow) -> Result<TenantStats, Error> {

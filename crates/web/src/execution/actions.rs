@@ -7,13 +7,12 @@ use crate::shell::{PageSection, PageShell};
 use askama::Template;
 use axum::extract::{Path, State};
 use rutter_app::app::App;
-use rutter_app::command::{Command, CommandArguments};
+use rutter_app::command::CommandArguments;
 use rutter_app::error::AppError;
 use rutter_app::rights::require_verb;
 use rutter_app::rollback::Rollback;
 use rutter_app::verb::{OfferedTo, Verb, VerbRow};
 use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus};
-use rutter_core::id::ExecutionId;
 use rutter_core::plan::Driver;
 use std::sync::Arc;
 
@@ -128,16 +127,7 @@ pub(crate) async fn confirm(
 
 pub(crate) async fn run(State(app): State<Arc<App>>, Path(execution): Path<String>, form: FormRequest) -> PageResult {
     let verb = offered(form.value("act"))?;
-    let command = Command {
-        principal: form.request.principal.clone(),
-        execution: ExecutionId::new(&execution),
-        verb,
-        arguments: arguments(&form)?,
-        reason: form.value("reason").map(str::to_owned),
-        request_key: None,
-        if_match: None,
-    };
-    app.perform(command).await?;
+    app.perform(form.command(&execution, verb, arguments(&form)?)).await?;
     Ok(page::redirect_with_flash(&format!("/executions/{}", format::encoded(&execution)), verb.row().notice))
 }
 

@@ -6,11 +6,10 @@ use crate::shell::{PageSection, PageShell};
 use askama::Template;
 use axum::extract::State;
 use rutter_app::app::App;
-use rutter_app::command::{Command, CommandArguments};
+use rutter_app::command::CommandArguments;
 use rutter_app::error::AppError;
 use rutter_app::rights::require_verb;
 use rutter_app::verb::{OfferedTo, Verb, VerbRow};
-use rutter_core::id::ExecutionId;
 use std::sync::Arc;
 
 /// More than a page of the list has.
@@ -63,16 +62,7 @@ pub(crate) async fn run(State(app): State<Arc<App>>, form: FormRequest) -> PageR
     }
     let (mut done, mut refused) = (0, Vec::new());
     for row in rows {
-        let command = Command {
-            principal: request.principal.clone(),
-            execution: ExecutionId::new(&row.id.full),
-            verb: verb.verb,
-            arguments: CommandArguments::default(),
-            reason: form.value("reason").map(str::to_owned),
-            request_key: None,
-            if_match: None,
-        };
-        match app.perform(command).await {
+        match app.perform(form.command(&row.id.full, verb.verb, CommandArguments::default())).await {
             Ok(()) => done += 1,
             Err(error) => refused.push((row, error)),
         }

@@ -4,12 +4,11 @@ use super::{SAY, field};
 use crate::page::{self, FormRequest, PageResult};
 use axum::extract::{Path, State};
 use rutter_app::app::App;
-use rutter_app::command::{Command, CommandArguments};
+use rutter_app::command::CommandArguments;
 use rutter_app::error::AppError;
 use rutter_app::rights::require_verb;
 use rutter_app::verb::Verb;
 use rutter_core::execution::view::{ExecutionSnapshot, PendingQuestion};
-use rutter_core::id::ExecutionId;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -30,16 +29,7 @@ pub(crate) async fn answer(
         verb => read(&form_request, verb)?,
     };
     let notice = verb.row().notice;
-    let command = Command {
-        principal: form_request.request.principal.clone(),
-        execution: ExecutionId::new(&execution),
-        verb,
-        arguments,
-        reason: form_request.value("reason").map(str::to_owned),
-        request_key: None,
-        if_match: None,
-    };
-    app.perform(command).await?;
+    app.perform(form_request.command(&execution, verb, arguments)).await?;
     Ok(page::redirect_with_flash(form_request.back(), notice))
 }
 

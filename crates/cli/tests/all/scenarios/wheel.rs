@@ -135,7 +135,7 @@ async fn what_an_agent_leaves_behind_is_found_and_finished() {
     let agent = Agent { engine: &engine, identity: &identity, name: "second" };
     let (decision, reason) = ("hand back".to_owned(), "s6 was begun and nobody knows how it ended".to_owned());
     agent.says(ExecutionInput::RecordDecision { step: None, decision, reason: reason.clone(), details: None }).await;
-    engine.control(&identity, Actor::agent("second"), ControlAction::HandBack, reason, None).await.unwrap();
+    engine.control(&identity, Actor::agent("second"), ControlAction::HandBack, reason, None, None).await.unwrap();
     let status = engine.wait(&identity, Millis::seconds(60)).await.unwrap();
     let view = engine.view(&identity).await.unwrap();
     assert_eq!(status, Some(ExecutionStatus::Completed), "{view:?}");
@@ -170,7 +170,7 @@ async fn a_step_started_out_of_order_leaves_the_only_slot_to_its_dependency() {
     let engine = runtime.engine();
     let identity = first_agent(engine, 1).await;
     let reason = "the agent is gone".to_owned();
-    engine.control(&identity, Actor::person("operator"), ControlAction::HandBack, reason, None).await.unwrap();
+    engine.control(&identity, Actor::person("operator"), ControlAction::HandBack, reason, None, None).await.unwrap();
     let status = engine.wait(&identity, Millis::seconds(60)).await.unwrap();
     let view = engine.view(&identity).await.unwrap();
     assert_eq!(status, Some(ExecutionStatus::Completed), "{view:?}");

@@ -135,7 +135,7 @@ impl EngineFixture {
 
     pub async fn control(&self, identity: &ExecutionIdentity, control: ControlAction) -> Result<(), Error> {
         let actor = Actor::person("operator");
-        self.engine.control(identity, actor, control, "because".into(), None).await
+        self.engine.control(identity, actor, control, "because".into(), None, None).await
     }
 
     pub fn calls(&self, tool: &str) -> u32 {

@@ -138,7 +138,7 @@ async fn an_agent_cannot_approve_or_settle_anything() {
     assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Waiting);
     let approve = || ControlAction::Approve { part: None, call: None };
     let agent = Actor::agent("pilot");
-    let refused = fixture.engine.control(&execution, agent, approve(), "please".into(), None).await.unwrap_err();
+    let refused = fixture.engine.control(&execution, agent, approve(), "please".into(), None, None).await.unwrap_err();
     assert_eq!(refused.code(), "execution.not_a_person");
     assert_eq!(fixture.calls("fake.once"), 0);
     fixture.control(&execution, approve()).await.unwrap();
@@ -234,9 +234,9 @@ async fn of_many_commands_that_saw_the_same_state_one_is_accepted() {
     for number in 0..20 {
         let (engine, execution, actor) = (fixture.engine.clone(), execution.clone(), Actor::person("operator"));
         let (reason, key) = (format!("number {number}"), Some(format!("key-{number}")));
-        asking.spawn(async move {
-            engine.control_as_seen(&execution, actor, ControlAction::Pause, reason, key, Some(seen)).await
-        });
+        asking.spawn(
+            async move { engine.control(&execution, actor, ControlAction::Pause, reason, key, Some(seen)).await },
+        );
     }
     let (heard, refused): (Vec<_>, Vec<_>) = asking.join_all().await.into_iter().partition(Result::is_ok);
     assert_eq!((heard.len(), refused.len()), (1, 19), "{:?}", refused.first());
@@ -248,14 +248,7 @@ async fn of_many_commands_that_saw_the_same_state_one_is_accepted() {
         let (seen, actor) = (entries().await.unwrap(), Actor::person("operator"));
         let (control, key) = (ControlAction::Pause, Some(format!("pause-{number}")));
         let pause = |seen| {
-            fixture.engine.control_as_seen(
-                &execution,
-                actor.clone(),
-                control.clone(),
-                "tea".into(),
-                key.clone(),
-                Some(seen),
-            )
+            fixture.engine.control(&execution, actor.clone(), control.clone(), "tea".into(), key.clone(), Some(seen))
         };
         assert_eq!(pause(seen - 1).await.unwrap_err().code(), "engine.changed");
         pause(seen).await.unwrap();

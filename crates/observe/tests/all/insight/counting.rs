@@ -187,7 +187,7 @@ async fn a_compensation_after_the_end_is_counted_for_its_plan() {
     let control = rutter_engine::control::ControlAction::Undo { steps: None };
     let actor = rutter_core::actor::Actor::person("operator");
     let identity = stage.identity(&execution);
-    stage.engine.control(&identity, actor, control, "no longer wanted".into(), None).await.unwrap();
+    stage.engine.control(&identity, actor, control, "no longer wanted".into(), None, None).await.unwrap();
     until("it is counted", async || {
         counting.caught_up(&stage).await;
         report(&counting.insight, &stage, ReportGrouping::Plan).await.rows[0].ended_again == 1

@@ -260,7 +260,7 @@ async fn an_execution_is_one_trace_across_crash_and_restart() {
     let control = ControlAction::Approve { part: None, call: None };
     let operator = Actor::person("operator");
     let identity = stage.identity(&execution);
-    stage.engine.control(&identity, operator, control, "go on".into(), None).await.unwrap();
+    stage.engine.control(&identity, operator, control, "go on".into(), None, None).await.unwrap();
     until("all of it has arrived", async || !collector.named(&trace, "invoke_").is_empty()).await;
     let mut times = BTreeMap::<String, usize>::new();
     for span in collector.spans() {

@@ -1,8 +1,7 @@
-//! Baseline throughput of the disk and of plain SQLite, for benchmarks to compare with in the same run.
+//! The disk and plain SQLite, to compare with in the same run; and the size of tables.
 
-use super::fault;
-use rusqlite::{Connection, params};
-use rutter_core::port::Error;
+use anyhow::Context;
+use rusqlite::{Connection, OpenFlags, params};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -12,7 +11,7 @@ use std::time::{Duration, Instant};
 const PAGE: [u8; 4_096] = [0x5a; 4_096];
 
 /// Writes and syncs one page at a time; returns syncs per second.
-pub fn syncs_per_second(directory: &Path, during: Duration) -> Result<f64, Error> {
+pub fn syncs_per_second(directory: &Path, during: Duration) -> anyhow::Result<f64> {
     let path = directory.join("baseline.raw");
     let measured = || -> std::io::Result<f64> {
         let file = OpenOptions::new().create(true).truncate(true).write(true).open(&path)?;
@@ -24,15 +23,15 @@ pub fn syncs_per_second(directory: &Path, during: Duration) -> Result<f64, Error
         }
         Ok(f64::from(count) / start.elapsed().as_secs_f64())
     };
-    let result = measured().map_err(|error| Error::Io(format!("{}: {error}", path.display())));
+    let result = measured().with_context(|| path.display().to_string());
     let _ = std::fs::remove_file(&path);
     result
 }
 
 /// Commits one row of `bytes` at a time with the store's durability settings; returns commits per second.
-pub fn commits_per_second(directory: &Path, bytes: usize, during: Duration) -> Result<f64, Error> {
+pub fn commits_per_second(directory: &Path, bytes: usize, during: Duration) -> anyhow::Result<f64> {
     let path = directory.join("baseline.db");
-    let connection = Connection::open(&path).map_err(fault::of)?;
+    let connection = Connection::open(&path)?;
     let measured = || -> rusqlite::Result<f64> {
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", "full")?;
@@ -46,10 +45,18 @@ pub fn commits_per_second(directory: &Path, bytes: usize, during: Duration) -> R
         }
         Ok(f64::from(count) / start.elapsed().as_secs_f64())
     };
-    let result = measured().map_err(fault::of);
+    let result = measured();
     drop(connection);
     for end in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(directory.join(format!("baseline.db{end}")));
     }
-    result
+    Ok(result?)
+}
+
+/// How many bytes each table and index of a database takes. Reads every page.
+pub fn table_bytes(database: &Path) -> anyhow::Result<Vec<(String, u64)>> {
+    let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let mut statement = connection.prepare("select name, sum(pgsize) from dbstat group by name order by 2 desc")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
