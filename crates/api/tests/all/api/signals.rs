@@ -100,6 +100,28 @@ async fn every_action_reaches_the_execution() {
 }
 
 #[tokio::test]
+async fn what_a_verb_does_not_take_is_refused_and_nothing_happens() {
+    let harbour = Harbour::new().await;
+    let operator = harbour.operator();
+    let execution = operator.execute(&approved("ask")).await;
+    let refused = [
+        json!({ "action": "approve", "reason": "yes", "with": "stop" }),
+        json!({ "action": "cancel", "reason": "only one step", "step_id": "ask" }),
+        json!({ "action": "kill", "reason": "at once", "undo": true }),
+        json!({ "action": "undo", "reason": "no step fits", "steps": [] }),
+        json!(["pause", null]),
+    ];
+    for signal in refused {
+        operator.signal(&execution, signal).await.refused(400, "server.arguments");
+    }
+    let unseen = json!({ "action": "kill", "reason": "\u{200b} \u{202e}" });
+    operator.signal(&execution, unseen).await.refused(400, "command.reason_missing");
+    let id = execution["execution_id"].as_str().unwrap();
+    let now = operator.get(&format!("/executions/{id}")).await.good();
+    assert_eq!((&now["status"], &now["last_at"]), (&json!("waiting"), &execution["last_at"]), "{now}");
+}
+
+#[tokio::test]
 async fn one_key_is_one_signal() {
     let harbour = Harbour::new().await;
     let operator = harbour.operator();

@@ -75,6 +75,21 @@ fn a_killed_server_is_replaced_and_open_requests_get_an_honest_error() {
 }
 
 #[test]
+fn a_server_started_for_a_client_waits_for_a_database_that_is_still_locked() {
+    let fixture = ServerFixture::new();
+    std::fs::create_dir_all(&fixture.data).unwrap();
+    let lock = std::fs::File::create(fixture.data.join("rutter.lock")).unwrap();
+    lock.lock().unwrap();
+    let mut agent = Agent::start(&fixture, &[]);
+    until("the server waits for the database", || servers_in(&fixture.path("")).len() == 1);
+    // Longer than a client waits for a server that gave up.
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    lock.unlock().unwrap();
+    assert_eq!(agent.introduce()["serverInfo"]["name"], "rutter");
+    agent.leave();
+}
+
+#[test]
 fn an_embedded_server_owns_the_database_and_a_second_one_learns_the_owner() {
     let fixture = ServerFixture::new();
     let mut first = Agent::start(&fixture, &["--embedded"]);
