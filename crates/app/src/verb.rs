@@ -46,8 +46,8 @@ pub struct VerbRow {
     pub meaning: &'static str,
     /// The name of the notice shown afterwards.
     pub notice: &'static str,
-    /// Where it is offered besides HTTP and the command line, which offer every verb. Every surface accepts every
-    /// verb: one that is not for agents is refused to them for its scope.
+    /// Where it is offered besides HTTP and the command line, which offer every verb. Every surface accepts every verb
+    /// all the same.
     pub offered: &'static [OfferedTo],
     /// The answer it gives to an open question.
     pub answer: Option<QuestionAnswer>,

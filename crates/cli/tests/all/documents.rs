@@ -5,8 +5,10 @@ pub mod fixture;
 mod settings;
 
 use crate::fixture::RUTTER;
+use crate::server::fixture::ServerFixture;
 use console::{Command, commands};
 use fixture::DocumentFixture;
+use serde_json::Value;
 use settings::{documented, known};
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,6 +25,23 @@ fn the_worked_example_of_running_plans_works_as_described() {
     let count = commands.iter().filter(|command| !command.output.is_empty()).count();
     assert!(count >= 5, "only {count} commands have an expected output");
     DocumentFixture::new().play(&commands);
+}
+
+#[test]
+fn the_documented_answer_of_run_has_the_fields_that_are_printed() {
+    let page = read("docs/running.md");
+    let block = page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let documented: Value = serde_json::from_str(block).unwrap();
+    let printed = ServerFixture::new().json(&["run", "asking.yaml", "--json"]);
+    let has = |printed: &Value, documented: &Value| {
+        for name in documented.as_object().unwrap().keys().filter(|name| *name != "result") {
+            assert!(printed.get(name).is_some(), "docs/running.md has {name:?}: {printed}");
+        }
+    };
+    has(&printed, &documented);
+    has(&printed["plan"], &documented["plan"]);
+    has(&printed["steps"][0], &documented["steps"][0]);
+    has(&printed["receipt"], &documented["receipt"]);
 }
 
 #[test]

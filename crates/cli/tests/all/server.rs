@@ -5,7 +5,7 @@
 mod agent;
 mod daemon;
 mod doors;
-mod fixture;
+pub(crate) mod fixture;
 mod front;
 mod keys;
 mod reasons;
