@@ -11,7 +11,7 @@ use rutter_app::auth::{Authenticator, SecretRejection, secret};
 use rutter_app::error::AppError;
 use rutter_app::limits::FORM_BYTES_MAX;
 use rutter_app::principal::{McpToolset, Principal};
-use rutter_app::rights::{Operation, require};
+use rutter_app::rights::{Operation, check};
 use rutter_core::hash::Hash;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -66,7 +66,7 @@ pub async fn for_pages(State(auth): State<Arc<Authenticator>>, request: Request,
 
 /// Requires the right to read; actions on a page need their own rights.
 pub async fn require_read(Extension(principal): Extension<Principal>, request: Request, next: Next) -> Response {
-    match require(&principal, Operation::Read) {
+    match check(&principal, Operation::Read) {
         Ok(()) => next.run(request).await,
         Err(error) => refused(StatusCode::FORBIDDEN, &error),
     }
@@ -92,9 +92,13 @@ pub fn by_bearer(auth: &Authenticator, headers: &HeaderMap, peer: IpAddr) -> Res
     let Some((_, secret)) = bearer else {
         let message = "a token or key is required: Authorization: Bearer …";
         let hint = "tokens are next to the database (agent.token); `rutter key create` makes keys";
+        auth.note_stranger(peer, &AppError::new("server.unauthorized", message));
         return Err(Box::new(unauthorized(message, hint)));
     };
-    auth.recognise(secret.trim(), peer).map_err(|unknown| Box::new(unrecognised(unknown)))
+    auth.recognise(secret.trim(), peer).map_err(|unknown| {
+        auth.note_stranger(peer, &unknown.fault());
+        Box::new(unrecognised(unknown))
+    })
 }
 
 pub fn unrecognised(unknown: SecretRejection) -> Response {

@@ -1,10 +1,11 @@
 //! The path of every request to its response: principal, scope, rate limit, idempotency key, body, handler.
 
 use crate::idempotent_replies;
+use crate::idempotent_replies::Idempotency;
 use crate::problem;
 use crate::rate_limit::{RateAllowance, RequestKind};
 use crate::request::ApiRequest;
-use crate::route::{ApiRoute, Idempotency};
+use crate::route::ApiRoute;
 use crate::state::ApiState;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
@@ -15,8 +16,10 @@ use futures::FutureExt;
 use rutter_app::error::AppError;
 use rutter_app::principal::Principal;
 use rutter_app::request_key::is_request_key;
-use rutter_app::rights::require;
+use rutter_core::canonical::canonical;
 use rutter_core::limits::REQUEST_KEY_BYTES_MAX;
+use rutter_core::plan::document::embedded::{keep_text, keep_texts};
+use rutter_core::plan::document::{DocumentFormat, PlanDocument, ambiguities};
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -78,10 +81,14 @@ async fn answer_admitted(
     };
     let key = match route.about.idempotency {
         Idempotency::No => None,
-        Idempotency::Journal | Idempotency::Reply { .. } => key(&parts.headers)?,
+        Idempotency::Journal | Idempotency::Reply { .. } | Idempotency::ReplyOrRerun => key(&parts.headers)?,
     };
     let bytes = bytes(route, body).await?;
-    let body = json(route, &parts.headers, &bytes)?;
+    let mut body = json(route, &parts.headers, &bytes)?;
+    let canonical_body = comparable(&body);
+    // The plan is read from what its author wrote: this reader keeps the last of two equal keys.
+    keep_text(&bytes, &mut body, &["plan"]);
+    keep_texts(&bytes, &mut body, &["plans"], "document");
     let (method, uri) = (parts.method, parts.uri);
     let call = ApiRequest {
         api: Arc::clone(api),
@@ -91,25 +98,41 @@ async fn answer_admitted(
         path: path?,
         key: key.clone(),
     };
-    let run = (route.run)(call, body);
-    let (Idempotency::Reply { without }, Some(key)) = (route.about.idempotency, key) else {
+    let run = with_sign_of_life(call, route, body);
+    let (Idempotency::Reply { .. } | Idempotency::ReplyOrRerun, Some(key)) = (route.about.idempotency, key) else {
         return run.await;
     };
     let query = uri.query().unwrap_or_default();
-    let asked = [method.as_str().as_bytes(), uri.path().as_bytes(), query.as_bytes(), bytes.as_ref()];
-    let keyed = idempotent_replies::KeyedRequest::new(&caller.tenant, &caller.id(), &key, &asked);
+    let asked = [method.as_str().as_bytes(), uri.path().as_bytes(), query.as_bytes(), canonical_body.as_bytes()];
+    let keyed = idempotent_replies::KeyedRequest::new(&caller.tenant, &caller.key_owner(), &key, &asked);
     let (api, span) = (Arc::clone(api), tracing::Span::current());
     // A client that disconnects cancels nothing: otherwise nothing would record what was done.
-    let whole = async move { api.idempotent_replies.once(&api.app, &keyed, without, run).await };
+    let whole = async move { api.idempotent_replies.once(&api.app, &keyed, route.about.idempotency, run).await };
     let whole = tokio::spawn(tracing::Instrument::instrument(whole, span));
     whole.await.unwrap_or_else(|_| Err(AppError::new("server.internal", "this request failed inside Rutter")))
+}
+
+/// Whatever an agent asks about an execution or of it says that the agent is alive, also what is refused. A look comes
+/// after the sign, so that it sees it; a change comes before, so that its conditions hold.
+async fn with_sign_of_life(call: ApiRequest, route: &ApiRoute, body: Value) -> Result<Response<Body>, AppError> {
+    if !route.about.path.starts_with("/executions/{id}") {
+        return (route.run)(call, body).await;
+    }
+    let (app, caller, identity) = (Arc::clone(call.app()), call.principal.clone(), call.identity());
+    if route.about.is_read() {
+        app.notice_agent(&caller, &identity).await;
+        return (route.run)(call, body).await;
+    }
+    let done = (route.run)(call, body).await;
+    app.notice_agent(&caller, &identity).await;
+    done
 }
 
 /// The principal, if it has the right of the route.
 fn principal_of(api: &ApiState, route: &ApiRoute, parts: &Parts) -> Result<Principal, AppError> {
     let principal = parts.extensions.get::<Principal>();
     match (principal, route.about.right) {
-        (Some(caller), Some(right)) => require(caller, right).map(|()| caller.clone()),
+        (Some(caller), Some(right)) => api.app.require(caller, right).map(|()| caller.clone()),
         (Some(known), None) => Ok(known.clone()),
         (None, None) => Ok(api.anonymous.clone()),
         (None, Some(_)) => Err(AppError::new("server.unauthorized", "a key is required: Authorization: Bearer …")
@@ -159,10 +182,35 @@ fn json(route: &ApiRoute, headers: &HeaderMap, bytes: &[u8]) -> Result<Value, Ap
     }
     let body: Value = serde_json::from_slice(bytes)
         .map_err(|error| AppError::new("server.arguments", format!("the body is not JSON: {error}")))?;
-    match body.is_object() {
-        true => Ok(body),
-        false => Err(AppError::new("server.arguments", "expected a JSON object as the body")),
+    if !body.is_object() {
+        return Err(AppError::new("server.arguments", "expected a JSON object as the body"));
     }
+    match ambiguities(bytes).iter().find(|found| !is_in_a_plan(&found.pointer)) {
+        None => Ok(body),
+        Some(found) => Err(AppError::new("server.arguments", format!("{} at {}", found.message, found.pointer))
+            .hint("nothing was done: two programs could read this body differently")),
+    }
+}
+
+/// The body as it is compared with that of a repeated request: a plan counts by its content, as an object or as text.
+fn comparable(body: &Value) -> String {
+    let mut body = body.clone();
+    let document = |plan: &mut Value| {
+        let Value::String(text) = &*plan else { return };
+        if let Ok(document) = PlanDocument::read(text.as_bytes(), DocumentFormat::guess(text.as_bytes())) {
+            *plan = (*document.value).clone();
+        }
+    };
+    body.get_mut("plan").into_iter().for_each(document);
+    let plans = body.get_mut("plans").and_then(Value::as_array_mut).into_iter().flatten();
+    plans.filter_map(|plan| plan.get_mut("document")).for_each(document);
+    canonical(&body)
+}
+
+/// Whether a pointer leads into a plan, whose own reader reports all its mistakes at once.
+fn is_in_a_plan(pointer: &str) -> bool {
+    let document = || pointer.strip_prefix("/plans/")?.split_once('/')?.1.strip_prefix("document/");
+    pointer.starts_with("/plan/") || document().is_some()
 }
 
 /// Renders errors of the gate as problem details, for requests to the API.

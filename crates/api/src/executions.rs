@@ -1,15 +1,18 @@
 //! Executions: start them, list them, read their state.
 
+use crate::idempotent_replies::Idempotency;
 use crate::reply::{ApiReply, ListReply};
 use crate::request::ApiRequest;
-use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
+use crate::response_cache::cache_key;
+use crate::route::{ApiRoute, NoParameters, RouteSpec};
 use axum::body::Bytes;
 use rutter_app::error::AppError;
-use rutter_app::executions::NewExecution;
 use rutter_app::limits::wait_time;
 use rutter_app::options::ExecutionOptions;
-use rutter_app::plans::{DriverChoice, PlanInput, save_plan};
+use rutter_app::plans::{DriverChoice, PlanInput};
+use rutter_app::reader::AnswerReader;
 use rutter_app::rights::Operation;
+use rutter_app::start::{ExecutionRequest, PlanChoice};
 use rutter_app::view::{ExecutionListView, ExecutionView, StepView};
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::execution::{Execution, ExecutionIdentity};
@@ -55,6 +58,7 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StartExecutionBody {
+    /// The id or the name of a saved plan.
     plan_id: Option<String>,
     /// Default: the newest.
     revision: Option<u32>,
@@ -73,26 +77,16 @@ struct StartExecutionBody {
 async fn start(call: ApiRequest, new: StartExecutionBody) -> Result<ApiReply<ExecutionView>, AppError> {
     let span = span(new.wait_seconds)?;
     let caller = call.principal.clone();
-    let plan = match (&new.plan_id, &new.plan) {
-        (Some(id), None) => PlanId::new(id),
-        (None, Some(plan)) => {
-            let text = plan.text(&caller.tenant, new.driver.into())?;
-            save_plan(call.app(), &caller, text, None, None, call.key.as_deref()).await?.id
-        }
-        _ => return Err(AppError::new("server.arguments", "give either plan_id or plan")),
-    };
-    let revision = match &new.execution_options {
-        Some(options) => options.revision(call.app(), &caller, &plan, new.revision, new.driver.into()).await?,
-        None => new.revision,
-    };
-    let start = NewExecution {
-        plan,
-        revision,
+    let driver = new.driver.into();
+    let given = new.plan.as_ref().map(|plan| plan.text(&caller.tenant, driver)).transpose()?;
+    let request = ExecutionRequest {
+        plan: PlanChoice::of(new.plan_id.as_deref(), new.revision, given)?,
         inputs: Arc::new(Value::Object(new.inputs)),
-        driver: new.driver.into(),
+        driver,
+        options: new.execution_options,
         request_key: call.key.clone(),
     };
-    let started = call.app().start(&caller, start).await?;
+    let started = call.app().execute(&caller, request).await?;
     let identity = ExecutionIdentity { tenant: caller.tenant, execution: started.execution };
     let execution_json = wait_and_read(&call, &identity, span).await?;
     let location = format!("{}/executions/{}", crate::route::BASE, identity.execution);
@@ -168,14 +162,15 @@ async fn show(call: ApiRequest, query: ExecutionQuery) -> Result<ApiReply<Execut
     let (identity, span) = (call.identity(), span(query.wait)?);
     let mut summary = find_summary(&call, &identity).await?;
     if span.0 > 0 && !summary.row.status.has_ended() {
-        call.app().wait(&identity, span).await?;
+        call.app().wait_for(&call.principal, &identity, span).await?;
         summary = find_summary(&call, &identity).await?;
     }
-    let tag = tag(&summary);
+    let reader = call.app().reader(&call.principal);
+    let (tag, key) = (tag(&summary, &reader), cache_key(&identity, &reader));
     if call.has_current_etag(&tag) {
         return Ok(ApiReply::unchanged(&tag));
     }
-    if let Some(written) = call.api.response_cache.find(&identity, summary.entries, Instant::now()) {
+    if let Some(written) = call.api.response_cache.find(&key, summary.entries, Instant::now()) {
         return Ok(ApiReply::written(written).tag(&tag));
     }
     // The tag is never newer than the content: at worst the client asks once more.
@@ -183,7 +178,7 @@ async fn show(call: ApiRequest, query: ExecutionQuery) -> Result<ApiReply<Execut
     let written =
         serde_json::to_vec(&execution_json).map_err(|error| AppError::new("server.internal", error.to_string()))?;
     let written = Bytes::from(written);
-    call.api.response_cache.put(&identity, summary.entries, written.clone(), Instant::now());
+    call.api.response_cache.put(key, summary.entries, written.clone(), Instant::now());
     Ok(ApiReply::written(written).tag(&tag))
 }
 
@@ -221,13 +216,14 @@ pub(crate) async fn wait_and_read(
     span: Millis,
 ) -> Result<ExecutionView, AppError> {
     if span.0 > 0 {
-        call.app().wait(identity, span).await?;
+        call.app().wait_for(&call.principal, identity, span).await?;
     }
     read_execution(call, identity).await
 }
 
 async fn read_execution(call: &ApiRequest, identity: &ExecutionIdentity) -> Result<ExecutionView, AppError> {
-    let found = call.app().execution(identity, RESULTS_BYTES_MAX, RESULT_BYTES_MAX).await;
+    let found =
+        call.app().execution(call.app().reader(&call.principal), identity, RESULTS_BYTES_MAX, RESULT_BYTES_MAX).await;
     found.map_err(|error| if error.code == "store.not_found" { missing(identity) } else { error })
 }
 
@@ -239,15 +235,20 @@ pub(crate) async fn find_summary(
     call.app().query.execution(identity).await?.ok_or_else(|| missing(identity))
 }
 
-/// The ETag of an execution: the number of its journal entries.
-pub(crate) fn tag(summary: &ExecutionSummary) -> String {
-    format!("\"{}\"", summary.entries)
+/// The ETag of an execution: the number of its journal entries. An agent is shown less than a person, so its version is
+/// another one.
+fn tag(summary: &ExecutionSummary, reader: &AnswerReader) -> String {
+    match reader.is_person() {
+        true => format!("\"{}\"", summary.entries),
+        false => format!("\"{}-agent\"", summary.entries),
+    }
 }
 
 /// The number of entries the execution must still have when it is changed, if the client sent `If-Match`.
 pub(crate) async fn expected_entries(call: &ApiRequest, identity: &ExecutionIdentity) -> Result<Option<u64>, AppError> {
     let summary = find_summary(call, identity).await?;
-    Ok(call.check_if_match(&tag(&summary))?.then_some(summary.entries))
+    let tag = tag(&summary, &call.app().reader(&call.principal));
+    Ok(call.check_if_match(&tag)?.then_some(summary.entries))
 }
 
 pub(crate) fn missing(identity: &ExecutionIdentity) -> AppError {

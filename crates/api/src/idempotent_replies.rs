@@ -1,18 +1,20 @@
 //! Stores responses under the idempotency key of their request, so that a repeated request takes effect once.
 //!
 //! The key is stored before the request runs. A repeated request waits while the first one runs, and gets the same
-//! response later; after a crash in between it gets an error that the outcome is unknown.
+//! response later; after a crash in between it runs again where that does no harm, or else gets an error that the outcome is
+//! unknown.
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use rutter_app::app::App;
 use rutter_app::error::AppError;
 use rutter_app::limits::REPLY_AGE_MAX;
+use rutter_app::request_key::key_reused;
 use rutter_core::hash::Hash;
 use rutter_core::id::TenantId;
 use rutter_core::port;
 use rutter_core::port::query::Pagination;
-use rutter_core::port::register::{RegisterChange, RegisterKind, RegisterWrite};
+use rutter_core::port::register::{RegisterChange, RegisterItem, RegisterKind, RegisterWrite};
 use rutter_core::time::{Millis, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -22,6 +24,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Replies scanned when expired ones are removed, and how often that happens.
 const PAGE: u32 = 1_000;
 const PRUNE_EVERY: Millis = Millis::seconds(600);
+
+/// How a repeated request is handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Idempotency {
+    /// It changes nothing, or nothing more when repeated.
+    No,
+    /// The journal stores the key.
+    Journal,
+    /// The reply is stored under the key, without a field that is returned only once.
+    Reply { without: Option<&'static str> },
+    /// The same, for a request that does no harm when it runs again: it does, if the first run has left no reply.
+    ReplyOrRerun,
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct IdempotentReplies {
@@ -43,7 +58,7 @@ pub(crate) struct KeyedRequest {
 impl KeyedRequest {
     pub(crate) fn new(tenant: &TenantId, principal: &str, key: &str, asked: &[&[u8]]) -> KeyedRequest {
         let id = Hash::of_fields("rutter/reply-key/v1", &[principal.as_bytes(), key.as_bytes()]).to_string();
-        let digest = Hash::of_fields("rutter/reply-request/v1", asked);
+        let digest = Hash::of_fields("rutter/reply-request/v2", asked);
         KeyedRequest { tenant: tenant.clone(), id, digest, key: key.to_owned() }
     }
 }
@@ -69,13 +84,13 @@ impl IdempotentReplies {
         &self,
         app: &App,
         keyed: &KeyedRequest,
-        without: Option<&str>,
+        kept: Idempotency,
         run: impl Future<Output = Result<Response<Body>, AppError>>,
     ) -> Result<Response<Body>, AppError> {
         let turn = self.turn(&keyed.id);
         let answer = {
             let _turn = turn.lock().await;
-            self.run_in_turn(app, keyed, without, run).await
+            self.run_in_turn(app, keyed, kept, run).await
         };
         self.release_turn(&keyed.id, turn);
         self.prune(app, &keyed.tenant).await;
@@ -86,13 +101,16 @@ impl IdempotentReplies {
         &self,
         app: &App,
         keyed: &KeyedRequest,
-        without: Option<&str>,
+        kept: Idempotency,
         run: impl Future<Output = Result<Response<Body>, AppError>>,
     ) -> Result<Response<Body>, AppError> {
         let now = app.now();
         let found = app.register.find(&keyed.tenant, RegisterKind::Reply, &keyed.id).await?;
-        let old = found.as_ref().filter(|note| is_old(note.changed_at, now)).map_or(0, |note| note.version);
-        if let Some(note) = found.filter(|note| !is_old(note.changed_at, now)) {
+        let is_over = |note: &RegisterItem| {
+            is_old(note.changed_at, now) || (kept == Idempotency::ReplyOrRerun && is_without_reply(keyed, &note.value))
+        };
+        let old = found.as_ref().filter(|note| is_over(note)).map_or(0, |note| note.version);
+        if let Some(note) = found.filter(|note| !is_over(note)) {
             return replayed_response(keyed, &note.value);
         }
         let noted = json!(StoredRequest { digest: keyed.digest, reply: None });
@@ -103,7 +121,13 @@ impl IdempotentReplies {
             written => written?,
         }
         match run.await {
-            Ok(response) => self.store_reply(app, keyed, without, response).await,
+            Ok(response) => {
+                let without = match kept {
+                    Idempotency::Reply { without } => without,
+                    Idempotency::ReplyOrRerun | Idempotency::No | Idempotency::Journal => None,
+                };
+                self.store_reply(app, keyed, without, response).await
+            }
             Err(error) => {
                 // A client error changed nothing, so the key is free again.
                 if !crate::problem::status_of(&error).is_server_error() || error.retryable {
@@ -182,11 +206,21 @@ fn is_old(at: Timestamp, now: Timestamp) -> bool {
     u128::from(now.since(at).0) > REPLY_AGE_MAX.as_millis()
 }
 
+/// Whether the same request was started with this key and left no reply.
+fn is_without_reply(keyed: &KeyedRequest, value: &Value) -> bool {
+    let stored = StoredRequest::deserialize(value);
+    stored.is_ok_and(|stored| stored.digest == keyed.digest && stored.reply.is_none())
+}
+
 fn replayed_response(keyed: &KeyedRequest, value: &Value) -> Result<Response<Body>, AppError> {
     let stored: StoredRequest =
         serde_json::from_value(value.clone()).map_err(|error| AppError::new("server.internal", error.to_string()))?;
     if stored.digest != keyed.digest {
-        return Err(port::Error::KeyReused { key: keyed.key.clone() }.into());
+        let known = stored.reply.and_then(|reply| reply.location);
+        return Err(match known {
+            Some(location) => key_reused(&keyed.key, &location),
+            None => port::Error::KeyReused { key: keyed.key.clone() }.into(),
+        });
     }
     let reply = stored.reply.ok_or_else(|| outcome_unknown(keyed))?;
     let body = match &reply.body {

@@ -61,7 +61,7 @@ async fn all(call: ApiRequest, query: JournalQuery) -> Result<ApiReply<ListReply
     let actor = match (query.party.as_deref(), query.actor) {
         (None, None) => None,
         (Some("rutter"), None) => Some(Actor::rutter()),
-        (Some(text), Some(name)) => Some(Actor { party: party(text)?, name: name.into() }),
+        (Some(text), Some(name)) => Some(Actor::new(party(text)?, &name)),
         _ => return Err(AppError::new("server.arguments", "expected both party and actor, or neither")),
     };
     let filter = EntryFilter {

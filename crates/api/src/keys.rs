@@ -1,8 +1,9 @@
 //! API keys: who has access, and with which scopes.
 
+use crate::idempotent_replies::Idempotency;
 use crate::reply::{ApiReply, ListReply};
 use crate::request::ApiRequest;
-use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
+use crate::route::{ApiRoute, NoParameters, RouteSpec};
 use rutter_app::auth::AccessScopes;
 use rutter_app::auth::key::{ApiKeyView, CreatedKeyView, NewApiKey};
 use rutter_app::error::AppError;

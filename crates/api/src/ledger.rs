@@ -1,8 +1,9 @@
 //! The ledger as a whole: its size, signed checkpoints, export and verification.
 
+use crate::idempotent_replies::Idempotency;
 use crate::reply::{ApiReply, ListReply};
 use crate::request::ApiRequest;
-use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
+use crate::route::{ApiRoute, NoParameters, RouteSpec};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Response, header};
 use rutter_app::cleanup::{CleanupFindings, CleanupRequest, clean};

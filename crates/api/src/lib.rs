@@ -33,6 +33,7 @@ mod service;
 mod signals;
 mod state;
 mod streams;
+mod templates;
 mod tools;
 mod webhooks;
 

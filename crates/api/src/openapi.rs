@@ -1,8 +1,9 @@
 //! The OpenAPI 3.1 document, generated from the table of routes.
 
+use crate::idempotent_replies::Idempotency;
 use crate::problem::{MEDIA_TYPE, ProblemDetails};
 use crate::route::BASE;
-use crate::route::{ApiRoute, Idempotency, RouteOutput};
+use crate::route::{ApiRoute, RouteOutput};
 use crate::routes;
 use axum::http::StatusCode;
 use schemars::SchemaGenerator;

@@ -1,14 +1,18 @@
 //! Plans: check, save and find them, read revisions and the diff of two.
 
+use crate::idempotent_replies::Idempotency;
 use crate::reply::{ApiReply, ListReply};
 use crate::request::ApiRequest;
-use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
+use crate::route::{ApiRoute, NoParameters, RouteSpec};
 use rutter_app::error::AppError;
 use rutter_app::executions::PlanFindings;
-use rutter_app::plans::{DriverChoice, PlanInput, no_plan, save_plan};
+use rutter_app::optimize::{OptimizedPlan, SuggestionsView, optimize_plan};
+use rutter_app::plans::archive::{self, ImportResult, ImportedPlanView, PlanArchive};
+use rutter_app::plans::identity::revision_before;
+use rutter_app::plans::state::{PlanAction, PlanChangeView, change_plan};
+use rutter_app::plans::{DriverChoice, PlanInput, save_plan, saved_plan};
 use rutter_app::rights::Operation;
-use rutter_app::view::{DiagnosticView, PlanView, SavedPlanView, UnreachableServerView};
-use rutter_core::id::PlanId;
+use rutter_app::view::{DiagnosticView, PlanView, SavedPlanView, StepRulesView, UnreachableServerView};
 use rutter_core::plan::diff::{PlanChange, diff};
 use rutter_core::plan::document::DocumentFormat;
 use rutter_core::port::journal::SaveOutcome;
@@ -28,7 +32,7 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
                 .right(Operation::SavePlan)
                 .success(&[201, 200])
                 .refuses(&[409, 422])
-                .idempotency(Idempotency::Reply { without: None }),
+                .idempotency(Idempotency::ReplyOrRerun),
             save,
         ),
         ApiRoute::new(RouteSpec::get("/plans", "listPlans", "Saved plans, last saved first"), list),
@@ -36,7 +40,51 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
             RouteSpec::post("/plans/check", "checkPlan", "Check a plan without saving it").right(Operation::CheckPlan),
             check,
         ),
+        ApiRoute::with_body(
+            RouteSpec::post("/plans/optimize", "optimizePlan", "Suggestions that improve a plan; saves nothing")
+                .right(Operation::CheckPlan)
+                .refuses(&[404, 422]),
+            optimize,
+        ),
+        ApiRoute::with_body(
+            RouteSpec::post("/plans/import", "importPlans", "Save every plan of an export; refusals are per plan")
+                .right(Operation::SavePlan)
+                .idempotency(Idempotency::ReplyOrRerun),
+            import,
+        ),
         ApiRoute::new(RouteSpec::get("/plans/{id}", "getPlan", "A plan with its source"), show),
+        ApiRoute::new(
+            RouteSpec::get(
+                "/plans/{id}/export",
+                "exportPlan",
+                "A plan's document as JSON, to be edited and saved again",
+            ),
+            export,
+        ),
+        ApiRoute::with_body(
+            RouteSpec::post("/plans/{id}/archive", "archivePlan", "Put a plan away: not listed, not startable")
+                .right(Operation::ArchivePlan)
+                .refuses(&[409, 422]),
+            put_away,
+        ),
+        ApiRoute::with_body(
+            RouteSpec::post("/plans/{id}/restore", "restorePlan", "Take an archived plan back into use")
+                .right(Operation::ArchivePlan)
+                .refuses(&[409, 422]),
+            restore,
+        ),
+        ApiRoute::with_body(
+            RouteSpec::post("/plans/{id}/rename", "renamePlan", "Give a plan another name, as its next revision")
+                .right(Operation::ArchivePlan)
+                .refuses(&[409, 422]),
+            rename,
+        ),
+        ApiRoute::with_body(
+            RouteSpec::post("/plans/{id}/delete", "deletePlan", "Delete a plan and its text")
+                .right(Operation::DeletePlan)
+                .refuses(&[409, 422]),
+            delete,
+        ),
         ApiRoute::new(
             RouteSpec::get("/plans/{id}/revisions", "listRevisions", "The revisions of a plan, newest first"),
             revisions,
@@ -56,7 +104,7 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
 #[serde(deny_unknown_fields)]
 struct SavePlanBody {
     plan: PlanInput,
-    /// Save as its next revision.
+    /// Save as the next revision of this plan, by id or name.
     plan_id: Option<String>,
     /// Refused if there is a newer one.
     expected_revision: Option<u32>,
@@ -73,8 +121,9 @@ async fn save(call: ApiRequest, new: SavePlanBody) -> Result<ApiReply<SavedPlanV
     if new.dry_run {
         return Ok(ApiReply::ok(SavedPlanView::checked(&call.app().check(&text).await?)));
     }
-    let id = new.plan_id.as_deref().map(PlanId::new);
-    let stored = save_plan(call.app(), &caller, text, id, new.expected_revision, call.key.as_deref()).await?;
+    let stored =
+        save_plan(call.app(), &caller, text, new.plan_id.as_deref(), new.expected_revision, call.key.as_deref())
+            .await?;
     let answer = SavedPlanView::of(&stored);
     Ok(match stored.saved {
         SaveOutcome::New { .. } => ApiReply::created(answer, &format!("{}/plans/{}", crate::route::BASE, stored.id)),
@@ -88,15 +137,18 @@ struct PlansQuery {
     /// Exact.
     name: Option<String>,
     tag: Option<String>,
-    /// Whole words, all of them.
+    /// Words of name, goal, tags and tools, or their beginnings; or parts of the name. All of them.
     text: Option<String>,
+    /// Archived plans instead of the others.
+    archived: Option<bool>,
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
     cursor: Option<String>,
 }
 
 async fn list(call: ApiRequest, query: PlansQuery) -> Result<ApiReply<ListReply<PlanView>>, AppError> {
-    let filter = PlanFilter { name: query.name, tag: query.tag, text: query.text };
+    let filter =
+        PlanFilter { archived: query.archived.unwrap_or(false), name: query.name, tag: query.tag, text: query.text };
     let page = call.page(query.limit, query.cursor)?;
     let found = call.app().query.plans(&call.principal.tenant, filter, page).await?;
     let items = found.items.iter().map(PlanView::of).collect();
@@ -117,16 +169,39 @@ struct CheckAnswer {
     diagnostics: Vec<DiagnosticView>,
     /// Servers whose tools could not be listed, and why.
     servers_not_reached: Vec<UnreachableServerView>,
+    /// Steps to which a rule of the operator's policy will or may apply, if the plan is accepted.
+    policy: Vec<StepRulesView>,
 }
 
 async fn check(call: ApiRequest, input: PlanToCheck) -> Result<ApiReply<CheckAnswer>, AppError> {
     let text = input.plan.text(&call.principal.tenant, input.driver.into())?;
-    let PlanFindings { is_accepted, found, absent } = call.app().findings(&text).await?;
+    let PlanFindings { is_accepted, found, absent, policy } = call.app().findings(&text).await?;
     Ok(ApiReply::ok(CheckAnswer {
         is_accepted,
         diagnostics: DiagnosticView::all(&found),
         servers_not_reached: UnreachableServerView::all(&absent),
+        policy: StepRulesView::all(&policy),
     }))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PlanToOptimize {
+    /// One of plan and plan_id.
+    plan: Option<PlanInput>,
+    /// A saved plan, by id or name.
+    plan_id: Option<String>,
+    #[serde(default)]
+    driver: DriverChoice,
+}
+
+async fn optimize(call: ApiRequest, input: PlanToOptimize) -> Result<ApiReply<SuggestionsView>, AppError> {
+    let plan = match (input.plan, input.plan_id) {
+        (Some(plan), None) => OptimizedPlan::Given(plan.text(&call.principal.tenant, input.driver.into())?),
+        (None, Some(id)) => OptimizedPlan::Saved(id),
+        _ => return Err(AppError::new("server.arguments", "give one of plan and plan_id")),
+    };
+    Ok(ApiReply::ok(optimize_plan(call.app(), &call.principal, plan).await?))
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -170,6 +245,32 @@ async fn show(call: ApiRequest, _: NoParameters) -> Result<ApiReply<PlanJson>, A
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+struct PlanExportQuery {
+    /// Default: the newest.
+    #[schemars(range(min = 1))]
+    revision: Option<u32>,
+}
+
+async fn export(call: ApiRequest, query: PlanExportQuery) -> Result<ApiReply<Value>, AppError> {
+    Ok(ApiReply::ok(archive::document(&saved(&call, query.revision).await?)?))
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ImportAnswer {
+    /// In the order of the request.
+    plans: Vec<ImportedPlanView>,
+    /// How many were refused.
+    refused: usize,
+}
+
+async fn import(call: ApiRequest, body: PlanArchive) -> Result<ApiReply<ImportAnswer>, AppError> {
+    let plans = archive::import(call.app(), &call.principal, body.plans()?).await?;
+    let refused = plans.iter().filter(|plan| plan.result == ImportResult::Refused).count();
+    Ok(ApiReply::ok(ImportAnswer { plans, refused }))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct RevisionsQuery {
     #[schemars(range(min = 1, max = 20))]
     limit: Option<u32>,
@@ -191,7 +292,8 @@ async fn revisions(call: ApiRequest, query: RevisionsQuery) -> Result<ApiReply<L
     let last = first.saturating_sub(limit);
     let mut items = Vec::new();
     for revision in (last + 1..=first).rev() {
-        items.push(PlanView::of(&saved(&call, Some(revision)).await?.summary));
+        let found = saved(&call, Some(revision)).await?.summary;
+        items.extend((!found.is_for_execution).then(|| PlanView::of(&found)));
     }
     Ok(call.list(ListPage { items, next: (last > 0).then(|| ListCursor(last.to_string())) }))
 }
@@ -205,7 +307,7 @@ async fn revision(call: ApiRequest, _: NoParameters) -> Result<ApiReply<PlanJson
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PlanDiffQuery {
-    /// Default: the one before `to`.
+    /// Default: the one before `to`, leaving out those made for one execution.
     #[schemars(range(min = 1))]
     from: Option<u32>,
     /// Default: the newest.
@@ -248,7 +350,10 @@ fn changes(changes: &[PlanChange]) -> Vec<PlanChangeJson> {
 async fn differences(call: ApiRequest, query: PlanDiffQuery) -> Result<ApiReply<DiffAnswer>, AppError> {
     let new = saved(&call, query.to).await?;
     let to = new.summary.revision;
-    let from = query.from.unwrap_or(to.saturating_sub(1).max(1));
+    let from = match query.from {
+        Some(from) => from,
+        None => revision_before(call.app(), &new, &call.principal.tenant).await?.unwrap_or(to),
+    };
     let old = saved(&call, Some(from)).await?;
     let diff = diff(&old.plan, &new.plan);
     let names = |steps: &[rutter_core::id::StepId]| steps.iter().map(ToString::to_string).collect();
@@ -268,9 +373,44 @@ async fn differences(call: ApiRequest, query: PlanDiffQuery) -> Result<ApiReply<
     }))
 }
 
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PlanReason {
+    /// Recorded in the ledger; deleting needs one.
+    reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PlanNewName {
+    name: String,
+}
+
+async fn put_away(call: ApiRequest, body: PlanReason) -> Result<ApiReply<PlanChangeView>, AppError> {
+    change(call, PlanAction::Archive, body.reason).await
+}
+
+async fn restore(call: ApiRequest, body: PlanReason) -> Result<ApiReply<PlanChangeView>, AppError> {
+    change(call, PlanAction::Restore, body.reason).await
+}
+
+async fn rename(call: ApiRequest, body: PlanNewName) -> Result<ApiReply<PlanChangeView>, AppError> {
+    change(call, PlanAction::Rename { name: body.name }, None).await
+}
+
+async fn delete(call: ApiRequest, body: PlanReason) -> Result<ApiReply<PlanChangeView>, AppError> {
+    change(call, PlanAction::Delete, body.reason).await
+}
+
+async fn change(
+    call: ApiRequest,
+    action: PlanAction,
+    reason: Option<String>,
+) -> Result<ApiReply<PlanChangeView>, AppError> {
+    Ok(ApiReply::ok(change_plan(call.app(), &call.principal, call.id(), action, reason).await?))
+}
+
 /// The plan the path names.
 pub(crate) async fn saved(call: &ApiRequest, revision: Option<u32>) -> Result<SavedPlan, AppError> {
-    let id = PlanId::new(call.id());
-    let saved = call.app().query.plan(&call.principal.tenant, &id, revision).await?;
-    saved.ok_or_else(|| no_plan(&id).hint("GET /api/v1/plans lists plans"))
+    saved_plan(call.app(), &call.principal.tenant, call.id(), revision).await
 }

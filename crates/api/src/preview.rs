@@ -7,10 +7,10 @@ use crate::request::ApiRequest;
 use crate::route::{ApiRoute, NoParameters, RouteSpec};
 use rutter_app::error::AppError;
 use rutter_app::forecast;
+use rutter_app::plans::preview_plan;
 use rutter_app::rollback::Rollback;
 use rutter_app::view::PreviewView;
 use rutter_core::execution::Execution;
-use rutter_core::plan::preview::preview;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -47,13 +47,18 @@ struct PreviewQuery {
 async fn of_plan(call: ApiRequest, query: PreviewQuery) -> Result<ApiReply<PreviewView>, AppError> {
     let plan = saved(&call, query.revision).await?.plan;
     let forecast = forecast::of_plan(call.app(), &plan);
-    Ok(ApiReply::ok(PreviewView::of(&preview(&plan), None, Some(forecast))))
+    let preview = preview_plan(call.app(), &plan, &call.principal.tenant, None);
+    Ok(ApiReply::ok(PreviewView::of(&preview, None, Some(forecast))))
 }
 
 async fn of_execution(call: ApiRequest, _: NoParameters) -> Result<ApiReply<PreviewView>, AppError> {
     let identity = call.identity();
-    let look = |execution: &Execution| (Arc::clone(execution.plan()), Rollback::of(execution), execution.view());
-    let (plan, rollback, view) = inspect_execution(&call, &identity, look).await?;
+    let look = |execution: &Execution| {
+        let (plan, principals) = (Arc::clone(execution.plan()), execution.principals().to_vec());
+        (plan, principals, Rollback::of(execution), execution.view())
+    };
+    let (plan, principals, rollback, view) = inspect_execution(&call, &identity, look).await?;
     let forecast = forecast::of_execution(call.app(), &plan, &view);
-    Ok(ApiReply::ok(PreviewView::of(&preview(&plan), Some(&rollback), forecast)))
+    let preview = preview_plan(call.app(), &plan, &identity.tenant, Some(&principals));
+    Ok(ApiReply::ok(PreviewView::of(&preview, Some(&rollback), forecast)))
 }

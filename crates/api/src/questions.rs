@@ -37,14 +37,14 @@ async fn list(call: ApiRequest, query: QuestionsQuery) -> Result<ApiReply<ListRe
     let page = call.page(query.limit, query.cursor)?;
     let filter = ExecutionFilter { asking: true, ..ExecutionFilter::default() };
     let found = call.app().query.executions(&call.principal.tenant, filter, page).await?;
-    let link = call.app().link.get().map(String::as_str);
+    let reader = call.app().reader(&call.principal);
     let mut items = Vec::new();
     for summary in &found.items {
         let identity = ExecutionIdentity { tenant: call.principal.tenant.clone(), execution: summary.id.clone() };
         for ask in inspect_execution(&call, &identity, Execution::questions).await? {
             items.push(OpenQuestion {
                 plan: ExecutionListView::of(summary).plan,
-                question: QuestionView::of(&summary.id, &ask, link),
+                question: QuestionView::of(&summary.id, &ask, &reader),
             });
         }
     }

@@ -1,9 +1,10 @@
 //! Records of what an agent did itself, in an execution it drives.
 
 use crate::executions::{find_summary, wait_and_read};
+use crate::idempotent_replies::Idempotency;
 use crate::reply::ApiReply;
 use crate::request::ApiRequest;
-use crate::route::{ApiRoute, Idempotency, RouteSpec};
+use crate::route::{ApiRoute, RouteSpec};
 use rutter_app::error::AppError;
 use rutter_app::records::action::{self, ActionRecord};
 use rutter_app::records::compensation::{self, CompensationRecord};

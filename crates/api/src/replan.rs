@@ -1,14 +1,15 @@
 //! Gives an unfinished execution another plan, with a diff.
 
 use crate::executions::{expected_entries, inspect_execution};
+use crate::idempotent_replies::Idempotency;
 use crate::reply::ApiReply;
 use crate::request::ApiRequest;
-use crate::route::{ApiRoute, Idempotency, RouteSpec};
+use crate::route::{ApiRoute, RouteSpec};
 use rutter_app::error::AppError;
 use rutter_app::plans::PlanInput;
-use rutter_app::replan::{carry_out, propose};
+use rutter_app::replan::{ReplanOutcome, carry_out, propose, repeated};
 use rutter_app::rights::Operation;
-use rutter_core::execution::Execution;
+use rutter_core::execution::{Execution, ExecutionIdentity};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -46,21 +47,33 @@ struct ReplanAnswer {
 
 async fn replan(call: ApiRequest, new: ReplanBody) -> Result<ApiReply<ReplanAnswer>, AppError> {
     let (caller, identity) = (&call.principal, call.identity());
+    let key = call.key.as_deref().filter(|_| !new.dry_run);
+    if let Some(outcome) = repeated(call.app(), caller, &identity, &new.plan, new.reason.as_deref(), key).await? {
+        return answer(&call, &identity, Vec::new(), Some(outcome)).await;
+    }
     let seen = expected_entries(&call, &identity).await?;
     let look = |execution: &Execution| (Arc::clone(execution.plan()), execution.driver());
     let (old, driver) = inspect_execution(&call, &identity, look).await?;
-    let key = call.key.as_deref();
-    let proposal = propose(call.app(), caller, &identity, (&old, driver), &new.plan, new.reason, key).await?;
+    let proposal = propose(call.app(), caller, &identity, (&old, driver), &new.plan, new.reason).await?;
     let diff = proposal.lines.clone();
-    let revision = match new.dry_run {
+    let outcome = match new.dry_run {
         true => None,
         false => Some(carry_out(call.app(), caller, &identity, proposal, call.key.clone(), seen).await?),
     };
-    let status = inspect_execution(&call, &identity, Execution::status).await?;
+    answer(&call, &identity, diff, outcome).await
+}
+
+async fn answer(
+    call: &ApiRequest,
+    identity: &ExecutionIdentity,
+    diff: Vec<String>,
+    outcome: Option<ReplanOutcome>,
+) -> Result<ApiReply<ReplanAnswer>, AppError> {
+    let status = inspect_execution(call, identity, Execution::status).await?;
     Ok(ApiReply::ok(ReplanAnswer {
         execution_id: call.id().to_owned(),
-        is_applied: revision.is_some(),
-        revision,
+        is_applied: outcome.is_some_and(|outcome| outcome.is_applied),
+        revision: outcome.map(|outcome| outcome.revision),
         diff,
         status: status.as_str().to_owned(),
     }))

@@ -2,6 +2,7 @@
 //! polling is cheap.
 
 use axum::body::Bytes;
+use rutter_app::reader::AnswerReader;
 use rutter_core::execution::ExecutionIdentity;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -21,10 +22,12 @@ pub(crate) struct ResponseCache {
 
 #[derive(Debug, Default)]
 struct CacheEntries {
-    /// By tenant and execution.
-    responses: HashMap<(String, String), CachedResponse>,
-    oldest: VecDeque<(String, String)>,
+    responses: HashMap<CacheKey, CachedResponse>,
+    oldest: VecDeque<CacheKey>,
 }
+
+/// Tenant, execution, and whether a person reads it, who is shown more than an agent.
+type CacheKey = (String, String, bool);
 
 #[derive(Debug)]
 struct CachedResponse {
@@ -35,20 +38,20 @@ struct CachedResponse {
 }
 
 impl ResponseCache {
-    pub(crate) fn find(&self, identity: &ExecutionIdentity, entries: u64, now: Instant) -> Option<Bytes> {
+    pub(crate) fn find(&self, key: &CacheKey, entries: u64, now: Instant) -> Option<Bytes> {
         let stored = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = stored.responses.get(&cache_key(identity))?;
+        let answer = stored.responses.get(key)?;
         let is_good = answer.entries == entries && now.saturating_duration_since(answer.at) < AGE_MAX;
         is_good.then(|| answer.bytes.clone())
     }
 
-    pub(crate) fn put(&self, identity: &ExecutionIdentity, entries: u64, bytes: Bytes, at: Instant) {
+    pub(crate) fn put(&self, key: CacheKey, entries: u64, bytes: Bytes, at: Instant) {
         if bytes.len() > BYTES_MAX {
             return;
         }
         let mut stored = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if stored.responses.insert(cache_key(identity), CachedResponse { entries, bytes, at }).is_none() {
-            stored.oldest.push_back(cache_key(identity));
+        if stored.responses.insert(key.clone(), CachedResponse { entries, bytes, at }).is_none() {
+            stored.oldest.push_back(key);
         }
         while stored.oldest.len() > EXECUTIONS_MAX {
             if let Some(oldest) = stored.oldest.pop_front() {
@@ -58,8 +61,8 @@ impl ResponseCache {
     }
 }
 
-fn cache_key(identity: &ExecutionIdentity) -> (String, String) {
-    (identity.tenant.to_string(), identity.execution.to_string())
+pub(crate) fn cache_key(identity: &ExecutionIdentity, reader: &AnswerReader) -> CacheKey {
+    (identity.tenant.to_string(), identity.execution.to_string(), reader.is_person())
 }
 
 #[cfg(test)]
@@ -67,32 +70,36 @@ mod tests {
     use super::*;
     use rutter_core::id::{ExecutionId, TenantId};
 
-    fn identity(number: usize) -> ExecutionIdentity {
+    fn key(tenant: &str, number: usize, reader: &AnswerReader) -> CacheKey {
         let execution = ExecutionId::new(&format!("exec_{number}"));
-        ExecutionIdentity { tenant: TenantId::new("default"), execution }
+        cache_key(&ExecutionIdentity { tenant: TenantId::new(tenant), execution }, reader)
+    }
+
+    fn identity(number: usize) -> CacheKey {
+        key("default", number, &AnswerReader::person(None))
     }
 
     #[test]
     fn changed_or_expired_responses_are_not_returned() {
         let (row, now) = (ResponseCache::default(), Instant::now());
-        row.put(&identity(1), 7, Bytes::from_static(b"seven"), now);
+        row.put(identity(1), 7, Bytes::from_static(b"seven"), now);
         assert_eq!(row.find(&identity(1), 7, now).as_deref(), Some(&b"seven"[..]));
         assert_eq!((row.find(&identity(1), 8, now), row.find(&identity(2), 7, now)), (None, None));
         assert_eq!(row.find(&identity(1), 7, now + AGE_MAX), None);
-        row.put(&identity(1), 8, Bytes::from_static(b"eight"), now);
+        row.put(identity(1), 8, Bytes::from_static(b"eight"), now);
         assert_eq!((row.find(&identity(1), 7, now), row.find(&identity(1), 8, now).is_some()), (None, true));
-        let other = ExecutionIdentity { tenant: TenantId::new("other"), ..identity(1) };
-        assert_eq!(row.find(&other, 8, now), None);
+        assert_eq!(row.find(&key("other", 1, &AnswerReader::person(None)), 8, now), None);
+        assert_eq!(row.find(&key("default", 1, &AnswerReader::agent(None)), 8, now), None, "it is shown less");
     }
 
     #[test]
     fn the_oldest_is_evicted_and_long_responses_are_not_cached() {
         let (row, now) = (ResponseCache::default(), Instant::now());
         for number in 0..=EXECUTIONS_MAX {
-            row.put(&identity(number), 1, Bytes::from_static(b"x"), now);
+            row.put(identity(number), 1, Bytes::from_static(b"x"), now);
         }
         assert_eq!((row.find(&identity(0), 1, now), row.find(&identity(1), 1, now).is_some()), (None, true));
-        row.put(&identity(0), 1, Bytes::from(vec![b'x'; BYTES_MAX + 1]), now);
+        row.put(identity(0), 1, Bytes::from(vec![b'x'; BYTES_MAX + 1]), now);
         assert_eq!(row.find(&identity(0), 1, now), None);
     }
 }

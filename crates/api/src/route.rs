@@ -1,5 +1,6 @@
 //! A route definition: metadata, types and handler. Router, documents, scopes and limits are derived from it.
 
+use crate::idempotent_replies::Idempotency;
 use crate::reply::ApiReply;
 use crate::request::ApiRequest;
 use axum::body::Body;
@@ -48,17 +49,6 @@ pub(crate) struct RouteSpec {
     pub(crate) refuses: &'static [u16],
     pub(crate) idempotency: Idempotency,
     pub(crate) body_bytes_max: usize,
-}
-
-/// How a repeated request is handled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Idempotency {
-    /// It changes nothing, or nothing more when repeated.
-    No,
-    /// The journal stores the key.
-    Journal,
-    /// The reply is stored under the key, without a field that is returned only once.
-    Reply { without: Option<&'static str> },
 }
 
 impl RouteSpec {

@@ -3,13 +3,14 @@
 use crate::route::ApiRoute;
 use crate::{
     alerts, analytics, events, executions, journal, keys, ledger, plans, preview, questions, records, replan, service,
-    signals, tools, webhooks,
+    signals, templates, tools, webhooks,
 };
 use std::sync::LazyLock;
 
 static ROUTES: LazyLock<Vec<ApiRoute>> = LazyLock::new(|| {
     let groups = [
         plans::routes(),
+        templates::routes(),
         executions::routes(),
         preview::routes(),
         signals::routes(),

@@ -1,9 +1,10 @@
 //! Commands and answers to an execution.
 
 use crate::executions::{expected_entries, span, wait_and_read};
+use crate::idempotent_replies::Idempotency;
 use crate::reply::ApiReply;
 use crate::request::ApiRequest;
-use crate::route::{ApiRoute, Idempotency, RouteSpec};
+use crate::route::{ApiRoute, RouteSpec};
 use rutter_app::command::{Command, CommandArguments, reason_schema};
 use rutter_app::error::AppError;
 use rutter_app::verb::Verb;
@@ -38,13 +39,17 @@ struct SignalBody {
     reason: Option<String>,
     /// cancel: whether to undo what was done; default as the plan says.
     undo: Option<bool>,
-    /// resolve: how you know.
+    /// resume: after a hold, let happen now what came due; by default the time of the hold does not count.
+    expire: Option<bool>,
+    /// resolve, correct: how you know.
     #[serde(default)]
     evidence: Option<Value>,
-    /// resolve: the result for later steps.
+    /// resolve, correct: the result for later steps.
     #[serde(default)]
     result: Option<Value>,
-    /// resolve: false if it certainly did not happen; default true.
+    /// resolve, correct: nobody knows the result; what reads it fails until it is added with correct.
+    result_unknown: Option<bool>,
+    /// resolve, correct: false if it certainly did not happen; default true.
     happened: Option<bool>,
     /// approve, reject: the digest of the call you saw, so that no other call is approved.
     call: Option<String>,
@@ -75,8 +80,10 @@ impl SignalBody {
             step: self.step_id,
             steps: self.steps,
             undo: self.undo,
+            expire: self.expire,
             happened: self.happened,
             result: self.result,
+            result_unknown: self.result_unknown,
             evidence: self.evidence,
             call: self.call,
             with: self.with,

@@ -1,9 +1,10 @@
 //! Tools and their servers: list them, read their health, call one.
 
 use crate::executions::wait_and_read;
+use crate::idempotent_replies::Idempotency;
 use crate::reply::{ApiReply, ListReply};
 use crate::request::ApiRequest;
-use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
+use crate::route::{ApiRoute, NoParameters, RouteSpec};
 use rutter_app::error::AppError;
 use rutter_app::limits::{PAGE_DEFAULT, WAIT_MAX, page_limit};
 use rutter_app::rights::Operation;
@@ -142,6 +143,8 @@ struct ToolJson {
     /// The parameter that takes an idempotency key.
     #[serde(skip_serializing_if = "Option::is_none")]
     key_parameter: Option<String>,
+    /// Every call is sent with its idempotency key, beside the parameters.
+    sends_key: bool,
 }
 
 async fn show(call: ApiRequest, _: NoParameters) -> Result<ApiReply<ToolJson>, AppError> {
@@ -151,6 +154,7 @@ async fn show(call: ApiRequest, _: NoParameters) -> Result<ApiReply<ToolJson>, A
         input: (*tool.input).clone(),
         output: tool.output.as_ref().map(|output| (**output).clone()),
         key_parameter: tool.key_parameter.clone(),
+        sends_key: tool.sends_key,
     }))
 }
 

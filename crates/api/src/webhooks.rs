@@ -1,8 +1,9 @@
 //! Webhooks and their deliveries.
 
+use crate::idempotent_replies::Idempotency;
 use crate::reply::{ApiReply, ListReply};
 use crate::request::ApiRequest;
-use crate::route::{ApiRoute, Idempotency, NoParameters, RouteSpec};
+use crate::route::{ApiRoute, NoParameters, RouteSpec};
 use rutter_app::error::AppError;
 use rutter_app::rights::Operation;
 use rutter_core::port::outbox::DeliveryState;

@@ -1,10 +1,16 @@
 //! The application: the engine and every other port, as the surfaces use them.
 
 use crate::auth::{AccessToken, AuthClock, Authenticator};
+use crate::error::AppError;
+use crate::principal::Principal;
+use crate::refusals::RefusalLog;
+use crate::rights::Operation;
+use crate::verb::Verb;
 use rutter_core::id::TenantId;
 use rutter_core::port;
 use rutter_core::port::alert_commands::AlertCommands;
 use rutter_core::port::feed::LedgerFeed;
+use rutter_core::port::journal::Journal;
 use rutter_core::port::outbox::{DeliveryOutbox, HttpSender};
 use rutter_core::port::proof::LedgerProof;
 use rutter_core::port::query::StoreQuery;
@@ -17,9 +23,14 @@ use rutter_observe::insight::TenantInsight;
 use rutter_observe::metrics::ServerMetrics;
 use rutter_observe::trace::{self, TraceExporter};
 use rutter_observe::watch::{self, WatchService};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+
+/// How often refusals beyond the limit are summed up.
+const REFUSALS_SUMMED_EVERY: Duration = Duration::from_secs(60);
 
 pub struct App {
     pub(crate) engine: Engine,
@@ -37,6 +48,8 @@ pub struct App {
     /// Webhooks and alerts.
     pub(crate) watch: Arc<WatchService>,
     pub metrics: Arc<ServerMetrics>,
+    /// Records what was refused.
+    pub refusals: Arc<RefusalLog>,
     tracer: Mutex<Option<TraceExporter>>,
     pub settings: AppSettings,
     /// The base URL of the dashboard, once the server has one.
@@ -50,8 +63,10 @@ pub struct App {
 
 #[derive(Clone, Debug)]
 pub struct AppSettings {
-    /// Whether the client's user may approve and settle there. A client is not proof of a person.
+    /// Whether clients whose answers count are asked what only a person may answer.
     pub ask_at_client: bool,
+    /// The directory of the operator's own templates; it need not exist.
+    pub templates: Option<PathBuf>,
 }
 
 /// Where traces are exported to.
@@ -89,7 +104,7 @@ impl std::fmt::Debug for TraceCollector {
 impl App {
     pub(crate) async fn open<S>(parts: AppParts<S>) -> Result<Arc<App>, port::Error>
     where
-        S: StoreQuery + StoreMaintenance + LedgerFeed + Register + DeliveryOutbox + LedgerProof + 'static,
+        S: Journal + StoreQuery + StoreMaintenance + LedgerFeed + Register + DeliveryOutbox + LedgerProof + 'static,
     {
         let AppParts {
             engine,
@@ -112,11 +127,14 @@ impl App {
         let (feed, query, register) = (store.clone(), store.clone(), store.clone());
         let insight = TenantInsight::open(tenant.clone(), feed, query, register, clock).await?;
         let metrics = ServerMetrics::new(env!("CARGO_PKG_VERSION"), clock.now());
+        let refusals = RefusalLog::new(store.clone(), Arc::clone(&now), Arc::clone(&metrics));
+        auth.record_refusals(Arc::clone(&refusals));
         let ports = watch::WatchPorts {
             feed: store.clone(),
             register: store.clone(),
             outbox: store.clone(),
             query: store.clone(),
+            journal: store.clone(),
             proof: store.clone(),
             tools: Arc::clone(&tools),
             http_sender: post,
@@ -147,6 +165,7 @@ impl App {
             insight,
             watch,
             metrics,
+            refusals,
             tracer: Mutex::new(tracer),
             settings,
             link: OnceLock::new(),
@@ -163,6 +182,16 @@ impl App {
         self.watch.set_link(link);
     }
 
+    /// Returns an error that names the missing scope unless the principal may do this; the refusal is recorded.
+    pub fn require(&self, principal: &Principal, operation: Operation) -> Result<(), AppError> {
+        self.refusals.require(principal, operation)
+    }
+
+    /// The same for a command to an execution that is not named yet.
+    pub fn require_verb(&self, principal: &Principal, verb: Verb) -> Result<(), AppError> {
+        self.refusals.require_verb(principal, verb, None)
+    }
+
     /// Runs the background work: analytics, webhooks, alerts, metrics and traces. Ends on shutdown.
     pub async fn run(self: Arc<App>, shutdown: CancellationToken) {
         let stored = Arc::clone(&self.auth).run(shutdown.clone());
@@ -172,10 +201,21 @@ impl App {
         let tracer = self.tracer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let traced = async {
             if let Some(tracer) = tracer {
-                tracer.run(shutdown).await;
+                tracer.run(shutdown.clone()).await;
             }
         };
-        tokio::join!(stored, counted, watched, measured, traced);
+        let summed = self.sum_up_refusals(shutdown.clone());
+        tokio::join!(stored, counted, watched, measured, traced, summed);
+    }
+
+    async fn sum_up_refusals(&self, shutdown: CancellationToken) {
+        while !shutdown.is_cancelled() {
+            tokio::select! {
+                () = shutdown.cancelled() => {}
+                () = tokio::time::sleep(REFUSALS_SUMMED_EVERY) => {}
+            }
+            self.refusals.sum_up(false).await;
+        }
     }
 }
 

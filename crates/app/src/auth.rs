@@ -15,6 +15,8 @@ pub use token::AccessToken;
 
 use crate::error::AppError;
 use crate::principal::Principal;
+use crate::refusals::RefusalLog;
+use crate::rights::{self, Operation};
 use failures::SecretFailures;
 use key::StoredApiKey;
 use rutter_core::hash::Hash;
@@ -25,7 +27,7 @@ use rutter_core::time::Timestamp;
 use session::StoredSession;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub type AuthClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
@@ -39,6 +41,10 @@ pub struct Authenticator {
     keys: Mutex<BTreeMap<String, StoredApiKey>>,
     sessions: Mutex<HashMap<Hash, StoredSession>>,
     failures: Mutex<SecretFailures>,
+    /// Where refusals are recorded; a command that owns the database without a server has none.
+    refusals: OnceLock<Arc<RefusalLog>>,
+    /// A key was seen expired for the first time: that is written at once.
+    expired: tokio::sync::Notify,
     /// Held while keys or sessions are changed, so that what was checked still holds when it is written.
     write_lock: tokio::sync::Mutex<()>,
 }
@@ -90,10 +96,48 @@ impl Authenticator {
             keys: Mutex::default(),
             sessions: Mutex::default(),
             failures: Mutex::default(),
+            refusals: OnceLock::new(),
+            expired: tokio::sync::Notify::new(),
             write_lock: tokio::sync::Mutex::default(),
         };
         auth.read().await?;
+        // A key that expired while no process ran stays expired, whatever the clock says later.
+        auth.latch_expired().await;
         Ok(Arc::new(auth))
+    }
+
+    pub(crate) fn record_refusals(&self, refusals: Arc<RefusalLog>) {
+        // It is set once, when the application opens.
+        let _ = self.refusals.set(refusals);
+    }
+
+    /// Returns an error that names the missing scope unless the principal may do this; the refusal is recorded.
+    pub fn require(&self, by: &Principal, operation: Operation) -> Result<(), AppError> {
+        match self.refusals.get() {
+            Some(refusals) => refusals.require(by, operation),
+            None => rights::check(by, operation),
+        }
+    }
+
+    fn require_scope(&self, by: &Principal, scope: AccessScope) -> Result<(), AppError> {
+        match self.refusals.get() {
+            Some(refusals) => refusals.require_scope(by, Operation::ManageKeys.row().name, scope),
+            None => rights::check_scope(by, scope),
+        }
+    }
+
+    /// Records that a request was refused because of its secret, or because it had none.
+    pub fn note_stranger(&self, peer: IpAddr, error: &AppError) {
+        if let Some(refusals) = self.refusals.get() {
+            refusals.note_stranger(&self.tenant, peer, error);
+        }
+    }
+
+    /// Records that a principal used the session of another one.
+    pub fn note_foreign_session(&self, by: &Principal, error: &AppError) {
+        if let Some(refusals) = self.refusals.get() {
+            refusals.note_foreign_session(by, error);
+        }
     }
 
     /// Returns the principal of a token or key. Failures are counted per peer.

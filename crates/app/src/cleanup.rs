@@ -3,9 +3,10 @@
 use crate::app::App;
 use crate::error::AppError;
 use crate::principal::Principal;
-use crate::rights::{Operation, require};
+use crate::rights::{Operation, check};
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::view::ExecutionStatus;
+use rutter_core::policy::OperatorPolicy;
 use rutter_core::port::query::{ExecutionFilter, HistoryFilter, Pagination, PlanFilter};
 use rutter_core::port::upkeep::{CleanedPart, CleanedTotals, CleaningRequest, ErasureRequest};
 use rutter_core::redact::Redactor;
@@ -85,7 +86,7 @@ pub enum CleanupFindings {
 }
 
 pub async fn clean(app: &App, caller: &Principal, cleanup: CleanupRequest) -> Result<CleanupFindings, AppError> {
-    require(caller, Operation::CleanUp)?;
+    app.require(caller, Operation::CleanUp)?;
     let (kind, days, dry_run) = (cleanup.cleanup_type, cleanup.days()?, cleanup.is_dry_run());
     let what = if cleanup.include_events { CleanedPart::Executions } else { CleanedPart::Payloads };
     let age = Millis::hours(24 * u64::from(days));
@@ -97,6 +98,7 @@ pub async fn clean(app: &App, caller: &Principal, cleanup: CleanupRequest) -> Re
     };
     let reason = cleanup.reason.unwrap_or_else(|| format!("{}, older than {days} days", kind.as_str()));
     let rule = CleaningRule { statuses, age, what, reason: Some(reason) };
+    let rule = rule.within(app.engine.policy());
     let cleaning = rule.request(caller, &app.tools.redactor(), app.now(), dry_run)?;
     Ok(CleanupFindings::Cleaned(app.upkeep.clean(cleaning).await?))
 }
@@ -113,6 +115,13 @@ pub struct CleaningRule {
 }
 
 impl CleaningRule {
+    /// The same, but nothing is removed that a limit of the policy still counts.
+    #[must_use]
+    pub fn within(self, policy: &OperatorPolicy) -> CleaningRule {
+        let age = self.age.max(policy.longest_window().unwrap_or_default());
+        CleaningRule { age, ..self }
+    }
+
     /// The request to the store. A command that owns the database without a server sends it itself.
     pub fn request(
         &self,
@@ -121,7 +130,7 @@ impl CleaningRule {
         now: Timestamp,
         dry_run: bool,
     ) -> Result<CleaningRequest, AppError> {
-        require(caller, Operation::CleanUp)?;
+        check(caller, Operation::CleanUp)?;
         let reason = self.reason.clone().unwrap_or_else(|| format!("untouched for {}", self.age));
         Ok(CleaningRequest {
             tenant: caller.tenant.clone(),
@@ -145,7 +154,7 @@ pub fn erasure(
     reason: &str,
     now: Timestamp,
 ) -> Result<ErasureRequest, AppError> {
-    require(caller, Operation::Erase)?;
+    check(caller, Operation::Erase)?;
     let reason = redactor.text(reason).into_owned();
     Ok(ErasureRequest { identity, entries, actor: caller.actor(), at: now, reason })
 }

@@ -4,7 +4,6 @@ use crate::app::App;
 use crate::error::AppError;
 use crate::principal::Principal;
 use crate::request_key::RequestKey;
-use crate::rights::require_verb;
 use crate::verb::{OfferedTo, VERBS, Verb};
 use crate::wording;
 use rutter_core::execution::ExecutionIdentity;
@@ -57,11 +56,15 @@ pub struct CommandArguments {
     pub steps: Option<Vec<String>>,
     /// cancel: whether to undo; the default is the plan's.
     pub undo: Option<bool>,
-    /// resolve: false if it certainly did not happen; default true.
+    /// resume: whether what came due during a hold happens now; by default its time does not count.
+    pub expire: Option<bool>,
+    /// resolve, correct: false if it certainly did not happen; default true.
     pub happened: Option<bool>,
-    /// resolve: the result that later steps read.
+    /// resolve, correct: the result that later steps read.
     pub result: Option<Value>,
-    /// resolve: how this is known.
+    /// resolve, correct: nobody knows the result; what reads it fails until it is added with `correct`.
+    pub result_unknown: Option<bool>,
+    /// resolve, correct: how this is known.
     pub evidence: Option<Value>,
     /// approve, reject: the hash of the call that was reviewed, so that no other call is approved.
     pub call: Option<String>,
@@ -79,23 +82,38 @@ impl App {
     /// Checks the scope, the reason and the arguments; then the execution decides.
     pub async fn perform(&self, command: Command) -> Result<(), AppError> {
         let Command { principal, execution, verb, arguments, reason, request_key, if_match } = command;
-        require_verb(&principal, verb)?;
+        if let Err(error) = self.refusals.require_verb(&principal, verb, Some(&execution)) {
+            // On record before the sender knows of it.
+            self.refusals.flush().await;
+            return Err(error);
+        }
         arguments.check_taken_by(verb)?;
         let control = arguments.control(verb)?;
         let reason = arguments.reason(verb, reason)?;
         let identity = ExecutionIdentity { tenant: principal.tenant.clone(), execution };
         let (actor, key) = (principal.actor(), RequestKey::of(&principal, request_key.as_deref())?);
         let done = self.engine.control(&identity, actor, control, reason, key.stored.clone(), if_match).await;
-        match done.map_err(|error| key.error(error)) {
-            Err(error) if error.code.starts_with("execution.") => Err(self.explained(&identity, error).await),
+        let done = match done {
+            Err(error) => Err(key.error(self, &principal.tenant, error).await),
+            Ok(()) => Ok(()),
+        };
+        match done {
+            Err(error) if error.code.starts_with("execution.") => {
+                let error = self.refusals.noting(&principal, verb.name(), &identity.execution, error);
+                self.refusals.flush().await;
+                Err(self.explained(&principal, &identity, error).await)
+            }
             done => done,
         }
     }
 
-    /// A refusal by an execution, with the state that it is in.
-    async fn explained(&self, identity: &ExecutionIdentity, error: AppError) -> AppError {
+    /// A refusal by an execution, with the state that it is in, and where people look if one must decide.
+    async fn explained(&self, principal: &Principal, identity: &ExecutionIdentity, error: AppError) -> AppError {
         let Ok(snapshot) = self.engine.view(identity).await else { return error };
-        let state = format!("the execution is {}", wording::summary(&snapshot));
+        let mut state = format!("the execution is {}", wording::summary(&snapshot));
+        if error.code == "execution.not_a_person" {
+            state = format!("people decide {}; {state}", self.reader(principal).place(&identity.execution));
+        }
         let hint = error.hint.as_ref().map_or_else(|| state.clone(), |hint| format!("{hint}; {state}"));
         error.hint(hint)
     }
@@ -150,6 +168,7 @@ impl CommandArguments {
         };
         Ok(match verb {
             Verb::Pause => ControlAction::Pause,
+            Verb::Resume if self.expire == Some(true) => ControlAction::ResumeExpired,
             Verb::Resume => ControlAction::Resume,
             Verb::Cancel => ControlAction::Cancel { undo: self.undo },
             Verb::Kill => ControlAction::Kill,
@@ -160,7 +179,13 @@ impl CommandArguments {
             Verb::Resolve => ControlAction::Resolve {
                 part: part()?,
                 happened: self.happened.unwrap_or(true),
-                result: self.result.clone().map(Arc::new),
+                result: self.result_by_hand()?,
+                evidence: self.evidence.clone().map(Arc::new),
+            },
+            Verb::Correct => ControlAction::Correct {
+                part: part()?,
+                happened: self.happened.unwrap_or(true),
+                result: self.result_by_hand()?,
                 evidence: self.evidence.clone().map(Arc::new),
             },
             Verb::Approve => ControlAction::Approve { part: part()?, call: hash(&self.call, "call")? },
@@ -177,12 +202,33 @@ impl CommandArguments {
                 let steps: Vec<StepId> = named.map(|step| StepId::new(step)).collect();
                 ControlAction::Undo { steps: Some(steps).filter(|steps| !steps.is_empty()) }
             }
+            Verb::Reopen if self.steps.as_ref().is_some_and(Vec::is_empty) => {
+                return Err(wrong("`steps` names no step").hint("leave it out to go on from all that failed"));
+            }
+            Verb::Reopen => {
+                let named = self.steps.iter().flatten().chain(&self.step);
+                let steps: Vec<StepId> = named.map(|step| StepId::new(step)).collect();
+                ControlAction::Reopen { steps: Some(steps).filter(|steps| !steps.is_empty()) }
+            }
             Verb::AcceptTool => {
                 let tool = self.tool.as_deref().ok_or_else(|| wrong("name the tool in `tool`"))?;
                 let definition = hash(&self.definition, "definition")?;
                 ControlAction::AcceptTool { tool: ToolName::new(tool), definition }
             }
         })
+    }
+}
+
+impl CommandArguments {
+    /// The result of a step that was done by hand. An explicit `null` says that nobody knows it.
+    fn result_by_hand(&self) -> Result<Option<Arc<Value>>, AppError> {
+        match (&self.result, self.result_unknown) {
+            (Some(result), Some(true)) if !result.is_null() => {
+                Err(wrong("give `result`, or say `result_unknown`, but not both"))
+            }
+            (_, Some(true)) => Ok(Some(Arc::new(Value::Null))),
+            (result, _) => Ok(result.clone().map(Arc::new)),
+        }
     }
 }
 

@@ -161,6 +161,23 @@ pub fn refuse(
         return Ok(());
     }
     let names: Vec<&str> = strangers.iter().filter_map(|stranger| stranger["tool"].as_str()).collect();
+    if names.iter().all(|name| catalog.is_unreachable(name)) {
+        let missing = names.iter().filter(|name| catalog.beside(name).next().is_some()).copied();
+        let missing = match missing.collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => none,
+            missing => format!(", and had no {missing} when they last listed their tools"),
+        };
+        let message = format!("the servers of {} cannot be reached{missing}; nothing was saved", names.join(", "));
+        let error = AppError::new("tool.unreachable", message).hint("try again when they can be reached");
+        let named = |server: &str| names.iter().any(|name| name.split_once('.').is_some_and(|(of, _)| of == server));
+        let unreachable: Map<String, Value> = (catalog.unreachable.iter())
+            .filter(|(server, _)| named(server))
+            .map(|(server, why)| (server.clone(), json!(why)))
+            .collect();
+        // What such a server offered last is known, and a name may be misspelt.
+        let details = json!({ "unreachable": unreachable, "unknown": strangers });
+        return Err(AppError { retryable: true, details: Some(Box::new(details)), ..error });
+    }
     let error =
         AppError::new("server.arguments", format!("there are no tools {}; nothing was saved", names.join(", ")))
             .hint("details.unknown has near names; find_tools finds tools by words");
@@ -179,6 +196,11 @@ pub fn unknown<'a>(wanted: &DraftRequest<'a>, catalog: &ToolCatalog) -> Vec<&'a 
 }
 
 fn suggestions(name: &str, catalog: &ToolCatalog, search: &dyn Fn(&str) -> Vec<ToolName>) -> Vec<String> {
+    if catalog.is_unreachable(name) && catalog.beside(name).next().is_some() {
+        // What the server had when it was last reached: another server does not know better.
+        let near = guess(name, catalog.beside(name)).into_iter().map(|near| near.word().to_owned());
+        return near.take(SUGGESTIONS_MAX).collect();
+    }
     let known = || catalog.tools.keys().map(ToolName::as_str);
     let last = name.rsplit('.').next().unwrap_or(name);
     let mut near: Vec<String> = guess(name, known()).into_iter().map(|near| near.word().to_owned()).collect();

@@ -51,10 +51,21 @@ impl AppError {
         match self.code.as_ref() {
             "server.arguments" | "command.reason_missing" | "store.invalid" | "store.too_broad" => ErrorKind::Invalid,
             "server.unauthorized" => ErrorKind::Unauthorized,
-            "server.not_allowed" | "server.host" | "server.origin" | "execution.not_a_person" => ErrorKind::Forbidden,
+            "server.not_allowed"
+            | "server.host"
+            | "server.origin"
+            | "execution.not_a_person"
+            | "execution.not_the_approver"
+            | "execution.not_proven" => ErrorKind::Forbidden,
             "store.not_found" | "server.session" | "server.no_route" | "execution.unknown_part" => ErrorKind::NotFound,
             "server.method" => ErrorKind::MethodNotAllowed,
-            "store.conflict" | "store.key_reused" | "server.stale_question" => ErrorKind::Conflict,
+            "store.conflict"
+            | "store.key_reused"
+            | "store.in_use"
+            | "server.stale_question"
+            | "server.plan_ambiguous"
+            | "server.plan_archived"
+            | "server.plan_name_taken" => ErrorKind::Conflict,
             "server.precondition" | "engine.changed" => ErrorKind::PreconditionFailed,
             "server.too_large" => ErrorKind::TooLarge,
             "server.media_type" => ErrorKind::UnsupportedMedia,
@@ -67,9 +78,13 @@ impl AppError {
             | "execution.too_large"
             | "execution.answer_invalid"
             | "execution.evidence_missing"
+            | "execution.result_invalid"
+            | "execution.result_missing"
             | "execution.unknown_tool" => ErrorKind::Unacceptable,
             "store.overloaded" | "store.disk_full" | "store.read_only" | "store.closed" | "store.fenced"
-            | "engine.busy" | "engine.closing" | "engine.undecided" | "server.busy" => ErrorKind::Unavailable,
+            | "tool.unreachable" | "engine.busy" | "engine.closing" | "engine.undecided" | "server.busy" => {
+                ErrorKind::Unavailable
+            }
             _ if matches!(area, "execution" | "replan") => ErrorKind::Conflict,
             _ => ErrorKind::Internal,
         }
@@ -96,6 +111,7 @@ impl AppError {
 impl From<Error> for AppError {
     fn from(error: Error) -> AppError {
         let app_error = AppError::new(error.code(), error.to_string());
+        let is_unreachable = error.is_unreachable();
         match error {
             Error::Store(error) => error.into(),
             Error::Refused(refusal) => refusal.into(),
@@ -105,9 +121,17 @@ impl From<Error> for AppError {
                     .map(|(server, failure)| json!({ "server": server, "why": failure.to_string() }))
                     .collect();
                 let details = json!({ "diagnostics": found, "servers_not_reached": absent });
-                let hint = "correct what `details.diagnostics` names (each has a pointer into the plan, some a `fix` \
-                            as JSON Patch) and send the plan again; nothing was saved";
-                AppError { details: Some(Box::new(details)), ..app_error.hint(hint) }
+                let hint = match is_unreachable {
+                    true => {
+                        "send the plan again when the servers that `details.diagnostics` names can be reached, or \
+                         correct the name of a tool that it says was not there; nothing was saved"
+                    }
+                    false => {
+                        "correct what `details.diagnostics` names (each has a pointer into the plan, some a `fix` as \
+                         JSON Patch) and send the plan again; nothing was saved"
+                    }
+                };
+                AppError { details: Some(Box::new(details)), retryable: is_unreachable, ..app_error.hint(hint) }
             }
             Error::Secret => {
                 app_error.hint("write {\"secret\": \"name\"} in the plan; the operator configures secrets")
@@ -148,9 +172,14 @@ impl From<port::Error> for AppError {
             port::Error::NotFound { what: "execution", .. } => {
                 Some("list them with query_history, GET /api/v1/executions or `rutter exec list`")
             }
-            port::Error::KeyReused { .. } => Some("another request needs another key"),
+            port::Error::KeyReused { .. } => Some(KEY_REUSED_HINT),
+            port::Error::InUse { .. } => Some("let its executions end, or cancel them; `archive` works at once"),
             _ => None,
         };
         AppError { retryable, hint: hint.map(str::to_owned), ..AppError::new(error.code(), error.to_string()) }
     }
 }
+
+/// Must not lead an agent to do a thing twice: what the first request did comes first.
+const KEY_REUSED_HINT: &str = "look at what the first request with this key did before sending anything again; a new \
+                               key makes this a second, separate request";

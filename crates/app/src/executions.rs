@@ -1,4 +1,4 @@
-//! Executions as the surfaces use them: start, read, wait. Changes are made by a
+//! Executions as the surfaces use them: read, wait. They are started in [`start`](crate::start); changes are made by a
 //! [`Command`](crate::command::Command).
 
 pub use rutter_engine::submit::{AcceptedPlan, PlanText};
@@ -6,37 +6,25 @@ pub use rutter_engine::{ExecutionUpdate, StartedExecution, UpdateContent};
 
 use crate::app::App;
 use crate::error::AppError;
-use crate::plans::no_plan;
 use crate::principal::Principal;
-use crate::request_key::RequestKey;
-use crate::rights::{Operation, require};
+use crate::reader::AnswerReader;
+use crate::rights::Operation;
 use crate::view::{self, ExecutionView};
+use rutter_core::actor::ActorKind;
 use rutter_core::diagnostic::Diagnostic;
 use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus};
 use rutter_core::execution::{Execution, ExecutionIdentity};
-use rutter_core::id::{ExecutionId, PlanId};
-use rutter_core::plan::Driver;
-use rutter_core::port;
+use rutter_core::id::ExecutionId;
+use rutter_core::policy::expect::StepRules;
 use rutter_core::time::{Millis, Timestamp};
 use rutter_core::tool::ToolFailure;
-use rutter_engine::StartRequest;
 use rutter_observe::metrics::MetricSources;
-use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::sync::broadcast;
 
-/// A saved plan to be executed.
-#[derive(Clone, Debug)]
-pub struct NewExecution {
-    pub plan: PlanId,
-    /// The newest, if none is named.
-    pub revision: Option<u32>,
-    pub inputs: Arc<Value>,
-    pub driver: Driver,
-    /// An idempotency key: a second request with it gets the execution of the first.
-    pub request_key: Option<String>,
-}
+/// How often an agent that waits gives a sign of life.
+const SIGN_EVERY: Duration = Duration::from_millis(500);
 
 /// Everything the check of a plan found.
 #[derive(Clone, Debug)]
@@ -46,6 +34,8 @@ pub struct PlanFindings {
     pub found: Vec<Diagnostic>,
     /// Servers whose tools could not be listed.
     pub absent: Vec<(String, ToolFailure)>,
+    /// The rules of the operator's policy that will or may apply to its steps.
+    pub policy: Vec<StepRules>,
 }
 
 impl App {
@@ -56,40 +46,12 @@ impl App {
 
     /// The same, but errors in the plan are part of the result.
     pub async fn findings(&self, text: &PlanText) -> Result<PlanFindings, AppError> {
-        let (is_accepted, found, absent) = match self.engine.check(text).await {
-            Ok(accepted) => (true, accepted.found, accepted.absent),
-            Err(rutter_engine::Error::Plan { found, absent }) => (false, found, absent),
+        let (is_accepted, found, absent, policy) = match self.engine.check(text).await {
+            Ok(accepted) => (true, accepted.found, accepted.absent, accepted.policy),
+            Err(rutter_engine::Error::Plan { found, absent }) => (false, found, absent, Vec::new()),
             Err(error) => return Err(error.into()),
         };
-        Ok(PlanFindings { is_accepted, found, absent })
-    }
-
-    /// Starts an execution of a saved plan. It is recorded when this returns.
-    pub async fn start(&self, caller: &Principal, new: NewExecution) -> Result<StartedExecution, AppError> {
-        require(caller, Operation::StartExecution)?;
-        self.open_execution(caller, new).await
-    }
-
-    /// The same for an operation that starts an execution on its way, and has its own row in the table of rights.
-    pub(crate) async fn open_execution(
-        &self,
-        caller: &Principal,
-        new: NewExecution,
-    ) -> Result<StartedExecution, AppError> {
-        let key = RequestKey::of(caller, new.request_key.as_deref())?;
-        let start = StartRequest {
-            tenant: caller.tenant.clone(),
-            plan: new.plan.clone(),
-            revision: new.revision,
-            inputs: new.inputs,
-            driver: new.driver,
-            actor: caller.actor(),
-            request: key.stored.clone(),
-        };
-        self.engine.start(start).await.map_err(|error| match error {
-            rutter_engine::Error::Store(port::Error::NotFound { what: "plan", .. }) => no_plan(&new.plan),
-            error => key.error(error),
-        })
+        Ok(PlanFindings { is_accepted, found, absent, policy })
     }
 
     pub async fn view(&self, identity: &ExecutionIdentity) -> Result<ExecutionSnapshot, AppError> {
@@ -99,16 +61,18 @@ impl App {
     /// Returns the view of an execution; with results once it has ended, as many as fit into `results_bytes_max`.
     pub async fn execution(
         &self,
+        reader: AnswerReader,
         identity: &ExecutionIdentity,
         results_bytes_max: usize,
         result_bytes_max: usize,
     ) -> Result<ExecutionView, AppError> {
-        self.execution_with(identity, results_bytes_max, result_bytes_max, |_, _| ()).await
+        self.execution_with(reader, identity, results_bytes_max, result_bytes_max, |_, _| ()).await
     }
 
     /// The same; `add` fills optional fields from the same state.
     pub async fn execution_with(
         &self,
+        reader: AnswerReader,
         identity: &ExecutionIdentity,
         results_bytes_max: usize,
         result_bytes_max: usize,
@@ -116,10 +80,9 @@ impl App {
     ) -> Result<ExecutionView, AppError> {
         let missing = || AppError::missing("execution", identity.execution.as_str());
         let plan = self.query.execution(identity).await?.ok_or_else(missing)?.plan;
-        let base = self.link.get().cloned();
         let read = move |execution: &Execution| {
             let snapshot = execution.view();
-            let mut execution_view = ExecutionView::of(Some(&plan), &snapshot, base.as_deref());
+            let mut execution_view = ExecutionView::of(Some(&plan), &snapshot, &reader);
             if snapshot.status.has_ended() && snapshot.status != ExecutionStatus::Compensated {
                 execution_view.results = view::results(execution, results_bytes_max, result_bytes_max);
             }
@@ -138,6 +101,18 @@ impl App {
         Ok(self.engine.inspect(identity, read).await?)
     }
 
+    /// Tells an execution that its agent is alive: a look at it or a command counts, also one that is refused. What goes
+    /// wrong here is not the caller's concern.
+    pub async fn notice_agent(&self, caller: &Principal, identity: &ExecutionIdentity) {
+        let actor = caller.actor();
+        if actor.party != ActorKind::Agent {
+            return;
+        }
+        if let Err(error) = self.engine.notice_agent(identity, actor).await {
+            tracing::debug!(execution = %identity.execution, "a sign of life was not recorded: {error}");
+        }
+    }
+
     /// Returns what an agent needs to know to take over an execution.
     pub async fn brief(&self, identity: &ExecutionIdentity) -> Result<String, AppError> {
         Ok(self.engine.brief(identity).await?)
@@ -146,6 +121,29 @@ impl App {
     /// Waits until an execution has ended or waits for a person, but at most for the given time.
     pub async fn wait(&self, identity: &ExecutionIdentity, span: Millis) -> Result<Option<ExecutionStatus>, AppError> {
         Ok(self.engine.wait(identity, span).await?)
+    }
+
+    /// The same for a caller. An agent that waits is alive all the time, and until the wait has ended.
+    pub async fn wait_for(
+        &self,
+        caller: &Principal,
+        identity: &ExecutionIdentity,
+        span: Millis,
+    ) -> Result<Option<ExecutionStatus>, AppError> {
+        if caller.actor().party != ActorKind::Agent {
+            return self.wait(identity, span).await;
+        }
+        let deadline = Instant::now() + Duration::from_millis(span.0);
+        loop {
+            self.notice_agent(caller, identity).await;
+            let left = deadline.saturating_duration_since(Instant::now());
+            let turn = Millis(left.min(SIGN_EVERY).as_millis() as u64);
+            let rested = self.wait(identity, turn).await?;
+            if rested.is_some() || left <= SIGN_EVERY {
+                self.notice_agent(caller, identity).await;
+                return Ok(rested);
+            }
+        }
     }
 
     /// Subscribes to updates from now on. A slow reader learns how many it missed, and can read them in the journal.
@@ -174,12 +172,13 @@ impl App {
 
     /// Lets calls in flight end and releases every lease.
     pub async fn close(&self) {
+        self.refusals.sum_up(true).await;
         self.engine.close().await;
     }
 
     /// The metrics in the text format of Prometheus.
     pub async fn metrics_text(&self, caller: &Principal) -> Result<String, AppError> {
-        require(caller, Operation::ReadMetrics)?;
+        self.require(caller, Operation::ReadMetrics)?;
         let sources = MetricSources {
             tenant: &caller.tenant,
             engine: &self.engine,

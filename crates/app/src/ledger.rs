@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::error::AppError;
 use crate::principal::Principal;
-use crate::rights::{Operation, require};
+use crate::rights::Operation;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::ExecutionId;
 use rutter_core::journal::export::ExportLine;
@@ -14,13 +14,13 @@ use rutter_core::port::query::{ListPage, Pagination};
 impl App {
     /// Signs a checkpoint and returns its note; `None` if there is nothing new to sign.
     pub async fn sign_checkpoint(&self, caller: &Principal) -> Result<Option<String>, AppError> {
-        require(caller, Operation::SignCheckpoint)?;
+        self.require(caller, Operation::SignCheckpoint)?;
         Ok(self.proof.sign(&caller.tenant).await?)
     }
 
     /// Verifies the ledger from beginning to end.
     pub async fn verify_ledger(&self, caller: &Principal) -> Result<LedgerCheck, AppError> {
-        require(caller, Operation::VerifyLedger)?;
+        self.require(caller, Operation::VerifyLedger)?;
         Ok(self.watch.verify(&caller.tenant).await?)
     }
 
@@ -31,7 +31,7 @@ impl App {
         executions: Option<Vec<ExecutionId>>,
         each: Box<dyn FnMut(ExportLine) -> bool + Send>,
     ) -> Result<(), AppError> {
-        require(caller, Operation::ExportLedger)?;
+        self.require(caller, Operation::ExportLedger)?;
         Ok(self.proof.export(&caller.tenant, executions, each).await?)
     }
 
@@ -41,7 +41,7 @@ impl App {
         caller: &Principal,
         page: Pagination,
     ) -> Result<ListPage<SignedCheckpoint>, AppError> {
-        require(caller, Operation::Read)?;
+        self.require(caller, Operation::Read)?;
         Ok(self.proof.checkpoints(&caller.tenant, page).await?)
     }
 

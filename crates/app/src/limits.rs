@@ -32,6 +32,8 @@ pub const TICKET_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
 pub const PAGE_DEFAULT: u32 = 50;
 /// The body of an HTTP request: a plan of the maximum length, as text in JSON, and the rest of the request.
 pub const BODY_BYTES_MAX: usize = 4 << 20;
+/// A file of plans to import.
+pub const IMPORT_BYTES_MAX: usize = 64 << 20;
 /// Open event streams of all principals together: the rest of the connections stays free for commands.
 pub const STREAMS_MAX: usize = HTTP_CONNECTIONS_MAX / 2;
 /// Open event streams of one principal, unless configured otherwise.
@@ -40,6 +42,8 @@ pub const STREAMS_PER_PRINCIPAL: usize = 10;
 pub const REPLY_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Principals whose request rate is tracked.
 pub const RATE_LIMITED_PRINCIPALS_MAX: usize = 10_000;
+/// Refusals of one principal that get an entry of their own, per minute; the others get one entry together.
+pub const REFUSALS_PER_MINUTE: u64 = 20;
 /// Keys in all, including revoked and expired ones.
 pub const KEYS_MAX: usize = 1_000;
 pub const KEY_NAME_CHARS_MAX: usize = 128;

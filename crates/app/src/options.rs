@@ -1,22 +1,16 @@
-//! Options of one execution that are fields of the plan: they become a new revision, so that the saved plan is the one
-//! that is executed.
+//! Options of one execution that are fields of the plan: they become a revision for this execution alone, so that the
+//! saved plan is the one that is executed.
 
-use crate::app::App;
 use crate::error::AppError;
-use crate::plans::no_plan;
-use crate::principal::Principal;
-use crate::rights::{Operation, require};
-use rutter_core::id::PlanId;
 use rutter_core::plan::document::{DocumentFormat, PlanDocument};
-use rutter_core::plan::{Driver, PolicyAction};
+use rutter_core::plan::{Plan, PolicyAction};
 use rutter_core::time::Millis;
-use rutter_engine::submit::PlanText;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
-/// Makes a new revision if the plan differs.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExecutionOptions {
     // Steps in parallel.
@@ -28,27 +22,22 @@ pub struct ExecutionOptions {
 }
 
 impl ExecutionOptions {
-    /// Returns the revision with these options: the given one, if nothing differs.
-    pub async fn revision(
-        &self,
-        app: &App,
-        caller: &Principal,
-        plan: &PlanId,
-        revision: Option<u32>,
-        driver: Driver,
-    ) -> Result<Option<u32>, AppError> {
-        require(caller, Operation::SavePlan)?;
-        let saved = app.query.plan(&caller.tenant, plan, revision).await?;
-        let saved = saved.ok_or_else(|| no_plan(plan))?.plan;
+    /// Whether nothing is asked for, as without options.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == ExecutionOptions::default()
+    }
+
+    /// The plan with these options; `None` if nothing differs.
+    pub fn plan(&self, plan: &Plan) -> Result<Option<Arc<Plan>>, AppError> {
         let mut changes: Vec<(&str, Value)> = Vec::new();
         let mut set = |field, value| changes.push((field, value));
-        if let Some(concurrency) = self.concurrency.filter(|count| *count != saved.max_parallel) {
+        if let Some(concurrency) = self.concurrency.filter(|count| *count != plan.max_parallel) {
             set("max_parallel", json!(concurrency));
         }
-        if let Some(timeout) = self.timeout.map(Millis).filter(|timeout| *timeout != saved.deadline) {
+        if let Some(timeout) = self.timeout.map(Millis).filter(|timeout| *timeout != plan.deadline) {
             set("deadline", json!(format!("{}ms", timeout.0)));
         }
-        match (self.pause_on_error, saved.on_failure) {
+        match (self.pause_on_error, plan.on_failure) {
             (Some(true), PolicyAction::ManualDecision) | (None, _) => {}
             (Some(true), _) => set("on_failure", json!("manual_decision")),
             (Some(false), PolicyAction::ManualDecision) => set("on_failure", json!("cancel_all")),
@@ -56,17 +45,19 @@ impl ExecutionOptions {
             (Some(false), _) => {}
         }
         if changes.is_empty() {
-            return Ok(revision);
+            return Ok(None);
         }
-        let unreadable = |_| AppError::new("server.internal", "a saved plan can no longer be read");
-        let document = PlanDocument::read(&saved.source, saved.format).map_err(unreadable)?.value;
-        let mut document = Value::clone(&document);
-        for (field, value) in changes {
-            document[field] = value;
+        let refused = |found| AppError::from(rutter_engine::Error::Plan { found, absent: Vec::new() });
+        let document = PlanDocument::read(&plan.source, plan.format).map_err(refused)?;
+        let mut value = Value::clone(&document.value);
+        let fields = match value.get("plan").is_some_and(Value::is_object) {
+            true => &mut value["plan"],
+            false => &mut value,
+        };
+        for (field, change) in changes {
+            fields[field] = change;
         }
-        let source = document.to_string().into_bytes();
-        let text = PlanText { tenant: caller.tenant.clone(), source, format: DocumentFormat::Json, driver };
-        let submitted = app.engine.submit(text, Some(plan.clone()), None, caller.actor()).await?;
-        Ok(Some(submitted.saved.revision()))
+        let changed = PlanDocument::read(value.to_string().as_bytes(), DocumentFormat::Json).map_err(refused)?;
+        plan.revised(&changed).map(Some).map_err(refused)
     }
 }

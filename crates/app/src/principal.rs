@@ -1,7 +1,7 @@
 //! Who sends a request, and what they may do.
 
 use crate::scope::{self, AccessScope, AccessScopes};
-use rutter_core::actor::Actor;
+use rutter_core::actor::{Actor, ActorKind};
 use rutter_core::id::TenantId;
 use rutter_core::text::is_hidden;
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,8 @@ pub enum Credential {
     Link {},
     /// The user who may open the socket beside the database, and could as well use the command line.
     Socket {},
+    /// The person at a program that came over the socket: only the program says that a person answered.
+    Client {},
     Anonymous {},
 }
 
@@ -50,14 +52,27 @@ impl Principal {
         Principal { tenant, name, scopes, credential, person, toolsets: BTreeSet::new(), client: None }
     }
 
-    /// Unique among principals: sessions, rate limits and request keys are counted by it.
+    /// Unique among credentials: sessions, refusals and rate limits are counted by it. A program chooses its name, so
+    /// that is no part of it.
     pub fn id(&self) -> String {
         match &self.credential {
             Credential::Token { name } => format!("token:{name}"),
             Credential::Key { id } => format!("key:{id}"),
             Credential::Link {} => format!("person:{}", self.name),
-            Credential::Socket {} => "local".to_owned(),
+            Credential::Socket {} | Credential::Client {} => "local".to_owned(),
             Credential::Anonymous {} => "anonymous".to_owned(),
+        }
+    }
+
+    /// Whose request keys are apart from those of others. Everybody at the socket has the same credential: there people
+    /// are told apart by name, and from programs. Programs share their keys, since they choose their names anew with
+    /// every request: a repeated start under another name would be a second execution.
+    pub fn key_owner(&self) -> String {
+        let (Credential::Socket {} | Credential::Client {}) = &self.credential else { return self.id() };
+        let actor = self.actor();
+        match actor.party {
+            ActorKind::Person => format!("{}:person:{}", self.id(), actor.name),
+            _ => format!("{}:agents", self.id()),
         }
     }
 
@@ -85,12 +100,22 @@ impl Principal {
         self.scopes.contains(&scope)
     }
 
-    /// The actor in the journal: a client program is an agent, and so is a principal that may not approve.
+    /// Whether it acts as a person. A client program never does, nor a principal that may not approve.
+    pub fn is_person(&self) -> bool {
+        self.client.is_none() && self.may(AccessScope::Approve)
+    }
+
+    /// The actor in the journal.
     pub fn actor(&self) -> Actor {
         match &self.client {
+            // Programs choose their names, the operator those of keys.
+            Some(client) if matches!(self.credential, Credential::Key { .. }) && *client != self.name => {
+                Actor::agent(&format!("{} at {client}", self.name))
+            }
             Some(client) => Actor::agent(client),
-            None if self.may(AccessScope::Approve) => Actor::person(&self.person),
-            None => Actor::agent(&self.name),
+            None if !self.is_person() => Actor::agent(&self.name),
+            None if self.credential == Credential::Client {} => Actor::person(&self.person).unproven(),
+            None => Actor::person(&self.person),
         }
     }
 
@@ -103,29 +128,36 @@ impl Principal {
 
     /// Who administers through a program: the person with the admin scope, or else the program.
     pub fn administrator_at(&self, client: Option<&str>) -> Principal {
-        if self.may(AccessScope::Admin) { self.person_at(client) } else { self.through(client) }
+        let person = self.person_at(client).filter(|_| self.may(AccessScope::Admin));
+        person.unwrap_or_else(|| self.through(client))
     }
 
-    /// The person who uses that program and answers a question in it.
-    pub fn person_at(&self, client: Option<&str>) -> Principal {
+    /// The person who uses that program and answers a question in it, if their answer counts: the credential has the
+    /// scope approve, or the program came over the socket. Then only the program says that there is a person, and the
+    /// journal says that.
+    pub fn person_at(&self, client: Option<&str>) -> Option<Principal> {
+        let (scopes, credential) = match self.may(AccessScope::Approve) {
+            true => (self.scopes.clone(), self.credential.clone()),
+            false if self.credential == Credential::Socket {} => {
+                (self.scopes.iter().copied().chain([AccessScope::Approve]).collect(), Credential::Client {})
+            }
+            false => return None,
+        };
         let person = match client {
             Some(client) => format!("{} at {}", self.person, plain(client)),
             None => self.person.clone(),
         };
-        let scopes = self.scopes.iter().copied().chain([AccessScope::Approve]).collect();
-        Principal { client: None, person, scopes, ..self.clone() }
+        Some(Principal { client: None, person, scopes, credential, ..self.clone() })
     }
 }
 
-/// Programs choose their names; the journal gets a short one on one line.
+/// Programs choose their names; the journal gets a short one on one line. What stands before ` at ` is the name of a
+/// credential, so that a program cannot have the word in its name.
 fn plain(name: &str) -> String {
     const NAME_CHARS_MAX: usize = 64;
-    name.chars()
-        .filter(|c| !c.is_control() && !is_hidden(*c))
-        .take(NAME_CHARS_MAX)
-        .collect::<String>()
-        .trim()
-        .to_owned()
+    let name: String = name.chars().filter(|c| !c.is_control() && !is_hidden(*c)).take(NAME_CHARS_MAX).collect();
+    let words = name.split_whitespace().map(|word| if word == "at" { "@" } else { word });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -195,6 +227,31 @@ mod tests {
         assert_eq!(&*principal.through(Some(" a\nb\u{7}\u{202e} ")).actor().name, "ab");
         assert_eq!(principal.through(Some(&"x".repeat(500))).actor().name.len(), 64);
         assert_eq!(&*principal.through(Some("\n")).actor().name, "local");
-        assert_eq!(&*principal.person_at(Some("claude-code")).actor().name, "operator at claude-code");
+    }
+
+    #[test]
+    fn an_agent_with_a_key_goes_by_its_name_whatever_its_program_says() {
+        let (tenant, credential) = (TenantId::new("default"), Credential::Key { id: "key_1".to_owned() });
+        let bot = Principal::new(tenant.clone(), "bot", scope::of_agent(), credential);
+        let actor = bot.through(Some("claude")).actor();
+        assert_eq!((&actor, actor.proven_name()), (&Actor::agent("bot at claude"), Some("bot")));
+        assert_eq!(bot.through(Some("ada at at x")).actor(), Actor::agent("bot at ada @ @ x"));
+        assert_eq!(bot.through(None).actor(), Actor::agent("bot"));
+        let local = Principal::local(tenant, "operator", BTreeSet::new());
+        assert_eq!(local.through(Some("ada at x")).actor().proven_name(), None);
+        assert_eq!(local.person_at(Some("x")).unwrap().actor().proven_name(), None, "only the program says so");
+    }
+
+    #[test]
+    fn a_person_at_a_client_is_proven_by_a_scope_and_otherwise_only_named_over_the_socket() {
+        let local = Principal::local(TenantId::new("default"), "operator", BTreeSet::new());
+        let person = local.person_at(Some("claude-code")).unwrap().actor();
+        assert_eq!(person, Actor::person("operator at claude-code").unproven());
+        assert_eq!(person.to_string(), "operator at claude-code (unproven)");
+        let credential = Credential::Token { name: "remote".to_owned() };
+        let remote = |scopes| Principal::new(TenantId::new("default"), "remote", scopes, credential.clone());
+        assert_eq!(remote(scope::of_agent()).person_at(Some("x")), None);
+        let person = remote(scope::of_operator()).person_at(Some("x")).unwrap().actor();
+        assert_eq!((person.is_proven(), person), (true, Actor::person("remote at x")));
     }
 }

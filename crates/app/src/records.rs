@@ -9,10 +9,11 @@ use crate::app::App;
 use crate::error::AppError;
 use crate::principal::Principal;
 use crate::request_key::RequestKey;
-use crate::rights::{Operation, require};
+use crate::rights::Operation;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::input::ExecutionInput;
 use rutter_core::hash::Hash;
+use rutter_core::plan::document::read_exact;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
@@ -38,10 +39,12 @@ pub(crate) async fn send_record(
     input: ExecutionInput,
     request: Option<String>,
 ) -> Result<(), AppError> {
-    require(caller, Operation::Record)?;
+    app.require(caller, Operation::Record)?;
     let key = RequestKey::of(caller, request.as_deref())?;
     let recorded = app.engine.command(identity, caller.actor(), input, key.stored.clone()).await;
-    recorded.map_err(|error| key.error(error))
+    let Err(error) = recorded else { return Ok(()) };
+    let error = key.error(app, &caller.tenant, error).await;
+    Err(app.refusals.noting(caller, "record", &identity.execution, error))
 }
 
 /// Saves values with an execution, for the agent that takes it over.
@@ -70,7 +73,7 @@ impl<'de> Deserialize<'de> for RecordDetails {
         let value = match Value::deserialize(deserializer)? {
             Value::Object(fields) => Value::Object(fields),
             Value::String(text) => match serde_json::from_str::<Map<String, Value>>(&text) {
-                Ok(fields) => Value::Object(fields),
+                Ok(_) => read_exact(text.as_bytes()).map_err(D::Error::custom)?,
                 Err(_) => Value::String(text),
             },
             _ => return Err(D::Error::custom("expected an object or text")),

@@ -20,6 +20,7 @@ pub enum Operation {
     ReadMetrics,
     ReadAlerts,
     SavePlan,
+    ArchivePlan,
     StartExecution,
     Replan,
     Record,
@@ -28,6 +29,7 @@ pub enum Operation {
     ChangeAlertRules,
     ReadWebhooks,
     ChangeWebhooks,
+    DeletePlan,
     CallTool,
     ResetBreaker,
     SignCheckpoint,
@@ -69,7 +71,8 @@ pub const OPERATIONS: &[OperationRow] = &[
     row(Operation::ExportLedger, "export_ledger", AccessScope::Read, "Export the ledger, or some executions"),
     row(Operation::ReadMetrics, "read_metrics", AccessScope::Read, "Read the metrics"),
     row(Operation::ReadAlerts, "read_alerts", AccessScope::Read, "Read alerts, alert rules and silences"),
-    row(Operation::SavePlan, "save_plan", AccessScope::Operate, "Save a plan or a revision"),
+    row(Operation::SavePlan, "save_plan", AccessScope::Operate, "Save a plan or a revision, also under another name"),
+    row(Operation::ArchivePlan, "archive_plan", AccessScope::Operate, "Archive, restore or rename a plan"),
     row(Operation::StartExecution, "start_execution", AccessScope::Operate, "Execute a saved plan"),
     row(Operation::Replan, "replan", AccessScope::Operate, "Give an unfinished execution another plan"),
     row(Operation::Record, "record", AccessScope::Operate, "Record what an agent did itself"),
@@ -78,6 +81,7 @@ pub const OPERATIONS: &[OperationRow] = &[
     row(Operation::ChangeAlertRules, "change_alert_rules", AccessScope::Admin, "Create, change and remove alert rules"),
     row(Operation::ReadWebhooks, "read_webhooks", AccessScope::Admin, "Read webhooks and what was delivered to them"),
     row(Operation::ChangeWebhooks, "change_webhooks", AccessScope::Admin, "Change and test webhooks, deliver again"),
+    row(Operation::DeletePlan, "delete_plan", AccessScope::Admin, "Delete a plan and its text"),
     row(Operation::CallTool, "call_tool", AccessScope::Admin, "Try a tool out, journaled as a plan of one step")
         .in_admin_toolset(),
     row(Operation::ResetBreaker, "reset_breaker", AccessScope::Admin, "Close the circuit breaker of a server"),
@@ -99,53 +103,62 @@ impl Operation {
     }
 }
 
-/// Returns an error that names the missing scope unless the principal may do this.
-pub fn require(principal: &Principal, operation: Operation) -> Result<(), AppError> {
-    require_scope(principal, AccessScope::Read)?;
+/// Returns an error that names the missing scope unless the principal may do this. Whoever acts on the answer asks
+/// [`App::require`](crate::app::App::require), which records a refusal.
+pub fn check(principal: &Principal, operation: Operation) -> Result<(), AppError> {
+    check_scope(principal, AccessScope::Read)?;
     if operation.row().in_admin_toolset && principal.may_administer() {
         return Ok(());
     }
-    require_scope(principal, operation.scope())
+    check_scope(principal, operation.scope())
 }
 
 /// The same for a command to an execution.
-pub fn require_verb(principal: &Principal, verb: Verb) -> Result<(), AppError> {
-    require_scope(principal, AccessScope::Read)?;
-    require_scope(principal, verb.row().scope)
+pub fn check_verb(principal: &Principal, verb: Verb) -> Result<(), AppError> {
+    check_scope(principal, AccessScope::Read)?;
+    check_scope(principal, verb.row().scope)
 }
 
 /// Whether the principal may do this: for surfaces that leave out what would be refused.
 pub fn may(principal: &Principal, operation: Operation) -> bool {
-    require(principal, operation).is_ok()
+    check(principal, operation).is_ok()
+}
+
+/// The same for a command to an execution.
+pub fn may_send(principal: &Principal, verb: Verb) -> bool {
+    check_verb(principal, verb).is_ok()
 }
 
 /// The scope that answering a question needs: the execution takes some answers from people only.
 pub fn scope_to_answer(question: &PendingQuestion) -> AccessScope {
     match question {
-        PendingQuestion::Approval { .. } | PendingQuestion::Doubt { .. } | PendingQuestion::Drift { .. } => {
-            AccessScope::Approve
-        }
+        PendingQuestion::Approval { .. }
+        | PendingQuestion::Doubt { .. }
+        | PendingQuestion::Replan { .. }
+        | PendingQuestion::SecondEffect { .. }
+        | PendingQuestion::Drift { .. }
+        | PendingQuestion::Hold { .. } => AccessScope::Approve,
         PendingQuestion::Tool { person_only: true, .. } => AccessScope::Approve,
         PendingQuestion::Tool { .. }
         | PendingQuestion::Failure { .. }
         | PendingQuestion::Compensation { .. }
-        | PendingQuestion::Limit { .. } => AccessScope::Operate,
+        | PendingQuestion::Limit { .. }
+        | PendingQuestion::Silence { .. } => AccessScope::Operate,
     }
 }
 
 /// Returns an error that names the scope if the principal lacks it.
-pub(crate) fn require_scope(principal: &Principal, scope: AccessScope) -> Result<(), AppError> {
+pub(crate) fn check_scope(principal: &Principal, scope: AccessScope) -> Result<(), AppError> {
     if principal.may(scope) {
         return Ok(());
     }
     // A client program cannot get this scope by another key: its user has to answer.
     if scope == AccessScope::Approve && principal.client.is_some() {
         return Err(AppError::new("server.not_allowed", "only a person may do this, not a program")
-            .hint("tell the user: `rutter exec show` prints the command with which a person answers"));
+            .hint("tell the user what is waiting; people answer on the dashboard or in their own terminal"));
     }
     let message = format!("this needs the scope {scope}, which {} does not have", principal.name);
-    let hint = format!("an operator can create a key that has it: rutter key create --scope {scope}");
-    Err(AppError::new("server.not_allowed", message).hint(hint))
+    Err(AppError::new("server.not_allowed", message).hint("ask the operator for a key that has this scope"))
 }
 
 #[cfg(test)]
@@ -194,7 +207,7 @@ mod tests {
             let expected = row.scope != AccessScope::Admin || row.in_admin_toolset;
             assert_eq!(may(&local, row.operation), expected, "{}", row.name);
         }
-        assert!(require_verb(&local, Verb::Approve).is_err());
+        assert!(check_verb(&local, Verb::Approve).is_err());
         let nobody = Principal { scopes: AccessScopes::new(), ..local };
         assert!(!OPERATIONS.iter().any(|row| may(&nobody, row.operation)));
     }

@@ -4,7 +4,7 @@
 //! embeds Rutter:
 //!
 //! ```
-//! use rutter_app::executions::NewExecution;
+//! use rutter_app::start::NewExecution;
 //! use rutter_app::plans::{PlanInput, save_plan};
 //! use rutter_app::runtime::{Runtime, RuntimeOptions};
 //! use rutter_core::execution::ExecutionIdentity;
@@ -42,11 +42,14 @@ use crate::principal::Principal;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{TenantId, WorkerId};
 use rutter_core::journal::verify::EntryReceipt;
+use rutter_core::limits::CHANGES_MAX;
+use rutter_core::policy::OperatorPolicy;
 use rutter_core::port::alert_commands::{AlertCommands, NoAlertCommands};
 use rutter_core::port::proof::LedgerProof;
+use rutter_core::port::query::{EntryFilter, Pagination, StoreQuery};
+use rutter_core::port::register::{Register, RegisterChange, RegisterItem, RegisterKind, RegisterWrite};
 use rutter_core::port::tools::ToolGateway;
 use rutter_core::time::Timestamp;
-use rutter_engine::options::hold_after;
 use rutter_engine::{Engine, EngineOptions, SystemClock};
 use rutter_store::{SqliteArchive, SqliteOptions, SqliteStore};
 use rutter_tools::assemble::{AssembledTools, ToolEnvironment, assemble};
@@ -79,6 +82,8 @@ pub struct RuntimeOptions {
     /// The name under which the owner of the database acts.
     pub operator: String,
     pub settings: AppSettings,
+    /// The operator's policy, which stands above every plan.
+    pub policy: Arc<OperatorPolicy>,
     /// Disk space held back for outcomes; see [`SqliteOptions::reserve_bytes`].
     pub reserve_bytes: Option<u64>,
 }
@@ -104,7 +109,8 @@ impl RuntimeOptions {
             clock: SystemClock::system(),
             auth_clock: None,
             operator: "operator".to_owned(),
-            settings: AppSettings { ask_at_client: true },
+            settings: AppSettings { ask_at_client: true, templates: None },
+            policy: Arc::default(),
             reserve_bytes: None,
         }
     }
@@ -149,6 +155,8 @@ impl Runtime {
     /// [`start`](Runtime::start) begins.
     pub async fn prepare(options: RuntimeOptions) -> Result<Runtime, Error> {
         let store = open_store(&options)?;
+        let last_entry = newest_time(&store).await?;
+        options.clock.not_before(last_entry.unwrap_or_default());
         let (gateway, alert_commands, tools): (Arc<dyn ToolGateway>, Arc<dyn AlertCommands>, _) = match &options.tools {
             ToolSource::Config(config) => {
                 let tools = configured_tools(config, &options, store.clone()).await?;
@@ -160,7 +168,7 @@ impl Runtime {
         let http_sender = GuardedHttpSender::new(&options.webhooks_allow, Arc::new(SystemResolver));
         let http_sender = http_sender.map_err(|why| Error::Webhooks(why.to_string()))?;
         let keys = InstallationKeys::of(&directory).map_err(Error::Keys)?;
-        let engine = start_engine(&store, Arc::clone(&gateway), clock).await?;
+        let engine = start_engine(&store, Arc::clone(&gateway), clock, options.policy, last_entry).await?;
         let parts = AppParts {
             engine,
             store: Arc::clone(&store),
@@ -229,12 +237,20 @@ impl Runtime {
     }
 }
 
-/// The tools of a configuration alone, for a command that executes no plan.
+/// The tools of a configuration alone, for a command that executes no plan. `definitions` are the last known ones of
+/// another installation: items of its register.
 pub async fn open_tools(
     config: &rutter_tools::config::Config,
     options: &RuntimeOptions,
+    definitions: Vec<RegisterItem>,
 ) -> Result<AssembledTools, Error> {
-    configured_tools(config, options, open_store(options)?).await
+    let store = open_store(options)?;
+    let put = |item: &RegisterItem| RegisterChange::put(RegisterKind::Definition, &item.id, (*item.value).clone());
+    for items in definitions.chunks(CHANGES_MAX) {
+        let (tenant, changes) = (TenantId::new("default"), items.iter().map(put).collect());
+        store.write(RegisterWrite { tenant, at: options.clock.now(), changes, record: None }).await?;
+    }
+    configured_tools(config, options, store).await
 }
 
 fn open_store(options: &RuntimeOptions) -> Result<Arc<SqliteStore>, Error> {
@@ -261,17 +277,23 @@ async fn configured_tools(
     Ok(assemble(config, environment).await?)
 }
 
+/// The time of the newest entry: time does not run backwards over a restart, so what has expired stays expired.
+async fn newest_time(store: &SqliteStore) -> Result<Option<Timestamp>, Error> {
+    let newest = store.entries(&TenantId::new("default"), EntryFilter::default(), Pagination::first(1)).await?;
+    Ok(newest.items.first().map(|entry| entry.record.at))
+}
+
 async fn start_engine(
     store: &Arc<SqliteStore>,
     tools: Arc<dyn ToolGateway>,
     clock: SystemClock,
+    policy: Arc<OperatorPolicy>,
+    last_entry: Option<Timestamp>,
 ) -> Result<Engine, rutter_engine::Error> {
     let worker = WorkerId::new(&rutter_engine::name::fresh("worker", clock.now()));
     let mut options = EngineOptions::new(worker);
-    // A lease is valid for a fixed time after its worker last renewed it.
-    let last_alive = store.believed_until().map(|until| Timestamp(until.0 - options.lease.0 as i64));
-    options.hold = hold_after(last_alive, clock.now());
-    Engine::run(store.clone(), store.clone(), tools, clock, options).await
+    (options.policy, options.last_entry) = (policy, last_entry);
+    Engine::run(store.clone(), store.clone(), store.clone(), tools, clock, options).await
 }
 
 impl std::fmt::Debug for RuntimeOptions {

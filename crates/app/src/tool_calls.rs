@@ -3,10 +3,10 @@
 use crate::app::App;
 use crate::command::required_reason;
 use crate::error::AppError;
-use crate::executions::NewExecution;
-use crate::plans::{PlanInput, store_plan};
+use crate::plans::PlanInput;
 use crate::principal::Principal;
-use crate::rights::{Operation, require};
+use crate::rights::Operation;
+use crate::start::{ExecutionRequest, PlanChoice};
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::limits::NAME_CHARS_MAX;
 use rutter_core::plan::Driver;
@@ -32,7 +32,7 @@ pub async fn begin(
     new: NewToolCall,
     key: Option<String>,
 ) -> Result<ExecutionIdentity, AppError> {
-    require(caller, Operation::CallTool)?;
+    app.require(caller, Operation::CallTool)?;
     let reason = required_reason("a call", new.reason)?;
     let (parameters, inputs) = literal(new.parameters);
     let mut plan = json!({
@@ -43,13 +43,17 @@ pub async fn begin(
     });
     if !inputs.is_empty() {
         let any: Map<String, Value> = inputs.keys().map(|name| (name.clone(), json!({}))).collect();
-        plan["inputs"] = json!({ "type": "object", "properties": any });
+        plan["inputs"] = json!({ "type": "object", "required": inputs.keys().collect::<Vec<_>>(), "properties": any });
     }
     let text = PlanInput::Text(plan.to_string()).text(&caller.tenant, Driver::Server)?;
-    let plan = store_plan(app, caller, text, None, None, key.as_deref()).await?.id;
-    let inputs = Arc::new(Value::Object(inputs));
-    let new = NewExecution { plan, revision: None, inputs, driver: Driver::Server, request_key: key };
-    let started = app.open_execution(caller, new).await?;
+    let request = ExecutionRequest {
+        plan: PlanChoice::Given(text),
+        inputs: Arc::new(Value::Object(inputs)),
+        driver: Driver::Server,
+        options: None,
+        request_key: key,
+    };
+    let started = app.execute_admitted(caller, request).await?;
     Ok(ExecutionIdentity { tenant: caller.tenant.clone(), execution: started.execution })
 }
 

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::error::AppError;
 use crate::principal::Principal;
-use crate::rights::{Operation, require};
+use crate::rights::Operation;
 use rutter_core::id::ToolName;
 use rutter_core::port::tools::{CatalogSnapshot, ServerSelection};
 use rutter_core::tool::report::ServerReport;
@@ -11,7 +11,7 @@ use rutter_core::tool::report::ServerReport;
 impl App {
     /// The tools of some servers; those that are not running are started.
     pub async fn catalog(&self, caller: &Principal, servers: ServerSelection) -> Result<CatalogSnapshot, AppError> {
-        require(caller, Operation::ListTools)?;
+        self.require(caller, Operation::ListTools)?;
         Ok(self.tools.catalog(servers).await)
     }
 
@@ -27,7 +27,7 @@ impl App {
 
     /// Closes the circuit breaker of a server.
     pub fn reset_breaker(&self, caller: &Principal, server: &str) -> Result<(), AppError> {
-        require(caller, Operation::ResetBreaker)?;
+        self.require(caller, Operation::ResetBreaker)?;
         match self.tools.reset(server) {
             true => Ok(()),
             false => Err(AppError::missing("server", server)),

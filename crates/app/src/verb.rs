@@ -10,6 +10,7 @@ pub enum Verb {
     Resume,
     Cancel,
     Undo,
+    Reopen,
     Kill,
     TakeOver,
     HandBack,
@@ -24,6 +25,7 @@ pub enum Verb {
     Reject,
     Reply,
     AcceptTool,
+    Correct,
 }
 
 /// A verb and its properties.
@@ -130,7 +132,8 @@ pub const VERBS: &[VerbRow] = &[
     row(Verb::Pause, "pause", "Pause", "Start nothing new until it is resumed; calls in flight end")
         .offered_to(EVERYWHERE)
         .confirmed("Pause this execution?", "paused"),
-    row(Verb::Resume, "resume", "Resume", "Continue after a pause")
+    row(Verb::Resume, "resume", "Resume", "Continue after a pause; after a hold, only a person can")
+        .taking(&["expire"])
         .offered_to(EVERYWHERE)
         .confirmed("Resume this execution?", "resumed"),
     row(
@@ -150,6 +153,16 @@ pub const VERBS: &[VerbRow] = &[
         .taking(&["step", "steps"])
         .offered_to(AGENTS_AND_PAGE)
         .confirmed("Undo what this execution did?", "undoing"),
+    row(
+        Verb::Reopen,
+        "reopen",
+        "Reopen",
+        "Go on after the end: from these steps, or from all that failed and what did not run because of that",
+    )
+    .with_reason()
+    .taking(&["step", "steps"])
+    .offered_to(AGENTS_AND_PAGE)
+    .confirmed("Go on with this execution?", "reopened"),
     row(
         Verb::TakeOver,
         "take_over",
@@ -182,7 +195,7 @@ pub const VERBS: &[VerbRow] = &[
     .also(&["settle"])
     .with_reason()
     .answering(QuestionAnswer::Resolve)
-    .taking(&["step", "happened", "result", "evidence"])
+    .taking(&["step", "happened", "result", "result_unknown", "evidence"])
     .confirmed("", "settled"),
     row(Verb::Stop, "stop", "Stop", "End the execution instead of continuing")
         .with_reason()
@@ -215,6 +228,15 @@ pub const VERBS: &[VerbRow] = &[
     .with_reason()
     .taking(&["tool", "definition"])
     .by_a_person("answered"),
+    row(
+        Verb::Correct,
+        "correct",
+        "Correct",
+        "Correct what was settled by hand: its result, that it did not happen, or that it did",
+    )
+    .with_reason()
+    .taking(&["step", "happened", "result", "result_unknown", "evidence"])
+    .by_a_person("corrected"),
 ];
 
 impl Verb {

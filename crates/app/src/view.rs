@@ -14,10 +14,14 @@ mod verdict;
 
 pub use entry::{ActorView, EntryView, PayloadDetail};
 pub use execution::{
-    DeviationView, ExecutionListView, ExecutionView, FailedStepView, PlanRefView, SkippedStepView, results,
+    DeliveryView, DeviationView, ExecutionListView, ExecutionView, FailedStepView, PlanRefView, SkippedStepView,
+    UnmetStepView, results,
 };
 pub use plan::PlanView;
-pub use preview::{PointOfNoReturnView, PreviewView, RollbackView, StepPreviewView, UndoCallView, WhatIfView};
+pub use preview::{
+    ExpectedRuleView, PointOfNoReturnView, PreviewView, RollbackView, StepPreviewView, StepRulesView, UndoCallView,
+    WhatIfView,
+};
 pub use question::QuestionView;
 pub use receipt::ReceiptView;
 pub use saved_plan::{DiagnosticView, SavedPlanView, UnreachableServerView};
@@ -27,8 +31,3 @@ pub use server::{
 };
 pub use step::{FailurePolicyView, FailureView, ItemCounts, StepView};
 pub use verdict::{LedgerFaultView, VerdictView};
-
-/// The page of an execution, if the server has pages.
-fn execution_url(base: Option<&str>, execution: &rutter_core::id::ExecutionId) -> Option<String> {
-    base.map(|base| format!("{base}/executions/{execution}"))
-}

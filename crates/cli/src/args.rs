@@ -5,6 +5,7 @@ pub(crate) mod db;
 pub(crate) mod journal;
 pub(crate) mod key;
 pub(crate) mod plan;
+pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod tools;
@@ -16,6 +17,7 @@ use db::DbCommand;
 use journal::JournalCommand;
 use key::{KeyCommand, OpenBrowserArgs};
 use plan::PlanCommand;
+use policy::PolicyCommand;
 use run::{ExecCommand, RunPlanArgs};
 use rutter_app::verb::Verb;
 use rutter_core::id::TenantId;
@@ -119,6 +121,9 @@ pub(crate) enum CliCommand {
     /// Check, preview, compare and save plans
     #[command(subcommand)]
     Plan(PlanCommand),
+    /// Show the operator's policy, and explain it for calls and plans
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// Verify, export, show and erase journals
     #[command(subcommand)]
     Journal(JournalCommand),

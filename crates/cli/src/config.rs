@@ -12,10 +12,12 @@ use crate::args::run::ToolSourceArgs;
 use crate::failure::CommandRefusal;
 use file::FileSettings;
 use outward::{TelemetryConfig, WebhooksConfig};
+use rutter_core::policy::OperatorPolicy;
 use rutter_core::time::Millis;
 use server::ServerConfig;
 use sources::ConfigSources;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
@@ -28,6 +30,9 @@ pub(crate) struct Config {
     pub(crate) server: ServerConfig,
     pub(crate) webhooks: WebhooksConfig,
     pub(crate) telemetry: TelemetryConfig,
+    pub(crate) policy: Arc<OperatorPolicy>,
+    /// The directory of own templates, beside the nearest file of settings.
+    pub(crate) templates: Option<PathBuf>,
     /// Processes with the same mark have the same tools configured.
     pub(crate) tools_mark: String,
 }
@@ -47,6 +52,12 @@ impl Config {
     /// The same with the tools given on the command line.
     pub(crate) fn load_with(store: &DatabaseArgs, tools: &ToolSourceArgs) -> Result<Config, CommandRefusal> {
         ConfigSources::read(store, tools)?.config()
+    }
+
+    /// The operator's policy alone; it needs no database.
+    pub(crate) fn policy(config: Option<PathBuf>) -> Result<OperatorPolicy, CommandRefusal> {
+        let store = DatabaseArgs { dir: None, config, json: false };
+        ConfigSources::read(&store, &ToolSourceArgs::default())?.policy()
     }
 
     /// Each setting comes from the first source that has it.
@@ -73,9 +84,20 @@ impl Config {
             server: files.iter().find_map(|file| file.tools.server.clone()).unwrap_or_default(),
             telemetry: files.iter().find_map(|file| file.tools.telemetry.clone()).unwrap_or_default(),
             webhooks: files.iter().find_map(|file| file.tools.webhooks.clone()).unwrap_or_default(),
+            policy: Arc::new(policy(files)?),
+            templates: None,
             tools_mark: String::new(),
         })
     }
+}
+
+/// The rules of all files hold, those of the farther file first: a nearer file can be stricter, never looser.
+fn policy(files: &[FileSettings]) -> Result<OperatorPolicy, CommandRefusal> {
+    let drafts: Vec<_> = files.iter().rev().flat_map(|file| file.tools.policy.clone()).collect();
+    OperatorPolicy::read(&drafts).map_err(|error| {
+        CommandRefusal::new("config.invalid", format!("policy: {error}"))
+            .with_hint("docs/policy.md describes the fields of a rule")
+    })
 }
 
 /// If several files configure a server, the nearest wins.

@@ -78,11 +78,16 @@ pub(crate) fn locally_or_by_server<T>(
             here => return here.map(HandledBy::ThisProcess),
         };
         match ask(directory, greeting)? {
-            Some(answer) => return Ok(HandledBy::Server(answer)),
-            None if Instant::now() < until => thread::sleep(UNREACHABLE_POLL),
-            None => return Err(error),
+            Some(answer) if !is_closing(&answer) || Instant::now() >= until => return Ok(HandledBy::Server(answer)),
+            None if Instant::now() >= until => return Err(error),
+            Some(_) | None => thread::sleep(UNREACHABLE_POLL),
         }
     }
+}
+
+/// Whether the owner refused because it is about to end: nothing has happened, and the next owner can be asked.
+fn is_closing(answer: &Value) -> bool {
+    answer["error"]["code"] == "engine.closing"
 }
 
 /// Refuses tools given on the command line if the running server has others.
@@ -156,5 +161,33 @@ impl ServerStarter {
             .stdout(Stdio::null())
             .stderr(log);
         command.spawn().context("cannot start a server")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn what_a_closing_owner_refuses_is_done_by_the_next_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(SocketAddress::of(directory.path()).unwrap().path).unwrap();
+        let owner = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            BufReader::new(stream.try_clone().unwrap()).read_line(&mut String::new()).unwrap();
+            stream.write_all(b"{\"ok\":false,\"error\":{\"code\":\"engine.closing\"}}\n").unwrap();
+        });
+        let mut tries = 0;
+        let here = || {
+            tries += 1;
+            match tries {
+                1 => Err(Error::Locked { path: directory.path().display().to_string(), pid: "1".to_owned() }.into()),
+                _ => Ok("done here"),
+            }
+        };
+        let handled = locally_or_by_server(directory.path(), &SocketRequest::Who, here).unwrap();
+        assert!(matches!(handled, HandledBy::ThisProcess("done here")));
+        owner.join().unwrap();
     }
 }

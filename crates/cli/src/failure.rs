@@ -15,26 +15,36 @@ pub(crate) struct CommandRefusal {
     code: Cow<'static, str>,
     message: String,
     hint: Option<String>,
+    /// What the check found in a plan, one line each.
+    findings: Vec<String>,
 }
 
 impl CommandRefusal {
     pub(crate) fn new(code: &'static str, message: impl Into<String>) -> CommandRefusal {
-        CommandRefusal { code: code.into(), message: message.into(), hint: None }
+        CommandRefusal { code: code.into(), message: message.into(), hint: None, findings: Vec::new() }
     }
 
     /// From an error of the application.
     pub(crate) fn of(error: AppError) -> CommandRefusal {
-        CommandRefusal { code: error.code, message: error.message, hint: error.hint }
+        CommandRefusal::from_answer(&json!({ "error": error }))
     }
 
     /// From the reply of another process.
     pub(crate) fn from_answer(answer: &Value) -> CommandRefusal {
         let text = |name: &str| answer["error"][name].as_str().map(str::to_owned);
+        let found = answer["error"]["details"]["diagnostics"].as_array();
+        let findings: Vec<String> = found.into_iter().flatten().map(finding).collect();
         CommandRefusal {
             code: text("code").map_or(Cow::Borrowed("command.wire"), Cow::Owned),
             message: text("message").unwrap_or_default(),
-            hint: text("hint"),
+            // The hint of a plan with findings says where a program finds them.
+            hint: text("hint").filter(|_| findings.is_empty()).map(for_the_command_line),
+            findings,
         }
+    }
+
+    pub(crate) fn code(&self) -> &str {
+        &self.code
     }
 
     pub(crate) fn hint(&self) -> Option<&str> {
@@ -56,8 +66,23 @@ impl std::error::Error for CommandRefusal {}
 
 impl From<AppError> for CommandRefusal {
     fn from(error: AppError) -> CommandRefusal {
-        CommandRefusal { code: error.code, message: error.message, hint: error.hint }
+        CommandRefusal::of(error)
     }
+}
+
+/// Hints of the application about saved plans are for agents: they name tools.
+fn for_the_command_line(hint: String) -> String {
+    match hint.starts_with("find_plans ") {
+        true => "`rutter plan list` lists the saved plans, `rutter plan save FILE` saves one".to_owned(),
+        false => hint,
+    }
+}
+
+/// A finding of the check as one line: there is no text of a file to show it in.
+fn finding(found: &Value) -> String {
+    let text = |name: &str| found[name].as_str().unwrap_or_default();
+    let hint = found["hint"].as_str().map(|hint| format!(" ({hint})")).unwrap_or_default();
+    format!("{}[{}] {}: {}{hint}", text("severity"), text("code"), text("pointer"), text("message"))
 }
 
 /// An error as it is printed.
@@ -66,6 +91,7 @@ pub(crate) struct CommandFailure {
     code: Option<Cow<'static, str>>,
     message: String,
     hint: Option<String>,
+    findings: Vec<String>,
     pub(crate) exit: CommandExit,
 }
 
@@ -74,14 +100,23 @@ impl CommandFailure {
         let message = format!("{error:#}");
         if let Some(refusal) = error.downcast_ref::<CommandRefusal>() {
             let (code, hint) = (Some(refusal.code.clone()), refusal.hint.clone());
-            return CommandFailure { exit: exit_of_code(&refusal.code), code, message, hint };
+            let findings = refusal.findings.clone();
+            return CommandFailure { exit: exit_of_code(&refusal.code), code, message, hint, findings };
         }
         match error.downcast_ref::<Error>() {
             Some(error) => {
                 let hint = hint(error).map(str::to_owned);
-                CommandFailure { code: Some(error.code().into()), message, hint, exit: exit(error) }
+                CommandFailure {
+                    code: Some(error.code().into()),
+                    message,
+                    hint,
+                    findings: Vec::new(),
+                    exit: exit(error),
+                }
             }
-            None => CommandFailure { code: None, message, hint: None, exit: CommandExit::Internal },
+            None => {
+                CommandFailure { code: None, message, hint: None, findings: Vec::new(), exit: CommandExit::Internal }
+            }
         }
     }
 
@@ -96,6 +131,9 @@ impl CommandFailure {
         let text = wrapped(&format!("{title}: {}", printable(&self.message)), 0);
         // Coloured after the layout: escape sequences take no columns.
         let mut text = text.replacen(&title, &CellColor::Red.on(&title), 1) + "\n";
+        for finding in &self.findings {
+            text.push_str(&format!("{}\n", wrapped(&printable(finding), 2)));
+        }
         if let Some(hint) = &self.hint {
             text.push_str(&format!("\n{}\n", wrapped(&printable(hint), 0)));
         }
@@ -103,7 +141,12 @@ impl CommandFailure {
     }
 
     pub(crate) fn json(&self) -> Value {
-        json!({ "ok": false, "error": { "code": self.code, "message": self.message, "hint": self.hint } })
+        let mut json =
+            json!({ "ok": false, "error": { "code": self.code, "message": self.message, "hint": self.hint } });
+        if !self.findings.is_empty() {
+            json["error"]["findings"] = json!(self.findings);
+        }
+        json
     }
 }
 
@@ -134,6 +177,7 @@ fn hint(error: &Error) -> Option<&'static str> {
         | Error::Conflict { .. }
         | Error::NotFound { .. }
         | Error::KeyReused { .. }
+        | Error::InUse { .. }
         | Error::Limit { .. }
         | Error::Invalid(_)
         | Error::Io(_)
@@ -157,6 +201,7 @@ fn exit(error: &Error) -> CommandExit {
         Error::Conflict { .. }
         | Error::NotFound { .. }
         | Error::KeyReused { .. }
+        | Error::InUse { .. }
         | Error::Limit { .. }
         | Error::Invalid(_)
         | Error::TooBroad(_)

@@ -24,6 +24,7 @@ mod open;
 mod outcome;
 mod output;
 mod plan;
+mod policy;
 mod printable;
 mod progress;
 mod report;
@@ -41,6 +42,7 @@ use args::plan::PlanCommand;
 use args::{Args, CliCommand};
 use exit::CommandExit;
 use failure::{CommandFailure, CommandRefusal};
+use rutter_app::plans::state::PlanAction;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
@@ -89,6 +91,18 @@ fn run(command: CliCommand, terminal: &Terminal) -> anyhow::Result<CommandExit> 
         CliCommand::Plan(PlanCommand::Save(args)) => plan::save::run(&args, terminal),
         CliCommand::Plan(PlanCommand::List(args)) => plan::list::run(&args, terminal),
         CliCommand::Plan(PlanCommand::Show(args)) => plan::show::run(&args, terminal),
+        CliCommand::Plan(PlanCommand::Optimize(args)) => plan::optimize::run(&args, terminal),
+        CliCommand::Plan(PlanCommand::Export(args)) => plan::export::run(&args, terminal),
+        CliCommand::Plan(PlanCommand::Import(args)) => plan::import::run(&args, terminal),
+        CliCommand::Plan(PlanCommand::Templates(args)) => plan::template::list(&args, terminal),
+        CliCommand::Plan(PlanCommand::New(args)) => plan::template::new(&args, terminal),
+        CliCommand::Plan(PlanCommand::Archive(args)) => plan::change::run(&args, PlanAction::Archive, terminal),
+        CliCommand::Plan(PlanCommand::Restore(args)) => plan::change::run(&args, PlanAction::Restore, terminal),
+        CliCommand::Plan(PlanCommand::Delete(args)) => plan::change::run(&args, PlanAction::Delete, terminal),
+        CliCommand::Plan(PlanCommand::Rename(args)) => {
+            plan::change::run(&args.change, PlanAction::Rename { name: args.to }, terminal)
+        }
+        CliCommand::Policy(command) => policy::run(&command, terminal),
         CliCommand::Config(command) => settings::run(&command, terminal),
         CliCommand::Init(args) => init::run(&args, terminal),
         CliCommand::Doctor(args) => doctor::run(&args, terminal),

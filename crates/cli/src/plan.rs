@@ -1,37 +1,53 @@
 //! Shared by the `plan` commands: reads a file, checks it, and prints the findings.
 
+pub(crate) mod change;
 pub(crate) mod check;
 pub(crate) mod diff;
+pub(crate) mod export;
 mod fix;
 pub(crate) mod graph;
+pub(crate) mod import;
 pub(crate) mod list;
+pub(crate) mod named;
+pub(crate) mod optimize;
 pub(crate) mod preview;
 pub(crate) mod save;
 pub(crate) mod show;
+pub(crate) mod template;
 
+use crate::args::DatabaseArgs;
 use crate::args::plan::PlanCommonArgs;
+use crate::args::run::ToolSourceArgs;
 use crate::clock;
+use crate::config::Config;
+use crate::config::sources::ConfigSources;
 use crate::exit::CommandExit;
 use crate::printable::printable;
-use crate::report::{FindingSource, count, plural};
+use crate::report::{FindingSource, plural};
+use crate::store;
 use crate::table::{CellColor, TableCell};
 use crate::terminal::{Terminal, TerminalSymbols};
-use rutter_app::view::UnreachableServerView;
-use rutter_core::diagnostic::{Diagnostic, DiagnosticSeverity, SourceLocation};
-use rutter_core::limits;
+use named::{RunnablePlan, bytes_of};
+use rutter_app::view::{StepRulesView, UnreachableServerView};
+use rutter_core::diagnostic::{Diagnostic, DiagnosticSeverity, SourceLocation, count};
+use rutter_core::id::TenantId;
 use rutter_core::plan::check::check;
 use rutter_core::plan::codes::CODES;
 use rutter_core::plan::document::{DocumentFormat, PlanDocument};
 use rutter_core::plan::draft::PlanDraft;
-use rutter_core::plan::preview::UndoCoverage;
 use rutter_core::plan::{Driver, Plan};
+use rutter_core::policy::OperatorPolicy;
+use rutter_core::policy::expect::{ExpectedRule, PlanCaller, StepRules};
+use rutter_core::port::tools::{ServerSelection, ToolGateway};
+use rutter_core::preview::UndoCoverage;
 use rutter_core::time::Timestamp;
 use rutter_core::tool::ToolCatalog;
+use rutter_core::wording::quoted;
+use rutter_engine::submit::servers_named;
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Checks plans against a catalogue.
 #[derive(Debug)]
@@ -39,6 +55,9 @@ struct PlanChecker {
     catalog: ToolCatalog,
     driver: Driver,
     now: Timestamp,
+    policy: OperatorPolicy,
+    /// Where saved plans are.
+    store: DatabaseArgs,
 }
 
 /// A file that was read and checked.
@@ -50,33 +69,53 @@ pub(crate) struct CheckedPlanFile {
     /// Present exactly if no error was found.
     plan: Option<Arc<Plan>>,
     diagnostics: Vec<Diagnostic>,
+    /// The rules that will or may apply to its steps.
+    policy: Vec<StepRules>,
+    /// It is a saved plan, not a file.
+    is_saved: bool,
 }
 
 impl PlanChecker {
-    /// Reads the catalogue; prints the errors if it is invalid.
-    fn new(args: &PlanCommonArgs, terminal: &Terminal) -> Option<PlanChecker> {
+    /// Finds the catalogue and says which it is; prints the errors if it is invalid.
+    fn new(args: &PlanCommonArgs, files: &[PathBuf], terminal: &Terminal) -> anyhow::Result<Option<PlanChecker>> {
         let now = clock::now();
-        let driver = args.driver();
+        let policy = Config::policy(args.config.clone())?;
+        let store = DatabaseArgs { dir: None, config: args.config.clone(), json: false };
         let Some(path) = &args.tools else {
-            if driver == Driver::Agent {
-                terminal.remark("note: no --tools given, so tools and their parameters are not checked\n");
-            }
-            return Some(PlanChecker { catalog: ToolCatalog::default(), driver, now });
+            let catalog = if args.uses_settings() { configured(args, files, terminal)? } else { None };
+            return Ok(Some(match catalog {
+                Some(catalog) => PlanChecker { catalog, driver: args.driver(true), now, policy, store },
+                None => {
+                    let driver = args.driver(false);
+                    if driver == Driver::Agent {
+                        let why = if args.no_tools { "--no-tools" } else { "neither --tools nor settings" };
+                        terminal.remark(&format!("note: {why}, so tools and their parameters are not checked\n"));
+                    }
+                    PlanChecker { catalog: ToolCatalog::default(), driver, now, policy, store }
+                }
+            }));
         };
         let mut file = CheckedPlanFile::read(path);
         if let Some(document) = &file.document {
             match ToolCatalog::from_json(&document.value) {
-                Ok(catalog) => return Some(PlanChecker { catalog, driver, now }),
+                Ok(catalog) => {
+                    return Ok(Some(PlanChecker { catalog, driver: args.driver(true), now, policy, store }));
+                }
                 Err(diagnostics) => file.diagnostics = diagnostics,
             }
         }
         terminal.remark(&file.findings());
         terminal.remark(&format!("error: catalogue {} cannot be used\n", file.name));
-        None
+        Ok(None)
+    }
+
+    /// Checks without a catalogue, so that no server is started.
+    fn without_tools(policy: OperatorPolicy, store: DatabaseArgs) -> PlanChecker {
+        PlanChecker { catalog: ToolCatalog::default(), driver: Driver::Agent, now: clock::now(), policy, store }
     }
 
     fn check(&self, path: &Path) -> CheckedPlanFile {
-        self.check_file(CheckedPlanFile::read(path))
+        self.check_file(CheckedPlanFile::named(path, &self.store))
     }
 
     fn check_file(&self, mut file: CheckedPlanFile) -> CheckedPlanFile {
@@ -95,6 +134,8 @@ impl PlanChecker {
         let subject = file.subject(&file.name);
         diagnostics.sort_by_cached_key(|found| subject.start(found));
         file.diagnostics = diagnostics;
+        file.policy =
+            (file.plan.as_deref()).map(|plan| self.policy.expect(plan, PlanCaller::default())).unwrap_or_default();
         file
     }
 }
@@ -104,6 +145,12 @@ impl CheckedPlanFile {
     pub(crate) fn found(path: &Path, bytes: &[u8], diagnostics: Vec<Diagnostic>) -> CheckedPlanFile {
         let name = if path == Path::new("-") { "<stdin>".to_owned() } else { path.display().to_string() };
         CheckedPlanFile { diagnostics, ..CheckedPlanFile::from_bytes(name, bytes, DocumentFormat::guess(bytes)) }
+    }
+
+    /// A file with the findings of the strict reader.
+    pub(crate) fn unread(path: &Path, bytes: &[u8]) -> CheckedPlanFile {
+        let name = if path == Path::new("-") { "<stdin>".to_owned() } else { path.display().to_string() };
+        CheckedPlanFile::from_bytes(name, bytes, DocumentFormat::guess(bytes))
     }
 
     /// The same from another process's reply; none if the reply has no findings.
@@ -142,16 +189,37 @@ impl CheckedPlanFile {
         Ok(CommandExit::Refused)
     }
 
+    /// Reads a file, or else the saved plan of that name or id, as `rutter run` does.
+    fn named(path: &Path, store: &DatabaseArgs) -> CheckedPlanFile {
+        let name = match RunnablePlan::at(path) {
+            Ok(RunnablePlan::File(bytes)) => return CheckedPlanFile::unread(path, &bytes),
+            Ok(RunnablePlan::Saved(name)) => name,
+            Err(_) => return CheckedPlanFile::read(path),
+        };
+        match named::saved(&name, store, &TenantId::new("default")) {
+            Ok(saved) => {
+                let file = CheckedPlanFile::from_bytes(name, &saved.plan.source, saved.plan.format);
+                CheckedPlanFile { is_saved: true, ..file }
+            }
+            Err(refusal) => CheckedPlanFile::unreadable(name, refusal.to_string()),
+        }
+    }
+
     /// Reads and parses a file, or stdin for `-`.
     fn read(path: &Path) -> CheckedPlanFile {
         let name = if path == Path::new("-") { "<stdin>".to_owned() } else { path.display().to_string() };
         match bytes_of(path) {
             Ok(bytes) => CheckedPlanFile::from_bytes(name, &bytes, DocumentFormat::guess(&bytes)),
             Err(error) => {
-                let found = Diagnostic::error("file.unreadable", "", format!("cannot read {name}: {error}"));
-                CheckedPlanFile { name, text: String::new(), document: None, plan: None, diagnostics: vec![found] }
+                let why = format!("cannot read {name}: {error}");
+                CheckedPlanFile::unreadable(name, why)
             }
         }
+    }
+
+    fn unreadable(name: String, why: String) -> CheckedPlanFile {
+        let diagnostics = vec![Diagnostic::error("file.unreadable", "", why)];
+        CheckedPlanFile { diagnostics, ..CheckedPlanFile::from_bytes(name, b"", DocumentFormat::Yaml) }
     }
 
     fn from_bytes(name: String, bytes: &[u8], format: DocumentFormat) -> CheckedPlanFile {
@@ -160,11 +228,16 @@ impl CheckedPlanFile {
             Err(diagnostics) => (None, diagnostics),
         };
         let text = String::from_utf8_lossy(bytes).into_owned();
-        CheckedPlanFile { name, text, document, plan: None, diagnostics }
+        CheckedPlanFile { name, text, document, plan: None, diagnostics, policy: Vec::new(), is_saved: false }
     }
 
     fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|found| found.severity == DiagnosticSeverity::Error)
+    }
+
+    /// Whether something is found that is no error, or a step is certainly forbidden by the policy.
+    fn has_warnings(&self) -> bool {
+        !self.diagnostics.is_empty() || self.policy.iter().any(|step| step.denial().is_some())
     }
 
     fn subject<'a>(&'a self, name: &'a str) -> FindingSource<'a> {
@@ -187,12 +260,29 @@ impl CheckedPlanFile {
         let subject = self.subject(&self.name);
         let plan =
             self.plan.as_ref().map(|plan| json!({ "name": plan.name, "hash": plan.hash, "steps": plan.steps.len() }));
-        json!({
+        let mut answer = json!({
             "file": self.name,
             "ok": plan.is_some(),
             "plan": plan,
             "diagnostics": self.diagnostics.iter().map(|found| subject.json(found)).collect::<Vec<_>>(),
-        })
+        });
+        if !self.policy.is_empty() {
+            answer["policy"] = json!(StepRulesView::all(&self.policy));
+        }
+        answer
+    }
+
+    /// The rules that will or may apply to its steps, one per line; a step that is certainly forbidden is a warning.
+    fn policy_lines(&self) -> String {
+        let of_step = |step: &StepRules| {
+            let denial = step.denial();
+            let line = |rule: &ExpectedRule| match denial == Some(rule) {
+                true => format!("warning: step {} will be refused by the policy, {rule}\n", quoted(step.step.as_str())),
+                false => format!("policy: step {}, {rule}\n", quoted(step.step.as_str())),
+            };
+            step.rules.iter().map(line).collect::<String>()
+        };
+        self.policy.iter().map(of_step).map(|lines| printable_lines(&lines)).collect()
     }
 
     /// The plan, for commands that need a valid one; otherwise its errors are printed to stderr.
@@ -204,6 +294,46 @@ impl CheckedPlanFile {
         }
         self.plan.as_deref()
     }
+}
+
+/// How long servers may take to list their tools. This process ends with its command: it cannot ask a slow server again.
+const REFRESH_MAX: Duration = Duration::from_secs(5);
+
+/// The tools of the servers that the plans name, as `rutter run` would find them; `None` without settings.
+fn configured(args: &PlanCommonArgs, files: &[PathBuf], terminal: &Terminal) -> anyhow::Result<Option<ToolCatalog>> {
+    let store = DatabaseArgs { dir: None, config: args.config.clone(), json: false };
+    let sources = ConfigSources::read(&store, &ToolSourceArgs::default())?;
+    let settings: Vec<String> = sources.files().map(|path| path.display().to_string()).collect();
+    if settings.is_empty() {
+        return Ok(None);
+    }
+    let config = sources.config_without_data()?;
+    let known = sources.config().map(|config| store::known_definitions(&config)).unwrap_or_default();
+    // Stdin can be read only once, so all servers are asked.
+    let selection = match files.iter().any(|path| path == Path::new("-")) {
+        true => ServerSelection::All,
+        false => {
+            let documents = files.iter().filter_map(|path| CheckedPlanFile::named(path, &store).document);
+            ServerSelection::Named(documents.flat_map(|document| servers_named(&document.value)).collect())
+        }
+    };
+    let catalog = crate::tools::with_known_tools(config, known, async |registry| {
+        let listed = async {
+            registry.refresh(&selection).await;
+            registry.catalog(selection.clone()).await
+        };
+        match tokio::time::timeout(REFRESH_MAX, listed).await {
+            Ok(catalog) => Ok(catalog),
+            Err(_) => Ok(registry.catalog_within(selection.clone(), Duration::ZERO).await),
+        }
+    })?;
+    let count = plural(catalog.tools.tools.len(), "tool");
+    terminal
+        .remark(&format!("note: checked against {count} of {}; --no-tools checks without\n", settings.join(" and ")));
+    for (server, failure) in &catalog.absent {
+        terminal.remark(&format!("{}\n", printable(&format!("server {server} could not be asked: {failure}"))));
+    }
+    Ok(Some(catalog.tools))
 }
 
 /// A finding from another process's JSON.
@@ -235,7 +365,7 @@ fn each_plan(
     json: impl Fn(&Plan) -> Value,
     text: impl Fn(&Plan) -> String,
 ) -> anyhow::Result<CommandExit> {
-    let Some(checker) = PlanChecker::new(args, terminal) else { return Ok(CommandExit::Refused) };
+    let Some(checker) = PlanChecker::new(args, files, terminal)? else { return Ok(CommandExit::Refused) };
     let mut exit = CommandExit::Done;
     let mut gap = "";
     for path in files {
@@ -253,6 +383,37 @@ fn each_plan(
         }
     }
     Ok(exit)
+}
+
+/// Prints which rules will or may apply to the steps of a plan. Tools are not looked up.
+pub(crate) fn explain_policy(
+    path: &Path,
+    policy: OperatorPolicy,
+    caller: PlanCaller<'_>,
+    store: DatabaseArgs,
+    terminal: &Terminal,
+) -> anyhow::Result<CommandExit> {
+    let is_json = store.json;
+    let checker = PlanChecker::without_tools(policy, store);
+    let mut file = checker.check(path);
+    file.policy = file.plan.as_deref().map(|plan| checker.policy.expect(plan, caller)).unwrap_or_default();
+    if is_json {
+        let mut answer = file.json();
+        answer["policy"] = json!(StepRulesView::all(&file.policy));
+        terminal.answer(&format!("{answer}\n"))?;
+    } else if let Some(plan) = file.plan_or_remark(terminal) {
+        let verdict = match file.policy.len() {
+            0 => format!("{}: no rule is about its steps\n", file.name),
+            some => format!("{}: rules for {some} of {}\n", file.name, plural(plan.steps.len(), "step")),
+        };
+        terminal.answer(&format!("{}{}", file.policy_lines(), printable_lines(&verdict)))?;
+    }
+    Ok(if file.plan.is_some() { CommandExit::Done } else { CommandExit::Refused })
+}
+
+/// Every line without characters that a terminal would obey.
+fn printable_lines(text: &str) -> String {
+    text.lines().map(|line| printable(line) + "\n").collect()
 }
 
 /// The first line of a result about a plan.
@@ -273,16 +434,4 @@ pub(crate) fn undo_sign(coverage: UndoCoverage, signs: TerminalSymbols) -> Table
         UndoCoverage::NotUndoable => TableCell::new(signs.not_undoable, CellColor::Red),
         UndoCoverage::NothingToUndo => TableCell::new(signs.nothing, CellColor::Dim),
     }
-}
-
-/// Reads at most one byte more than a document may have, so that a longer one is noticed.
-pub(crate) fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
-    let limit = limits::PLAN_BYTES_MAX as u64 + 1;
-    let mut bytes = Vec::new();
-    if path == Path::new("-") {
-        io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
-    } else {
-        File::open(path)?.take(limit).read_to_end(&mut bytes)?;
-    }
-    Ok(bytes)
 }

@@ -142,18 +142,6 @@ impl<'a> FindingSource<'a> {
     }
 }
 
-/// Counts errors and warnings: `2 errors and 1 warning`.
-pub(crate) fn count(diagnostics: &[Diagnostic]) -> Option<String> {
-    let errors = diagnostics.iter().filter(|found| found.severity == DiagnosticSeverity::Error).count();
-    let warnings = diagnostics.len() - errors;
-    let errors = (errors > 0).then(|| plural(errors, "error"));
-    let warnings = (warnings > 0).then(|| plural(warnings, "warning"));
-    match (errors, warnings) {
-        (Some(errors), Some(warnings)) => Some(format!("{errors} and {warnings}")),
-        (errors, warnings) => errors.or(warnings),
-    }
-}
-
 /// `1 step`, `2 steps`.
 pub(crate) fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })

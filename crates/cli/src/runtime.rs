@@ -135,7 +135,8 @@ pub(crate) fn options(config: &Config) -> anyhow::Result<RuntimeOptions> {
         // An unreadable token grants no access; `rutter serve` does not start then.
         tokens: config.server.tokens().unwrap_or_default(),
         operator: config.operator.clone(),
-        settings: AppSettings { ask_at_client: config.server.ask_at_client },
+        policy: Arc::clone(&config.policy),
+        settings: AppSettings { ask_at_client: config.server.ask_at_client, templates: config.templates.clone() },
         ..RuntimeOptions::new(&config.directory)
     })
 }

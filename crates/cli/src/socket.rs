@@ -8,16 +8,20 @@ use rutter_app::auth::key::KeyRequest;
 use rutter_app::auth::session;
 use rutter_app::command::{Command, CommandArguments};
 use rutter_app::error::AppError;
-use rutter_app::executions::{NewExecution, PlanText, StartedExecution};
-use rutter_app::limits::{CONNECTIONS_MAX, MESSAGE_BYTES_MAX};
+use rutter_app::executions::{PlanText, StartedExecution};
+use rutter_app::limits::{BODY_BYTES_MAX, CONNECTIONS_MAX};
+use rutter_app::optimize::{OptimizedPlan, optimize_plan};
+use rutter_app::plans::archive::{self, ArchivedPlan};
+use rutter_app::plans::state::{PlanAction, change_plan};
 use rutter_app::plans::{PlanInput, save_plan};
 use rutter_app::principal::{McpToolset, Principal};
-use rutter_app::replan::{carry_out, propose};
+use rutter_app::replan::{carry_out, propose, repeated};
+use rutter_app::start::{ExecutionRequest, PlanChoice};
 use rutter_app::verb::Verb;
 use rutter_app::view::SavedPlanView;
 use rutter_core::execution::Execution;
 use rutter_core::execution::ExecutionIdentity;
-use rutter_core::id::{ExecutionId, PlanId, TenantId};
+use rutter_core::id::{ExecutionId, TenantId};
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::DocumentFormat;
 use rutter_mcp::McpSurface;
@@ -42,6 +46,8 @@ const NAME: &str = "rutter.sock";
 const PATH_BYTES_MAX: usize = 100;
 /// How long a server may take from its start until it listens for HTTP.
 const LISTENING_MAX: Duration = Duration::from_secs(5);
+/// The longest request: inputs of [`BODY_BYTES_MAX`] and a plan, both written as JSON once more.
+const REQUEST_BYTES_MAX: u64 = 3 * BODY_BYTES_MAX as u64;
 /// How long a client may take to send its request.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -55,8 +61,26 @@ pub enum SocketRequest {
     Say(Box<SocketCommand>),
     /// Execute a plan.
     Run { tenant: TenantId, person: String, plan: String, inputs: Value, key: Option<String> },
-    /// Save a plan: as a new one, or as the next revision of `id`.
-    Save { tenant: TenantId, person: String, plan: String, id: Option<PlanId>, driver: Driver },
+    /// Execute a saved plan, by name or id.
+    Start { tenant: TenantId, person: String, plan: String, inputs: Value, key: Option<String> },
+    /// Save a plan: as the next revision of `id`, or of the plan with its name.
+    Save {
+        tenant: TenantId,
+        person: String,
+        plan: String,
+        /// By id or name.
+        id: Option<String>,
+        /// The revision that is to be the newest so far.
+        #[serde(default)]
+        revision: Option<u32>,
+        driver: Driver,
+    },
+    /// Save plans of an export, each under its name.
+    Import { tenant: TenantId, person: String, plans: Vec<ArchivedPlan> },
+    /// Suggest what would improve a plan: the given text, or else a saved one.
+    Optimize { tenant: TenantId, person: String, text: Option<String>, saved: String, driver: Driver },
+    /// Archive, restore, rename or delete a plan.
+    ChangePlan { tenant: TenantId, person: String, plan: String, action: PlanAction, reason: Option<String> },
     /// Create, list or revoke keys.
     Key { tenant: TenantId, person: String, wish: KeyRequest },
     /// Create a one-time sign-in link.
@@ -114,10 +138,15 @@ impl SocketCommand {
                 app.perform(command).await
             }
             SocketCommandKind::Replan(text) => {
+                let plan = PlanInput::Text(text);
+                let (reason, key) = (Some(self.reason.as_str()), self.key.as_deref());
+                if repeated(app, &principal, &identity, &plan, reason, key).await?.is_some() {
+                    return Ok(());
+                }
                 let look = |execution: &Execution| (Arc::clone(execution.plan()), execution.driver());
                 let (old, driver) = app.look(&identity, look).await?;
-                let (plan, old) = (PlanInput::Text(text), (&*old, driver));
-                let proposal = propose(app, &principal, &identity, old, &plan, Some(self.reason), None).await?;
+                let old = (&*old, driver);
+                let proposal = propose(app, &principal, &identity, old, &plan, Some(self.reason)).await?;
                 carry_out(app, &principal, &identity, proposal, self.key, None).await?;
                 Ok(())
             }
@@ -226,7 +255,7 @@ impl SocketServer {
         let (reader, writer) = stream.into_split();
         let mut reader = BufReader::new(reader);
         let mut line = String::new();
-        let mut first = (&mut reader).take(MESSAGE_BYTES_MAX as u64);
+        let mut first = (&mut reader).take(REQUEST_BYTES_MAX);
         tokio::time::timeout(REQUEST_TIME_MAX, first.read_line(&mut line)).await??;
         let greeting: SocketRequest = match serde_json::from_str(&line) {
             Ok(greeting) => greeting,
@@ -254,18 +283,37 @@ impl SocketServer {
             SocketRequest::Run { tenant, person, plan, inputs, key } => {
                 let caller = Principal::owner(tenant, &person);
                 let begun = start_plan(&self.app, &caller, plan.into_bytes(), Arc::new(inputs), key).await;
-                let mut begun = begun.map(|begun| json!({ "execution": begun.execution, "is_new": begun.is_new }));
-                if let (Ok(begun), Some(link)) = (&mut begun, self.app.link.get()) {
-                    let execution = begun["execution"].as_str().unwrap_or_default();
-                    begun["url"] = json!(format!("{link}/executions/{execution}"));
-                }
-                answer(writer, begun).await
+                answer(writer, self.started(begun)).await
             }
-            SocketRequest::Save { tenant, person, plan, id, driver } => {
+            SocketRequest::Start { tenant, person, plan, inputs, key } => {
                 let caller = Principal::owner(tenant, &person);
-                let saved =
-                    save_plan(&self.app, &caller, text_of(&caller, plan.into_bytes(), driver), id, None, None).await;
+                let begun = start_saved(&self.app, &caller, &plan, Arc::new(inputs), key).await;
+                answer(writer, self.started(begun)).await
+            }
+            SocketRequest::Save { tenant, person, plan, id, revision, driver } => {
+                let caller = Principal::owner(tenant, &person);
+                let text = text_of(&caller, plan.into_bytes(), driver);
+                let saved = save_plan(&self.app, &caller, text, id.as_deref(), revision, None).await;
                 answer(writer, saved.map(|saved| json!(SavedPlanView::of(&saved)))).await
+            }
+            SocketRequest::Import { tenant, person, plans } => {
+                let caller = Principal::owner(tenant, &person);
+                let imported = archive::import(&self.app, &caller, plans).await;
+                answer(writer, imported.map(|plans| json!({ "plans": plans }))).await
+            }
+            SocketRequest::Optimize { tenant, person, text, saved, driver } => {
+                let caller = Principal::owner(tenant, &person);
+                let plan = match text {
+                    Some(text) => OptimizedPlan::Given(text_of(&caller, text.into_bytes(), driver)),
+                    None => OptimizedPlan::Saved(saved),
+                };
+                let found = optimize_plan(&self.app, &caller, plan).await;
+                answer(writer, found.map(|found| json!(found))).await
+            }
+            SocketRequest::ChangePlan { tenant, person, plan, action, reason } => {
+                let caller = Principal::owner(tenant, &person);
+                let changed = change_plan(&self.app, &caller, &plan, action, reason).await;
+                answer(writer, changed.map(|changed| json!(changed))).await
             }
             SocketRequest::Key { tenant, person, wish } => {
                 answer(writer, self.app.auth.grant(&Principal::owner(tenant, &person), wish).await).await
@@ -288,6 +336,16 @@ impl SocketServer {
 }
 
 impl SocketServer {
+    /// The reply about an execution that was started.
+    fn started(&self, begun: Result<StartedExecution, AppError>) -> Result<Value, AppError> {
+        let begun = begun?;
+        let mut reply = json!({ "execution": begun.execution, "is_new": begun.is_new });
+        if let Some(link) = self.app.link.get() {
+            reply["url"] = json!(format!("{link}/executions/{}", begun.execution));
+        }
+        Ok(reply)
+    }
+
     async fn link(&self, by: &Principal) -> Result<Value, AppError> {
         // A server that has just started replies here before it listens for HTTP.
         let deadline = Instant::now() + LISTENING_MAX;
@@ -312,9 +370,22 @@ pub async fn start_plan(
     key: Option<String>,
 ) -> Result<StartedExecution, AppError> {
     let text = text_of(caller, source, Driver::Server);
-    let plan = save_plan(app, caller, text, None, None, key.as_deref()).await?.id;
-    let new = NewExecution { plan, revision: None, inputs, driver: Driver::Server, request_key: key };
-    app.start(caller, new).await
+    let plan = PlanChoice::Given(text);
+    let request = ExecutionRequest { plan, inputs, driver: Driver::Server, options: None, request_key: key };
+    app.execute(caller, request).await
+}
+
+/// Executes a saved plan, by name or id.
+pub async fn start_saved(
+    app: &App,
+    caller: &Principal,
+    plan: &str,
+    inputs: Arc<Value>,
+    key: Option<String>,
+) -> Result<StartedExecution, AppError> {
+    let plan = PlanChoice::Saved { plan: plan.to_owned(), revision: None };
+    let request = ExecutionRequest { plan, inputs, driver: Driver::Server, options: None, request_key: key };
+    app.execute(caller, request).await
 }
 
 /// The text of a plan, in whichever format it is.

@@ -5,7 +5,10 @@ use crate::clock;
 use crate::config::Config;
 use crate::failure::CommandRefusal;
 use rutter_core::id::TenantId;
+use rutter_core::limits::PAGE_MAX;
 use rutter_core::port::Error;
+use rutter_core::port::query::PageWalk;
+use rutter_core::port::register::{RegisterItem, RegisterKind};
 use rutter_store::{SqliteArchive, SqliteOptions, SqliteStore};
 use std::sync::Arc;
 
@@ -22,6 +25,19 @@ pub(crate) fn archive(args: &DatabaseArgs) -> anyhow::Result<SqliteArchive> {
 pub(crate) fn owned(config: &Config) -> Result<SqliteStore, Error> {
     SqliteArchive::open(&config.directory)?;
     SqliteStore::open(options(config))
+}
+
+/// The definitions of tools that were known last: none if there is no database that can be read.
+pub(crate) fn known_definitions(config: &Config) -> Vec<RegisterItem> {
+    let (tenant, mut known, mut walk) = (TenantId::new("default"), Vec::new(), PageWalk::new(PAGE_MAX));
+    let Ok(mut archive) = SqliteArchive::open(&config.directory) else { return known };
+    while let Some(page) = walk.next_page() {
+        match archive.register(&tenant, RegisterKind::Definition, &page) {
+            Ok(found) => known.extend(walk.take(found)),
+            Err(_) => break,
+        }
+    }
+    known
 }
 
 pub(crate) fn options(config: &Config) -> SqliteOptions {

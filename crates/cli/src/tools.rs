@@ -1,6 +1,6 @@
 //! `rutter tools`: lists, shows and calls tools by hand.
 
-mod call;
+pub(crate) mod call;
 mod doctor;
 pub(crate) mod import;
 mod list;
@@ -12,8 +12,10 @@ use crate::exit::CommandExit;
 use crate::runtime;
 use crate::terminal::Terminal;
 use rutter_app::runtime::{RuntimeOptions, open_tools};
+use rutter_core::port::register::RegisterItem;
 use rutter_tools::registry::ToolRegistry;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) fn run(command: &ToolsCommand, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     match command {
@@ -39,7 +41,28 @@ fn with_registry<T>(
 }
 
 pub(crate) fn with_registry_of<T>(
+    config: Config,
+    work: impl AsyncFnOnce(Arc<ToolRegistry>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    with_tools(config, Vec::new(), Duration::MAX, work)
+}
+
+/// The same with the definitions that were known last, to read tools only: no server has anything to finish.
+pub(crate) fn with_known_tools<T>(
+    config: Config,
+    definitions: Vec<RegisterItem>,
+    work: impl AsyncFnOnce(Arc<ToolRegistry>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    with_tools(config, definitions, READER_CLOSE_MAX, work)
+}
+
+/// How long servers that were only asked for their tools may take to end, before they are killed.
+const READER_CLOSE_MAX: Duration = Duration::from_millis(500);
+
+fn with_tools<T>(
     mut config: Config,
+    definitions: Vec<RegisterItem>,
+    close_max: Duration,
     work: impl AsyncFnOnce(Arc<ToolRegistry>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     // Children of the process that owns the database are not ours.
@@ -47,9 +70,10 @@ pub(crate) fn with_registry_of<T>(
     config.directory = scratch.path().to_owned();
     crate::blocking::block_on(async {
         let options = RuntimeOptions { reserve_bytes: Some(0), ..runtime::options(&config)? };
-        let registry = open_tools(&config.tools, &options).await.map_err(runtime::open_error)?.registry;
+        let registry = open_tools(&config.tools, &options, definitions).await.map_err(runtime::open_error)?.registry;
         let ended = work(Arc::clone(&registry)).await;
-        registry.close().await;
+        // A server that does not end in time is killed with the runtime.
+        let _ = tokio::time::timeout(close_max, registry.close()).await;
         ended
     })
 }

@@ -121,7 +121,10 @@ fn request(tool: &str, parameters: Value) -> ConnectorRequest {
         timeout: CALL_MAX,
         now: Timestamp(0),
         cancel: CancellationToken::new(),
+        connection: None,
+        declares_output: false,
         ticket: None,
+        continuation: None,
         reporter: Arc::new(ScriptedPerson),
     }
 }

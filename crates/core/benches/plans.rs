@@ -7,7 +7,7 @@ mod shape;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rutter_core::plan::diff::diff;
 use rutter_core::plan::document::DocumentFormat;
-use rutter_core::plan::preview::preview;
+use rutter_core::preview::preview;
 use std::hint::black_box;
 
 fn check(c: &mut Criterion) {

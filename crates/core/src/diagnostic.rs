@@ -44,9 +44,36 @@ pub struct SourceLocation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum PatchOperation {
-    Add { path: String, value: Value },
-    Remove { path: String },
-    Replace { path: String, value: Value },
+    Add {
+        path: String,
+        value: Value,
+    },
+    Remove {
+        path: String,
+    },
+    Replace {
+        path: String,
+        value: Value,
+    },
+    /// Changes nothing; the patch as a whole is refused unless the value is there.
+    Test {
+        path: String,
+        value: Value,
+    },
+}
+
+/// Returns `2 errors and 1 warning`; `None` if there is nothing.
+pub fn count(found: &[Diagnostic]) -> Option<String> {
+    let errors = found.iter().filter(|found| found.severity == DiagnosticSeverity::Error).count();
+    let some = |count: usize, noun: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {noun}")),
+        count => Some(format!("{count} {noun}s")),
+    };
+    match (some(errors, "error"), some(found.len() - errors, "warning")) {
+        (Some(errors), Some(warnings)) => Some(format!("{errors} and {warnings}")),
+        (errors, warnings) => errors.or(warnings),
+    }
 }
 
 impl Diagnostic {

@@ -7,42 +7,68 @@
 
 pub mod admit;
 pub mod agenda;
+pub mod agent_due;
+mod agent_lease;
 mod answers;
 pub mod apply;
 pub mod brief;
+mod by_hand;
+mod call_digest;
+pub mod call_words;
 mod calls;
+mod claims;
+mod correct;
 pub mod decide;
+mod denial;
 mod follow;
 mod forward;
+mod gates;
+pub mod hold;
 pub mod input;
+pub mod opening;
 pub mod part;
 mod prepare;
+mod questions;
 mod record;
+mod reopen;
+mod replace;
 mod retire;
 pub mod row;
+mod second;
 mod settle;
+mod standing;
 pub mod step;
 mod stop;
+pub mod summary;
 mod talk;
+mod time_limits;
 mod undo;
+pub mod unmet;
 mod unwind;
 pub mod view;
+mod weaken;
 
+use crate::actor::Actor;
 use crate::hash::Hash;
 use crate::id::{ExecutionId, PartId, StepId, TenantId, ToolName};
 use crate::journal::event::{Deviation, Event, EventRecord, ExecutionEnding, ExecutionLimit};
 use crate::journal::payload::EventPayload;
 use crate::plan::{Driver, Plan};
 use crate::text::first_chars;
-use crate::time::Timestamp;
+use crate::time::{Millis, Timestamp};
 use agenda::{ExecutionAgenda, PartPosition};
+use denial::DeniedCall;
+use gates::ApprovalGates;
+use hold::ExecutionHold;
 use part::StepPart;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 use step::StepState;
 use undo::UndoProgress;
+use unmet::DroppedStep;
+use weaken::{PendingReplan, ToolGuard};
 
 /// An execution and its tenant. Part of every idempotency key and of every journal entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,17 +84,39 @@ pub struct Execution {
     /// Unchanged by hand-overs and replans, so that idempotency keys are too.
     pub(crate) lineage: String,
     pub(crate) plan: SharedPlan,
+    /// The number its plan is saved under. Versions before counted the plans of each execution from one.
     pub(crate) revision: u32,
+    pub(crate) replans: u32,
     pub(crate) driver: Driver,
     pub(crate) inputs: EventPayload,
     pub(crate) context: Map<String, Value>,
     pub(crate) phase: ExecutionPhase,
     pub(crate) paused: bool,
+    /// Time stands still.
+    pub(crate) held: Option<ExecutionHold>,
+    /// The agent that drives, its last sign of life, and since when it is silent.
+    pub(crate) agent: Option<Actor>,
+    pub(crate) agent_seen_at: Option<Timestamp>,
+    pub(crate) silent_since: Option<Timestamp>,
     pub(crate) replanning: bool,
+    /// A new plan that weakens the old one and waits for a person's approval.
+    pub(crate) proposal: Option<PendingReplan>,
+    /// The strictest that any revision was about each tool, until a person's plan calls it otherwise.
+    pub(crate) guarded: BTreeMap<ToolName, ToolGuard>,
+    pub(crate) gates: ApprovalGates,
+    /// How many new plans a person rejected since one approved or made one.
+    pub(crate) rejections: u32,
+    pub(crate) principals: Vec<Actor>,
+    /// Calls that a person denied, or that nobody approved in time, by tool and parameters, until a person approves one.
+    pub(crate) denied: BTreeMap<Hash, DeniedCall>,
+    /// Steps that an agent began without the approval they need, or against the policy, until a person takes over.
+    pub(crate) defied: BTreeSet<StepId>,
     /// A limit that was reached and waits for a decision.
     pub(crate) over: Option<ExecutionLimit>,
     /// How often each limit was raised by its own amount.
     pub(crate) raised: BTreeMap<ExecutionLimit, u32>,
+    /// How much time each time limit has besides its own span.
+    pub(crate) time_added: BTreeMap<ExecutionLimit, Millis>,
     pub(crate) steps: Vec<StepState>,
     /// The number of steps that are not settled.
     pub(crate) unsettled: usize,
@@ -85,10 +133,20 @@ pub struct Execution {
     pub(crate) rests: u64,
     pub(crate) opened_at: Timestamp,
     pub(crate) started_at: Option<Timestamp>,
+    /// A person stopped or undid it: only a person takes it up again.
+    pub(crate) ended_by_person: bool,
+    /// When it was taken up again after its end; deadlines count from here.
+    pub(crate) reopened_at: Option<Timestamp>,
     pub(crate) last_at: Timestamp,
     /// When it ended the last time; an undo begins it again.
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) stop_reason: String,
+    /// The limit that stopped it.
+    pub(crate) stop_limit: Option<ExecutionLimit>,
+    /// Why it was compensated the last time.
+    pub(crate) undo_reason: String,
+    /// Steps that a new revision left out before they were completed.
+    pub(crate) dropped: BTreeMap<StepId, DroppedStep>,
 }
 
 /// The phase of an execution. Pausing and waiting are not phases: they suspend one.

@@ -6,6 +6,7 @@
 
 mod apply;
 pub mod day;
+pub mod figures;
 pub mod forecast;
 pub mod histogram;
 pub mod open;

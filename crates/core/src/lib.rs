@@ -5,8 +5,10 @@
 //! next actions, [`journal`] records the events.
 
 pub mod actor;
+pub mod canonical;
 pub mod diagnostic;
 pub mod encoding;
+pub mod glob;
 pub mod hash;
 pub mod id;
 pub mod limits;
@@ -21,6 +23,10 @@ pub mod redact;
 
 pub mod plan;
 
+pub mod policy;
+
+pub mod preview;
+
 pub mod journal;
 
 pub mod execution;
@@ -28,3 +34,5 @@ pub mod execution;
 pub mod port;
 
 pub mod insight;
+
+pub mod optimize;

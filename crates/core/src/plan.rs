@@ -1,8 +1,8 @@
 //! A plan that has been checked: every name resolves, every expression compiles, the steps form a DAG.
 //!
 //! From text to plan: [`document`] parses JSON or YAML strictly, [`draft`] gives the fields their types,
-//! [`check`] reports all mistakes at once and builds the [`Plan`]. [`preview`] predicts its execution,
-//! [`diff`] compares two revisions.
+//! [`check`] reports all mistakes at once and builds the [`Plan`]. [`crate::preview`] predicts its execution,
+//! [`diff`] compares two revisions, [`crate::optimize`] suggests a better one.
 
 pub mod check;
 pub mod codes;
@@ -12,8 +12,9 @@ pub mod draft;
 pub mod expression;
 pub mod findings;
 pub mod graph;
+pub mod inputs;
+pub mod name;
 pub mod patch;
-pub mod preview;
 pub mod schema;
 pub mod stored;
 pub mod template;
@@ -22,6 +23,7 @@ use crate::hash::Hash;
 use crate::id::{StepId, ToolName};
 use crate::limits;
 use crate::time::Millis;
+use crate::tool::attempts::BackoffStrategy;
 use crate::tool::{FailureCategory, Safety, Tool};
 use document::DocumentFormat;
 use expression::Expression;
@@ -46,6 +48,9 @@ pub struct Plan {
     pub inputs: Option<Arc<Value>>,
     pub max_parallel: u32,
     pub deadline: Millis,
+    /// How long an agent that drives may be silent, and what follows.
+    pub agent_timeout: Millis,
+    pub on_agent_silence: SilenceAction,
     pub budget: ExecutionBudget,
     /// The policy when a limit is reached or the execution is cancelled; also the default of the steps.
     pub on_failure: PolicyAction,
@@ -54,6 +59,25 @@ pub struct Plan {
     /// The definitions the plan was checked against; a call is made only while the tool still has its definition.
     pub tools: BTreeMap<ToolName, Arc<Tool>>,
     pub(crate) index: HashMap<StepId, usize>,
+}
+
+/// What follows when the agent that drives is silent for too long. A person is asked in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SilenceAction {
+    #[default]
+    Ask,
+    /// Rutter goes on with it. What the agent left open goes by its safety.
+    HandOver,
+}
+
+impl SilenceAction {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SilenceAction::Ask => "ask",
+            SilenceAction::HandOver => "hand_over",
+        }
+    }
 }
 
 /// The author's texts about the plan. They have no effect.
@@ -95,6 +119,8 @@ pub struct Step {
     pub call: PlannedCall,
     /// False means: skip this step.
     pub when: Option<Expression>,
+    /// Runs only if this step was skipped because its `when` was false. A position in the plan.
+    pub else_of: Option<usize>,
     pub for_each: Option<FanOutRule>,
     /// Another call, for when the first has failed for good and certainly had no effect.
     pub fallback: Option<FallbackCall>,
@@ -132,8 +158,12 @@ pub struct PlannedCall {
     pub safety: Safety,
     /// The tool honours the idempotency key that the parameters pass it.
     pub keyed: bool,
+    /// How long the tool remembers the key, from its first use on.
+    pub key_window: Millis,
     /// For one attempt.
     pub timeout: Millis,
+    /// Whether the plan says the timeout, and it is not the default.
+    pub has_own_timeout: bool,
     pub retry: RetryPolicy,
 }
 
@@ -171,14 +201,6 @@ impl RetryPolicy {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BackoffStrategy {
-    Fixed,
-    Linear,
-    Exponential,
-}
-
 /// One call per item of a list.
 #[derive(Debug)]
 pub struct FanOutRule {
@@ -186,6 +208,37 @@ pub struct FanOutRule {
     pub max_parallel: u32,
     /// A longer list fails the step before any call.
     pub max_items: u32,
+    /// How many items may fail without failing the step.
+    pub tolerate: FailureTolerance,
+}
+
+/// How many items of a fan-out may fail.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FailureTolerance {
+    Items(u32),
+    /// Of the items, rounded down.
+    Percent(f64),
+}
+
+impl FailureTolerance {
+    pub const NONE: FailureTolerance = FailureTolerance::Items(0);
+
+    /// The number of `items` that may fail.
+    pub fn allowed(self, items: usize) -> usize {
+        match self {
+            FailureTolerance::Items(allowed) => allowed as usize,
+            FailureTolerance::Percent(percent) => (items as f64 * percent / 100.0) as usize,
+        }
+    }
+}
+
+impl std::fmt::Display for FailureTolerance {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            FailureTolerance::Items(items) => write!(f, "{items}"),
+            FailureTolerance::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -209,6 +262,8 @@ pub struct Probe {
     pub happened: Expression,
     /// The step's result if it happened; by default the probe's whole result.
     pub result: Option<Expression>,
+    /// How old a doubt must be before "it did not happen" counts; by default the timeout of the attempt in doubt.
+    pub settle: Option<Millis>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -83,10 +83,12 @@ impl Redactor {
         }
     }
 
-    /// Redacts a tool's question. Its ticket is not redacted: it must be sent back unchanged.
+    /// Redacts a tool's question. A continuation has to be sent back unchanged: one that holds a secret we know is left
+    /// out, and what only looks like one stays, because servers sign theirs with tokens of their own.
     pub fn elicitation(&self, elicitation: Elicitation) -> Elicitation {
-        let Elicitation { message, schema } = elicitation;
-        Elicitation { message: self.text(&message).into_owned(), schema: self.value(&schema) }
+        let Elicitation { message, schema, continuation } = elicitation;
+        let continuation = continuation.filter(|text| self.known.find(&text.to_string()).is_empty());
+        Elicitation { message: self.text(&message).into_owned(), schema: self.value(&schema), continuation }
     }
 
     fn pass(&self, text: &str) -> Option<String> {

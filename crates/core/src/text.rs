@@ -12,6 +12,14 @@ pub fn cut(text: &str, chars_max: usize) -> String {
     }
 }
 
+/// Returns the text like [`cut`], and says how long it is in all: for a text that somebody must not judge by its beginning.
+pub fn cut_counted(text: &str, chars_max: usize) -> String {
+    match cut(text, chars_max) {
+        whole if whole == text => whole,
+        first => format!("{first} ({} characters in all)", text.chars().count()),
+    }
+}
+
 /// Returns the first characters of the text, at most `chars_max`.
 pub fn first_chars(text: &str, chars_max: usize) -> &str {
     text.char_indices().nth(chars_max).map_or(text, |(end, _)| &text[..end])
@@ -89,6 +97,8 @@ mod tests {
         {
             assert_eq!(cut(text, chars_max), expected);
         }
+        assert_eq!(cut_counted("größer", 6), "größer");
+        assert_eq!(cut_counted("größer", 5), "größe… (6 characters in all)");
         for (bytes_max, expected) in [(0, ""), (2, "gr"), (3, "gr"), (4, "grö"), (99, "größer")] {
             assert_eq!(cut_bytes("größer", bytes_max), expected);
         }

@@ -35,6 +35,11 @@ impl Millis {
         Millis(hours * 3_600_000)
     }
 
+    /// Whole seconds, for people; spans below a second stay exact.
+    pub fn rounded(self) -> Millis {
+        if self.0 < 1_000 { self } else { Millis::seconds((self.0 + 500) / 1_000) }
+    }
+
     /// Parses `250ms`, `30s`, `5m`, `24h`, `7d` or a sum such as `1h30m`.
     pub fn parse(text: &str) -> Option<Millis> {
         let mut total: u64 = 0;
@@ -98,6 +103,13 @@ mod tests {
         }
         for text in ["", "s", "10", "10 s", "1y", "-1s", "1.5s", "99999999999999999999s", "18446744073709551615d"] {
             assert_eq!(Millis::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_are_rounded_for_people() {
+        for (ms, text) in [(0, "0ms"), (999, "999ms"), (1_499, "1s"), (1_500, "2s"), (259_201_546, "3d2s")] {
+            assert_eq!(Millis(ms).rounded().to_string(), text);
         }
     }
 

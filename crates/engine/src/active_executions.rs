@@ -5,7 +5,7 @@ use rutter_core::execution::{Execution, ExecutionIdentity};
 use rutter_core::id::{ExecutionId, PartId, TenantId};
 use rutter_core::journal::event::CallSide;
 use rutter_core::port::journal::StoredCommand;
-use rutter_core::tool::Elicitation;
+use rutter_core::tool::{CallOutcome, Elicitation};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -35,6 +35,8 @@ pub(crate) enum CallMessage {
     Accepted { ticket: String, recorded: oneshot::Sender<()> },
     /// The tool asks a question. The reply is the answer of a person or agent, or `None`.
     Asked { question: Elicitation, answer: oneshot::Sender<Option<Value>> },
+    /// The tool answered after the call had ended.
+    Late(CallOutcome),
 }
 
 type ActiveKey = (TenantId, ExecutionId);

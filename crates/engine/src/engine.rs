@@ -5,10 +5,11 @@ use crate::clock::SystemClock;
 use crate::command::{CommandBody, CommandEnvelope, ReplanCommand, redacted};
 use crate::command_replies::CommandReplies;
 use crate::control::ControlAction;
-use crate::defaults;
 use crate::error::Error;
 use crate::execution_loop::{ExecutionLoop, PendingCommit, WaiterHandle, is_settled};
+use crate::gaps::GapRecord;
 use crate::journal_writer::{self, JournalWriter};
+use crate::limit_counts;
 use crate::name;
 use crate::options::{DECISION_MAX, EngineOptions, RETRY_AFTER, UPDATES_MAX};
 use crate::permits::PermitSource;
@@ -16,19 +17,21 @@ use crate::shared::EngineShared;
 use crate::update::{ExecutionUpdate, UpdateContent};
 use crate::worker;
 use rutter_core::actor::Actor;
-use rutter_core::execution::admit::opening;
-use rutter_core::execution::input::{Decision, ExecutionInput};
+use rutter_core::canonical::canonical;
+use rutter_core::execution::input::{Decision, DecisionTerms, ExecutionInput};
+use rutter_core::execution::opening::opening;
 use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus};
 use rutter_core::execution::{Execution, ExecutionIdentity, decide};
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::journal::chain::HashChain;
-use rutter_core::plan::Driver;
+use rutter_core::plan::{Driver, inputs};
 use rutter_core::port;
 use rutter_core::port::journal::{
     EnqueueOutcome, ExecutionOpening, IdempotentRequest, Journal, NewCommand, OpenOutcome, StoredCommand,
 };
 use rutter_core::port::query::{ExecutionFilter, ExecutionSummary, Pagination, StoreQuery};
+use rutter_core::port::register::Register;
 use rutter_core::port::tools::ToolGateway;
 use rutter_core::time::{Millis, Timestamp};
 use serde_json::Value;
@@ -59,8 +62,8 @@ pub struct StartRequest {
     pub inputs: Arc<Value>,
     pub driver: Driver,
     pub actor: Actor,
-    /// An idempotency key: the second request with it gets the execution of the first.
-    pub request: Option<String>,
+    /// An idempotency key and the digest of the request: repeated, it gets the execution of the first.
+    pub request: Option<IdempotentRequest>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,16 +77,20 @@ impl Engine {
     pub async fn run(
         journal: Arc<dyn Journal>,
         query: Arc<dyn StoreQuery>,
+        register: Arc<dyn Register>,
         tools: Arc<dyn ToolGateway>,
         clock: SystemClock,
         options: EngineOptions,
     ) -> Result<Engine, Error> {
+        let gaps = GapRecord::open(register, clock, options.last_entry).await?;
         let (updates, _) = broadcast::channel(UPDATES_MAX);
+        let windows = limit_counts::recount(&*journal, &*query, &options.policy, clock.now()).await?;
         let shared = Arc::new(EngineShared {
             journal,
             query,
             tools,
             clock,
+            gaps,
             options,
             runtime: Handle::current(),
             loops: TaskTracker::new(),
@@ -93,7 +100,10 @@ impl Engine {
             backlog: AtomicUsize::new(0),
             lease_until: AtomicI64::new(i64::MIN),
             updates,
+            windows: Mutex::new(windows),
             broken: Mutex::default(),
+            signs: Mutex::default(),
+            held: AtomicUsize::new(0),
             closing: CancellationToken::new(),
             cancel_calls: CancellationToken::new(),
             stopped: CancellationToken::new(),
@@ -115,7 +125,9 @@ impl Engine {
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
-        self.shared.runtime.spawn(work).await.unwrap_or(Err(Error::Closing))
+        let ended = self.shared.runtime.spawn(work).await;
+        // A panic, which has been reported: it may have written before.
+        ended.unwrap_or_else(|panicked| Err(Error::Store(port::Error::Unknown(panicked.to_string()))))
     }
 
     async fn open(&self, start: StartRequest) -> Result<StartedExecution, Error> {
@@ -125,25 +137,19 @@ impl Engine {
         }
         let saved = shared.query.plan(&start.tenant, &start.plan, start.revision).await?;
         let missing = || port::Error::NotFound { what: "plan", id: start.plan.to_string() };
-        let plan = saved.ok_or_else(missing)?.plan;
-        let now = shared.clock.now();
+        let saved = saved.ok_or_else(missing)?;
+        let (plan, revision) = (saved.plan, saved.summary.revision);
+        let now = shared.now();
         let id = ExecutionId::new(&name::fresh("exec", now));
         let identity = ExecutionIdentity { tenant: start.tenant, execution: id.clone() };
         let inputs = match &plan.inputs {
-            Some(schema) => defaults::filled(schema, &start.inputs),
+            Some(schema) => inputs::filled(schema, &start.inputs),
             None => start.inputs,
         };
         if shared.tools.redactor().value(&inputs) != inputs {
             return Err(Error::Secret);
         }
-        let request = start.request.map(|key| {
-            let digest = Hash::of_fields(
-                "rutter/start/v1",
-                &[&plan.hash.0, inputs.to_string().as_bytes(), &[start.driver as u8]],
-            );
-            IdempotentRequest { key, digest }
-        });
-        let opened = opening(&plan, start.driver, inputs, &id, start.actor.clone(), now)?;
+        let opened = opening(&plan, revision, start.driver, inputs, &id, start.actor.clone(), now)?;
         let mut execution = Execution::open(identity.clone(), &opened).map_err(|error| broken(&id, &error))?;
 
         let is_full = shared.active_executions.len() >= shared.options.executions_max;
@@ -160,8 +166,11 @@ impl Engine {
                 is_closed: false,
                 granted: Vec::new(),
                 retry_after: None,
+                execution: &id,
+                windows: &shared.windows,
             };
-            let decided = execution.decide_within(&start.actor, ExecutionInput::Start, now, &mut permits);
+            let terms = DecisionTerms { now, room: &mut permits, policy: &shared.options.policy };
+            let decided = execution.decide_within(&start.actor, ExecutionInput::Start, terms);
             begun.granted = permits.granted;
             match decided {
                 Ok(Decision { records: more, calls }) => {
@@ -176,7 +185,7 @@ impl Engine {
         let opening = ExecutionOpening {
             identity: identity.clone(),
             plan: start.plan,
-            request,
+            request: start.request,
             worker: (!is_full).then(|| shared.options.worker.clone()),
             entries: journal_writer::seal(&mut chain, &records)?,
             row: execution.row(),
@@ -223,11 +232,11 @@ impl Engine {
         identity: &ExecutionIdentity,
         actor: Actor,
         mut command: ReplanCommand,
-        request: Option<String>,
+        request: Option<IdempotentRequest>,
         seen: Option<u64>,
     ) -> Result<(), Error> {
         command.reason = self.shared.tools.redactor().text(&command.reason).into_owned();
-        self.submit_command(identity, actor, CommandBody::Replan(command), request, seen).await
+        self.submit_request(identity, actor, CommandBody::Replan(command), request, seen).await
     }
 
     /// Stores a command, and waits until it is decided.
@@ -239,14 +248,28 @@ impl Engine {
         request: Option<String>,
         seen: Option<u64>,
     ) -> Result<(), Error> {
-        let shared = &self.shared;
         let invalid = |error: serde_json::Error| port::Error::Invalid(error.to_string());
-        let words = serde_json::to_vec(&body).map_err(invalid)?;
-        let bytes = serde_json::to_vec(&CommandEnvelope { key: request.clone(), seen, body }).map_err(invalid)?;
+        let words = canonical(&serde_json::to_value(&body).map_err(invalid)?);
         let request = request.map(|key| {
             let execution = identity.execution.as_str().as_bytes();
-            IdempotentRequest { key, digest: Hash::of_fields("rutter/signal/v1", &[execution, &words]) }
+            IdempotentRequest { key, digest: Hash::of_fields("rutter/signal/v2", &[execution, words.as_bytes()]) }
         });
+        self.submit_request(identity, actor, body, request, seen).await
+    }
+
+    /// The same for a request whose digest is not over the command it became.
+    async fn submit_request(
+        &self,
+        identity: &ExecutionIdentity,
+        actor: Actor,
+        body: CommandBody,
+        request: Option<IdempotentRequest>,
+        seen: Option<u64>,
+    ) -> Result<(), Error> {
+        let shared = &self.shared;
+        let invalid = |error: serde_json::Error| port::Error::Invalid(error.to_string());
+        let key = request.as_ref().map(|request| request.key.clone());
+        let bytes = serde_json::to_vec(&CommandEnvelope { key, seen, proof: actor.proof, body }).map_err(invalid)?;
         let at = shared.clock.now();
         let new = NewCommand { identity: identity.clone(), request, actor, at, bytes };
         let engine = self.clone();
@@ -275,6 +298,22 @@ impl Engine {
             self.shared.recheck.notify_one();
         }
         Ok(Some(number))
+    }
+
+    /// Notices that an agent is alive. A sign early in its lease is worth no entry, and remembered until the lease ends.
+    pub async fn notice_agent(&self, identity: &ExecutionIdentity, actor: Actor) -> Result<(), Error> {
+        let (seen, now) = (actor.clone(), self.shared.now());
+        let look =
+            move |execution: &Execution| (execution.is_sign_of_life(&seen), execution.is_sign_of_life_due(&seen, now));
+        match self.inspect(identity, look).await? {
+            (_, true) => self.command(identity, actor, ExecutionInput::AgentSeen { remembered: false }, None).await,
+            (true, false) => {
+                let mut signs = self.shared.signs.lock().expect("no thread panics while holding it");
+                signs.insert(identity.execution.clone(), (actor, now));
+                Ok(())
+            }
+            (false, false) => Ok(()),
+        }
     }
 
     /// Reads the current state of an execution.
@@ -379,6 +418,10 @@ impl Engine {
 
     pub fn now(&self) -> Timestamp {
         self.shared.clock.now()
+    }
+
+    pub fn clock(&self) -> SystemClock {
+        self.shared.clock
     }
 
     /// Starts nothing new, lets calls in flight end, and releases the leases.

@@ -1,6 +1,6 @@
 //! The errors of the engine.
 
-use rutter_core::diagnostic::Diagnostic;
+use rutter_core::diagnostic::{self, Diagnostic, DiagnosticSeverity};
 use rutter_core::execution::input::Refusal;
 use rutter_core::port;
 use rutter_core::time::Millis;
@@ -13,7 +13,7 @@ pub enum Error {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The plan has mistakes; `absent` are servers whose tools could not be listed.
-    #[error("the plan has {} mistakes", .found.len())]
+    #[error("{}", plan_message(.found))]
     Plan { found: Vec<Diagnostic>, absent: Vec<(String, ToolFailure)> },
     #[error("the inputs contain what looks like a secret; it would be written to the journal")]
     Secret,
@@ -41,11 +41,17 @@ pub const CODES: &[&str] = &[
 ];
 
 impl Error {
+    /// The plan may be right: all that is wrong with it is that servers cannot be reached.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Error::Plan { found, .. } if is_unreachable(found))
+    }
+
     /// Stable and documented in docs/errors.md.
     pub fn code(&self) -> &'static str {
         match self {
             Error::Store(error) => error.code(),
             Error::Refused(refusal) => refusal.code,
+            Error::Plan { .. } if self.is_unreachable() => "tool.unreachable",
             Error::Plan { .. } => "engine.plan",
             Error::Secret => "engine.secret",
             Error::Busy { .. } => "engine.busy",
@@ -53,5 +59,17 @@ impl Error {
             Error::Undecided => "engine.undecided",
             Error::Broken { .. } => "engine.broken",
         }
+    }
+}
+
+fn is_unreachable(found: &[Diagnostic]) -> bool {
+    let mut errors = found.iter().filter(|found| found.severity == DiagnosticSeverity::Error).peekable();
+    errors.peek().is_some() && errors.all(|found| found.code == "tool.unreachable")
+}
+
+fn plan_message(found: &[Diagnostic]) -> String {
+    match is_unreachable(found) {
+        true => "the plan cannot be checked now: servers of its tools cannot be reached".to_owned(),
+        false => format!("the plan has {}", diagnostic::count(found).unwrap_or_default()),
     }
 }

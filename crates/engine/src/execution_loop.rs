@@ -13,7 +13,8 @@ use crate::permits::{ExecutionWaiter, PermitSource};
 use crate::shared::EngineShared;
 use crate::update::{ExecutionUpdate, UpdateContent};
 use rutter_core::actor::Actor;
-use rutter_core::execution::input::{Decision, ExecutionInput, ToolCall};
+use rutter_core::execution::hold::WorkerGap;
+use rutter_core::execution::input::{Decision, DecisionTerms, ExecutionInput, ToolCall};
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::execution::{Execution, ExecutionPhase, IllegalEvent, decide};
 use rutter_core::id::{PartId, StepId, ToolName};
@@ -22,10 +23,12 @@ use rutter_core::plan::schema::CompiledSchema;
 use rutter_core::port;
 use rutter_core::port::journal::{Lease, StoredCommand};
 use rutter_core::port::tools::{CallPermit, PermitWaiter, ToolCallId};
+use rutter_core::text::spelled;
 use rutter_core::time::Timestamp;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 
@@ -70,6 +73,8 @@ pub(crate) struct ExecutionLoop {
     schemas: HashMap<StepId, Option<CompiledSchema>>,
     /// Calls that wait for the answer to a question of their tool.
     elicitation_replies: HashMap<(PartId, u32), oneshot::Sender<Option<Value>>>,
+    /// Answers that were recorded before the resumed call could ask for them.
+    early_answers: HashMap<(PartId, u32), Option<Value>>,
     pending: PendingCommit,
     /// When there may be capacity again, where that is known.
     room_at: Option<Timestamp>,
@@ -77,6 +82,8 @@ pub(crate) struct ExecutionLoop {
     /// When it last recorded something or was last inspected.
     active_at: Timestamp,
     is_closing: bool,
+    /// Gaps that it was compared with.
+    gaps_seen: usize,
     /// It is not decided yet what became of the calls of an earlier process.
     is_recovering: bool,
 }
@@ -97,7 +104,7 @@ impl ExecutionLoop {
         message: mpsc::UnboundedReceiver<LoopMessage>,
         line: WaiterHandle,
     ) -> ExecutionLoop {
-        let decided_at = shared.clock.now();
+        let (decided_at, gaps_seen) = (shared.now(), shared.gaps.found());
         ExecutionLoop {
             shared,
             execution,
@@ -111,11 +118,13 @@ impl ExecutionLoop {
             waiting: Vec::new(),
             schemas: HashMap::new(),
             elicitation_replies: HashMap::new(),
+            early_answers: HashMap::new(),
             pending: PendingCommit::default(),
             room_at: None,
             decided_at,
             active_at: decided_at,
             is_closing: false,
+            gaps_seen,
             is_recovering: false,
         }
     }
@@ -139,14 +148,14 @@ impl ExecutionLoop {
     }
 
     async fn recover(&mut self, commands: Vec<StoredCommand>) -> Result<(), LoopError> {
-        if let Some(reason) = self.shared.options.hold.clone() {
-            self.hold(reason)?;
-        }
+        let now = self.shared.now();
+        self.hold(now)?;
+        self.notice_sign(now)?;
         // Nothing starts before `Recovered`: it would count as left open by the earlier process, and be lost.
         self.is_recovering = true;
-        self.notice_drift()?;
+        self.notice_drift(now)?;
         self.is_recovering = false;
-        self.decide_one(&Actor::rutter(), ExecutionInput::Recovered)?.ok();
+        self.decide_at(&Actor::rutter(), ExecutionInput::Recovered, now)?.ok();
         if *self.execution.phase() == ExecutionPhase::Pending {
             self.decide(&Actor::rutter(), ExecutionInput::Start)?.ok();
         }
@@ -156,15 +165,28 @@ impl ExecutionLoop {
         self.commit().await
     }
 
-    /// Pauses an execution whose timers came due while no worker ran, as of its last entry.
-    fn hold(&mut self, reason: String) -> Result<(), LoopError> {
-        let now = self.shared.clock.now();
-        if self.execution.wake_at().is_none_or(|when| when > now) || self.execution.is_paused() {
+    /// Holds an execution that was caught by a gap: before anything else is decided, and when it is loaded in the same
+    /// append as what became of its calls.
+    fn hold(&mut self, now: Timestamp) -> Result<(), LoopError> {
+        self.gaps_seen = self.shared.gaps.found();
+        let caught = self.shared.gaps.all().into_iter().find(|gap| self.execution.is_caught_by(gap));
+        let Some(WorkerGap { reason, since, .. }) = caught else { return Ok(()) };
+        match self.decide_at(&Actor::rutter(), ExecutionInput::Hold { reason, since }, now)? {
+            Ok(()) => drop(self.shared.held.fetch_add(1, Ordering::Relaxed)),
+            Err(refusal) => {
+                tracing::warn!(execution = %self.execution.identity().execution, "not held: {refusal}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Renews the lease of the agent from its last sign of life, before the agent is called silent.
+    fn notice_sign(&mut self, now: Timestamp) -> Result<(), LoopError> {
+        if self.execution.agent_lease_end().is_none_or(|end| end > now) {
             return Ok(());
         }
-        // Before anything else is decided: lost attempts would be retried at once.
-        self.decide_at(&Actor::rutter(), ExecutionInput::Pause { reason }, self.execution.last_at())?.ok();
-        Ok(())
+        let Some((agent, at)) = self.shared.take_sign(&self.execution.identity().execution) else { return Ok(()) };
+        self.decide_at(&agent, ExecutionInput::AgentSeen { remembered: true }, at).map(drop)
     }
 
     async fn run(&mut self) -> Result<(), LoopError> {
@@ -212,11 +234,14 @@ impl ExecutionLoop {
             }
             LoopInput::Message(LoopMessage::Command(command)) => self.on_command(command).await,
             LoopInput::Message(LoopMessage::Inspect(look)) => {
+                // A drift may have ended meanwhile.
+                self.notice_drift(self.shared.clock.now())?;
                 look(&self.execution);
                 self.active_at = self.shared.clock.now();
                 Ok(())
             }
             LoopInput::Message(LoopMessage::Wait(waiting)) => {
+                self.notice_drift(self.shared.clock.now())?;
                 self.waiting.push(waiting);
                 Ok(())
             }
@@ -235,24 +260,31 @@ impl ExecutionLoop {
 
     /// Decides an input; [`ExecutionLoop::commit`] records the decision and acts upon it.
     fn decide(&mut self, actor: &Actor, input: ExecutionInput) -> Result<CommandResult, LoopError> {
-        self.notice_drift()?;
-        self.decide_one(actor, input)
-    }
-
-    fn decide_one(&mut self, actor: &Actor, input: ExecutionInput) -> Result<CommandResult, LoopError> {
-        self.decide_at(actor, input, self.shared.clock.now())
+        // One time for all of it: what is compared with the gaps is what the timers are compared with.
+        let now = self.shared.now();
+        if self.gaps_seen < self.shared.gaps.found() {
+            self.hold(now)?;
+        }
+        self.notice_sign(now)?;
+        self.notice_drift(now)?;
+        self.decide_at(actor, input, now)
     }
 
     fn decide_at(&mut self, actor: &Actor, input: ExecutionInput, now: Timestamp) -> Result<CommandResult, LoopError> {
         self.decided_at = now;
+        let execution = self.execution.identity().execution.clone();
         let mut permits = PermitSource {
             tools: &*self.shared.tools,
             waiter: &self.waiter,
             is_closed: self.is_closing || self.is_recovering,
             granted: Vec::new(),
             retry_after: None,
+            execution: &execution,
+            windows: &self.shared.windows,
         };
-        let decided = self.execution.decide_within(actor, input, self.decided_at, &mut permits);
+        let policy = &self.shared.options.policy;
+        let terms = DecisionTerms { now: self.decided_at, room: &mut permits, policy };
+        let decided = self.execution.decide_within(actor, input, terms);
         let PermitSource { granted, retry_after: again, .. } = permits;
         match decided {
             Ok(Decision { records, calls }) => {
@@ -268,7 +300,7 @@ impl ExecutionLoop {
     }
 
     /// Reports tools that differ from what the plan was checked with, before any of their calls starts.
-    fn notice_drift(&mut self) -> Result<(), LoopError> {
+    fn notice_drift(&mut self, now: Timestamp) -> Result<(), LoopError> {
         if self.execution.outcome().is_some() {
             return Ok(());
         }
@@ -276,7 +308,8 @@ impl ExecutionLoop {
         for tool in plan.tools.keys() {
             let Some(found) = self.shared.tools.definition(tool) else { continue };
             if self.execution.is_news(tool, found) {
-                self.decide_one(&Actor::rutter(), ExecutionInput::ReportDrift { tool: tool.clone(), found })?.ok();
+                let drift = ExecutionInput::ReportDefinition { tool: tool.clone(), found };
+                self.decide_at(&Actor::rutter(), drift, now)?.ok();
             }
         }
         Ok(())
@@ -313,6 +346,7 @@ impl ExecutionLoop {
         } = pending;
         self.active_at = self.decided_at;
         let row = self.execution.row();
+        let (opened_at, status, summary) = (row.opened_at, row.status, row.ending.clone());
         let asked_at = self.shared.clock.now();
         let head = self.writer.append(&records, row, (consumed, forgotten), &self.shared.stopped).await?;
         let elapsed_ms = self.shared.clock.now().since(asked_at).0;
@@ -323,12 +357,14 @@ impl ExecutionLoop {
             self.shared.command_replies.complete(command, decided);
         }
         if let Some(outcome) = self.execution.outcome() {
+            self.shared.take_sign(execution);
             let seq = self.execution.entries();
-            let elapsed_ms = self.execution.last_at().since(row.opened_at).0;
-            tracing::info!(%execution, %worker, epoch, seq, elapsed_ms, outcome = ?outcome, "ended");
+            let elapsed_ms = self.execution.last_at().since(opened_at).0;
+            let outcome = spelled(&outcome);
+            tracing::info!(%execution, %worker, epoch, seq, elapsed_ms, outcome, summary, "ended");
         }
         if !records.is_empty() {
-            let live = UpdateContent::Recorded { first: head + 1, records: records.into(), status: row.status };
+            let live = UpdateContent::Recorded { first: head + 1, records: records.into(), status };
             self.shared.publish(ExecutionUpdate { identity: self.execution.identity().clone(), content: live });
         }
         // The callers may have stopped waiting.
@@ -336,8 +372,10 @@ impl ExecutionLoop {
             let _ = waiting.send(());
         }
         for (part, attempt, answer) in answered {
-            if let Some(waiting) = self.elicitation_replies.remove(&(part, attempt)) {
-                let _ = waiting.send(answer);
+            let call = (part, attempt);
+            match self.elicitation_replies.remove(&call) {
+                Some(waiting) => drop(waiting.send(answer)),
+                None => drop(self.early_answers.insert(call, answer)),
             }
         }
         Ok(())
@@ -349,8 +387,8 @@ impl ExecutionLoop {
         for call in calls {
             let permit = PermitSource::take_permit(&mut granted, &call.tool);
             if !self.execution.is_under_way(&call.part, call.side, call.attempt) {
-                // A later decision of the same append has closed it. Of a call under a ticket nothing new is known.
-                if call.ticket.is_none() {
+                // A later decision of the same append has closed it. Of a resumed call nothing new is known.
+                if !call.is_resumed() {
                     self.call_tasks.spawn(std::future::ready(withdrawn(call)));
                 }
                 continue;
@@ -361,6 +399,10 @@ impl ExecutionLoop {
                 side: call.side,
                 attempt: call.attempt,
             };
+            // A hold in a running process ends with its calls still in flight.
+            if self.active_calls.contains(&id) {
+                continue;
+            }
             self.active_calls.push(id);
             self.call_tasks.spawn(run_call(Arc::clone(&self.shared), identity.clone(), call, permit));
         }

@@ -1,7 +1,10 @@
 //! Options and limits of the engine.
 
+use rutter_core::execution::hold::WorkerGap;
 use rutter_core::id::WorkerId;
+use rutter_core::policy::OperatorPolicy;
 use rutter_core::time::{Millis, Timestamp};
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
@@ -18,9 +21,10 @@ pub struct EngineOptions {
     pub rest: Millis,
     /// How often the store is asked for executions that are due.
     pub look: Millis,
-    /// Why due timers must not simply fire: it is unknown how much time has really passed. Executions with due timers
-    /// are paused with this reason when they are resumed.
-    pub hold: Option<String>,
+    /// The time of the newest entry that earlier processes left, if any.
+    pub last_entry: Option<Timestamp>,
+    /// The operator's policy, which stands above every plan.
+    pub policy: Arc<OperatorPolicy>,
 }
 
 impl EngineOptions {
@@ -33,26 +37,34 @@ impl EngineOptions {
             drain: Millis::seconds(30),
             rest: Millis::seconds(30),
             look: Millis(500),
-            hold: None,
+            last_entry: None,
+            policy: Arc::default(),
         }
     }
 }
 
-/// Why to hold timers after a restart, if the process was last alive longer than a day ago, or in the future.
-pub fn hold_after(last_alive: Option<Timestamp>, now: Timestamp) -> Option<String> {
+/// The gap before this time, if the last sign of a worker is more than a day old, or in the future. `now` is what the wall
+/// clock says.
+pub fn gap_before(last_alive: Option<Timestamp>, now: Timestamp) -> Option<WorkerGap> {
     let last = last_alive?;
     if last.since(now) > CLOCK_SLACK {
-        let apart = last.since(now);
-        return Some(format!("the clock is {apart} behind the last run: check the clock, then resume"));
+        let apart = last.since(now).rounded();
+        let reason = format!("the clock is {apart} behind the last run: check the clock, then resume");
+        return Some(WorkerGap { reason, since: last, until: last });
     }
     let gap = now.since(last);
-    (gap > GAP_MAX).then(|| format!("no worker ran for {gap}: check what is still wanted, then resume"))
+    let reason = format!("no worker ran for {}: check what is still wanted, then resume", gap.rounded());
+    (gap > GAP_MAX).then_some(WorkerGap { reason, since: last, until: now })
 }
 
 /// No timer is meant to wait unattended for longer than this.
 pub const GAP_MAX: Millis = Millis::hours(24);
 /// Clocks are corrected by small amounts all the time.
 pub const CLOCK_SLACK: Millis = Millis::seconds(60);
+/// A jump of the clock in a running process is on record if it is larger than this.
+pub const JUMP_NOTED: Millis = Millis::seconds(60);
+/// Gaps kept on record; with more, the oldest go.
+pub(crate) const GAPS_MAX: usize = 100;
 
 /// How long a refused caller should wait when there is too much to do.
 pub const RETRY_AFTER: Millis = Millis::seconds(1);

@@ -1,10 +1,11 @@
 //! Call permits, requested from the tools while an execution decides.
 
 use rutter_core::execution::input::CallCapacity;
-use rutter_core::id::{TenantId, ToolName};
+use rutter_core::id::{ExecutionId, TenantId, ToolName};
+use rutter_core::policy::window::{LimitWindows, LimitedCall};
 use rutter_core::port::tools::{Admission, CallPermit, PermitWaiter, ToolGateway};
-use rutter_core::time::Millis;
-use std::sync::Arc;
+use rutter_core::time::{Millis, Timestamp};
+use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
 /// An execution that waits for call permits.
@@ -37,6 +38,9 @@ pub(crate) struct PermitSource<'a> {
     pub(crate) granted: Vec<(ToolName, CallPermit)>,
     /// When to ask again, where that is known.
     pub(crate) retry_after: Option<Millis>,
+    pub(crate) execution: &'a ExecutionId,
+    /// The calls under the limits of the operator's policy.
+    pub(crate) windows: &'a Mutex<LimitWindows>,
 }
 
 impl CallCapacity for PermitSource<'_> {
@@ -55,6 +59,11 @@ impl CallCapacity for PermitSource<'_> {
                 false
             }
         }
+    }
+
+    fn reserve(&mut self, call: &LimitedCall<'_>, now: Timestamp) -> Option<Timestamp> {
+        let mut windows = self.windows.lock().expect("no thread panics while holding it");
+        windows.reserve(self.waiter.tenant(), self.execution, call, now)
     }
 }
 

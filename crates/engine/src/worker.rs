@@ -2,34 +2,38 @@
 
 use crate::execution_loop::{ExecutionLoop, WaiterHandle};
 use crate::journal_writer::JournalWriter;
-use crate::options::{CLAIM_MAX, TAKE_UP_AGAIN};
+use crate::options::{CLAIM_MAX, CLOCK_SLACK, TAKE_UP_AGAIN};
 use crate::shared::EngineShared;
 use rutter_core::execution::Execution;
 use rutter_core::journal::chain::HashChain;
 use rutter_core::port::Error;
 use rutter_core::port::journal::{ClaimRequest, Lease};
+use rutter_core::time::Millis;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(crate) async fn run(shared: Arc<EngineShared>) {
     let mut renewed_at = shared.clock.now();
-    let mut jump = None;
+    let (mut followed_ms, mut was_behind, mut held) = (0, false, 0);
     loop {
-        let now = shared.clock.now();
+        let now = shared.now();
         if now.since(renewed_at).0 >= shared.options.lease.0 / 3 {
             match renew(&shared).await {
                 Ok(()) => renewed_at = now,
                 Err(error) => tracing::warn!(error.code = error.code(), "the lease was not renewed: {error}"),
             }
-            let apart = shared.clock.jump();
-            if apart.is_some() && apart != jump {
-                tracing::warn!(
-                    "the wall clock was moved by {} ms; timers follow the monotonic clock",
-                    apart.unwrap_or(0)
-                );
+            let (followed, behind) = (shared.clock.followed_ms(), shared.clock.behind());
+            if followed > followed_ms {
+                tracing::warn!("the wall clock was set ahead by {} ms; time follows it", followed - followed_ms);
             }
-            jump = apart;
+            if let Some(behind_ms) = behind.filter(|_| !was_behind) {
+                if behind_ms > CLOCK_SLACK.0 as i64 {
+                    shared.gaps.set_back(now, Millis(behind_ms.unsigned_abs()));
+                }
+                tracing::warn!("the wall clock is {behind_ms} ms behind; recorded times do not go back with it");
+            }
+            (followed_ms, was_behind) = (followed, behind.is_some());
         }
         let is_full = match shared.closing.is_cancelled() {
             true => false,
@@ -44,6 +48,7 @@ pub(crate) async fn run(shared: Arc<EngineShared>) {
         if is_full {
             continue;
         }
+        held = report_held(&shared, held);
         tokio::select! {
             () = shared.recheck.notified() => {}
             () = tokio::time::sleep(Duration::from_millis(shared.options.look.0)) => {}
@@ -52,8 +57,22 @@ pub(crate) async fn run(shared: Arc<EngineShared>) {
     }
 }
 
+/// Says how many executions are held: once, when no more are found.
+fn report_held(shared: &EngineShared, before: usize) -> usize {
+    let found = shared.held.swap(0, Ordering::Relaxed);
+    let held = before + found;
+    if found > 0 || held == 0 {
+        return held;
+    }
+    let reason = shared.gaps.all().pop().map(|gap| gap.reason).unwrap_or_default();
+    tracing::warn!("{held} executions are held until a person resumes them; {reason}");
+    0
+}
+
+/// The last sign of life is written first: what a gap before it caught is known before anything can be claimed.
 pub(crate) async fn renew(shared: &EngineShared) -> Result<(), Error> {
-    let until = shared.clock.now().plus(shared.options.lease);
+    let until = shared.now().plus(shared.options.lease);
+    shared.gaps.write().await?;
     shared.journal.renew(&shared.options.worker, until).await?;
     shared.lease_renewed(until);
     Ok(())
@@ -66,7 +85,7 @@ async fn claim(shared: &Arc<EngineShared>) -> Result<usize, Error> {
     if limit == 0 {
         return Ok(0);
     }
-    let (worker, now) = (shared.options.worker.clone(), shared.clock.now());
+    let (worker, now) = (shared.options.worker.clone(), shared.now());
     let leases = shared.journal.claim(ClaimRequest { worker, now, limit }).await?;
     let taken = leases.len();
     shared.backlog.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(taken))).ok();

@@ -8,6 +8,7 @@ pub(crate) enum ResourceAddress {
     Guide,
     PlanReference,
     Example(String),
+    Template(String),
     Execution(ExecutionId),
     /// Starts after this entry.
     Journal(ExecutionId, u64),
@@ -17,6 +18,7 @@ pub(crate) enum ResourceAddress {
 }
 
 /// URI templates of the resources.
+pub(crate) const TEMPLATE: &str = "rutter://templates/{name}";
 pub(crate) const EXAMPLE: &str = "rutter://examples/{name}";
 pub(crate) const EXECUTION: &str = "rutter://executions/{id}";
 pub(crate) const JOURNAL: &str = "rutter://executions/{id}/journal{?after}";
@@ -39,6 +41,7 @@ impl ResourceAddress {
             (["guide"], None) => ResourceAddress::Guide,
             (["plan-reference"], None) => ResourceAddress::PlanReference,
             (["examples", name], None) => ResourceAddress::Example((*name).to_owned()),
+            (["templates", name], None) => ResourceAddress::Template((*name).to_owned()),
             (["executions", id], None) => ResourceAddress::Execution(ExecutionId::new(id)),
             (["executions", id, "journal"], None) => ResourceAddress::Journal(ExecutionId::new(id), 0),
             (["executions", id, "journal"], Some(("after", seq))) => {
@@ -63,6 +66,7 @@ impl fmt::Display for ResourceAddress {
             ResourceAddress::Guide => f.write_str("guide"),
             ResourceAddress::PlanReference => f.write_str("plan-reference"),
             ResourceAddress::Example(name) => write!(f, "examples/{name}"),
+            ResourceAddress::Template(name) => write!(f, "templates/{name}"),
             ResourceAddress::Execution(id) => write!(f, "executions/{id}"),
             ResourceAddress::Journal(id, 0) => write!(f, "executions/{id}/journal"),
             ResourceAddress::Journal(id, after) => write!(f, "executions/{id}/journal?after={after}"),
@@ -83,6 +87,7 @@ mod tests {
             "rutter://guide",
             "rutter://plan-reference",
             "rutter://examples/order",
+            "rutter://templates/order-saga",
             "rutter://executions/exec_1",
             "rutter://executions/exec_1/journal",
             "rutter://executions/exec_1/journal?after=100",

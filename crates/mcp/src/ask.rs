@@ -1,8 +1,8 @@
 //! Questions that only a person may answer, shown to the user of the client.
 //!
 //! Modern clients get them as the response to their call and call again with the answers; legacy clients are asked
-//! (elicitation) while their call is open. A client without forms leaves the question to the command line and the
-//! dashboard. A declined question stays open.
+//! (elicitation) while their call is open. A client without forms, and one whose user's answer would not count as a
+//! person's, leaves the question to the command line and the dashboard. A declined question stays open.
 
 use crate::tool_request::ToolRequest;
 use crate::wait::settled;
@@ -14,12 +14,16 @@ use rmcp::model::{
 use rutter_app::command::{Command, CommandArguments};
 use rutter_app::error::{AppError, ErrorKind};
 use rutter_app::limits::{PERSON_MAX, QUESTION_AGE_MAX};
+use rutter_app::shown_call::shown_call;
 use rutter_app::verb::Verb;
+use rutter_core::actor::ActorKind;
 use rutter_core::execution::ExecutionIdentity;
+use rutter_core::execution::call_words::name_of_call;
 use rutter_core::execution::view::{ExecutionSnapshot, PendingQuestion};
 use rutter_core::id::ExecutionId;
-use rutter_core::journal::event::QuestionAnswer;
-use rutter_core::text::cut;
+use rutter_core::journal::event::{CallSide, QuestionAnswer};
+use rutter_core::plan::document::read_exact;
+use rutter_core::text::{cut, cut_counted};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -45,8 +49,9 @@ pub(crate) async fn settle(
 ) -> Result<SettledOrAsking, AppError> {
     loop {
         let view = settled(request, identity, span).await?;
-        let asked: Vec<QuestionForm> = view.questions.iter().filter_map(QuestionForm::of).collect();
-        if asked.is_empty() || !request.can_ask || request.gone.is_cancelled() {
+        let may_ask = view.questions.iter().filter(|ask| request.may_ask(ask));
+        let asked: Vec<QuestionForm> = may_ask.filter_map(|ask| QuestionForm::of(request, &view, ask)).collect();
+        if asked.is_empty() || request.gone.is_cancelled() {
             return Ok(SettledOrAsking::View(Box::new(view)));
         }
         if request.is_modern {
@@ -73,8 +78,11 @@ pub(crate) struct PersonReply {
 pub(crate) async fn read_replies(request: &ToolRequest) -> Result<Option<PersonReply>, AppError> {
     let Some((state, replies)) = &request.replies else { return Ok(None) };
     let stale = |_| {
-        AppError::new("server.stale_question", "this answers a question that was not asked here, or has expired")
-            .hint("call `status` with the execution's id; open questions are asked again")
+        let error =
+            AppError::new("server.stale_question", "this answers a question that was not asked here, or has expired")
+                .hint("call `status` with the execution's id; open questions are asked again");
+        // Who may not approve and answers all the same forges an approval.
+        request.app.refusals.note_forged_answer(&request.answering(), error)
     };
     let round: QuestionRound = seal(request)?.open_json_with(state, sealed_for(request).as_bytes()).map_err(stale)?;
     let identity = request.identity(round.execution.as_str());
@@ -87,13 +95,14 @@ pub(crate) async fn read_replies(request: &ToolRequest) -> Result<Option<PersonR
 
 /// The open questions of an execution, for a client that holds a task. The agent is not called until the task ends, so
 /// its questions go to the user too.
-pub(crate) fn requests(view: &ExecutionSnapshot) -> Result<InputRequests, AppError> {
-    view.questions.iter().filter_map(|ask| QuestionForm::for_ticket(view, ask)).map(QuestionForm::request).collect()
+pub(crate) fn requests(request: &ToolRequest, view: &ExecutionSnapshot) -> Result<InputRequests, AppError> {
+    let asked = view.questions.iter().filter(|ask| request.may_ask(ask));
+    asked.filter_map(|ask| QuestionForm::for_ticket(request, view, ask)).map(QuestionForm::request).collect()
 }
 
-/// Whether every open question is for people.
-pub(crate) fn only_people_may(view: &ExecutionSnapshot) -> bool {
-    view.questions.iter().all(|ask| QuestionForm::of(ask).is_some())
+/// Whether the user of the client is asked every open question, and the agent none.
+pub(crate) fn only_people_may(request: &ToolRequest, view: &ExecutionSnapshot) -> bool {
+    view.questions.iter().all(|ask| request.may_ask(ask) && QuestionForm::of(request, view, ask).is_some())
 }
 
 /// Sends the user's answers to questions that are still open. Returns whether some were declined.
@@ -105,15 +114,16 @@ pub(crate) async fn apply_replies<'a>(
 ) -> Result<bool, AppError> {
     let mut declined = false;
     for (key, reply) in replies {
-        let mut open = view.questions.iter().filter_map(|ask| QuestionForm::for_ticket(view, ask));
-        let Some(form) = open.find(|form| form.key == *key) else {
+        let mut forms =
+            view.questions.iter().filter_map(|ask| Some((ask, QuestionForm::for_ticket(request, view, ask)?)));
+        let Some((ask, form)) = forms.find(|(_, form)| form.key == *key) else {
             // It was answered elsewhere in the meantime.
             continue;
         };
         let reply: ElicitResult = serde_json::from_value(reply.clone())
             .map_err(|error| AppError::new("server.arguments", format!("inputResponses.{key}: {error}")))?;
         declined |= match send_reply(request, identity, &form, reply).await {
-            Err(error) if is_about_the_answer(&error) => {
+            Err(error) if is_about_the_answer(&error) || (is_about_the_person(&error) && request.may_ask(ask)) => {
                 tracing::info!(error.code = %error.code, "an answer was not accepted: {}", error.message);
                 true
             }
@@ -162,6 +172,7 @@ async fn elicit(request: &ToolRequest, identity: &ExecutionIdentity, mut form: Q
             Err(error) if is_about_the_answer(&error) => {
                 form.message = format!("This answer was not accepted ({}). {message}", error.message);
             }
+            Err(error) if is_about_the_person(&error) => return Ok(false),
             answered => return answered,
         }
     }
@@ -189,7 +200,8 @@ async fn elicit_once(
             () = tokio::time::sleep(LOOK_EVERY) => {
                 let view = request.app.view(identity).await?;
                 request.progress(view.settled, view.total, &form.message).await;
-                if !view.questions.iter().filter_map(QuestionForm::of).any(|open| open.key == form.key) {
+                let open = view.questions.iter().filter_map(|ask| QuestionForm::of(request, &view, ask));
+                if !open.into_iter().any(|open| open.key == form.key) {
                     return Ok(true);
                 }
             }
@@ -201,6 +213,11 @@ async fn elicit_once(
 /// execution, since its own call did what it should.
 fn is_about_the_answer(error: &AppError) -> bool {
     matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Unacceptable | ErrorKind::Conflict)
+}
+
+/// Whether it was not for this user to answer. Asking them again does not help, and for the agent the question is open.
+fn is_about_the_person(error: &AppError) -> bool {
+    error.kind() == ErrorKind::Forbidden
 }
 
 /// Sends the user's answer to the execution. Returns false if the user declined.
@@ -215,7 +232,7 @@ async fn send_reply(
     }
     let content = reply.content.unwrap_or_default();
     let (verb, arguments, reason) = form.command(&content)?;
-    request.app.perform(Command::new(request.person(), identity.execution.clone(), verb, arguments, reason)).await?;
+    request.app.perform(Command::new(request.answering(), identity.execution.clone(), verb, arguments, reason)).await?;
     Ok(true)
 }
 
@@ -229,27 +246,62 @@ struct QuestionForm {
 }
 
 impl QuestionForm {
-    /// `None` for questions that agents may answer.
-    fn of(ask: &PendingQuestion) -> Option<QuestionForm> {
+    /// `None` for questions that agents may answer, and for calls that a form cannot show.
+    fn of(request: &ToolRequest, view: &ExecutionSnapshot, ask: &PendingQuestion) -> Option<QuestionForm> {
         let reason =
             json!({ "type": "string", "title": "Why", "description": "Recorded in the journal", "minLength": 1 });
         let (key, message, schema) = match ask {
-            PendingQuestion::Approval { part, call, tool, parameters, .. } => {
-                let parameters =
-                    parameters.as_ref().map(|value| cut(&value.to_string(), TEXT_CHARS_MAX)).unwrap_or_default();
-                let message = format!("Step {part} wants to call {tool} with {parameters}. Approve this call?");
+            PendingQuestion::Approval { part, call, tool, parameters, sends, .. } => {
+                let (parameters, is_cut) = match parameters {
+                    Some(parameters) => shown_call(parameters, TEXT_CHARS_MAX)?,
+                    None => (Value::String("erased parameters".to_owned()), false),
+                };
+                let mut message = format!("Step {part} wants to call {tool} with {parameters}. ");
+                if is_cut {
+                    let place = request.app.agent_reader().place(&view.execution);
+                    message.push_str(&format!("Not everything is shown here: the whole call is {place}. "));
+                }
+                if *sends > 1 {
+                    message.push_str(&format!(
+                        "With this approval it may be sent up to {sends} times, retries included. "
+                    ));
+                }
+                message.push_str("Approve this call?");
                 let approve = json!({ "type": "boolean", "title": "Approve" });
                 let schema = object(json!({ "approve": approve, "reason": reason }), &["approve", "reason"]);
                 (format!("approve {part} {call}"), message, schema)
             }
-            PendingQuestion::Doubt { part, side, attempt, reason: why } => {
+            PendingQuestion::Replan { plan, revision, weakens, changes, .. } => {
+                let weakens = cut_counted(&weakens.join("; "), TEXT_CHARS_MAX);
+                let changes = cut_counted(&changes.join("; "), TEXT_CHARS_MAX);
                 let message = format!(
-                    "It is unknown whether step {part} took effect ({}). Check outside Rutter first. Did it happen?",
-                    cut(why, TEXT_CHARS_MAX)
+                    "Revision {revision} of the plan weakens what the plan demands: {weakens}. In all it changes: \
+                     {changes}. Approve it?"
+                );
+                let approve = json!({ "type": "boolean", "title": "Approve" });
+                let schema = object(json!({ "approve": approve, "reason": reason }), &["approve", "reason"]);
+                (format!("replan {plan}"), message, schema)
+            }
+            PendingQuestion::Doubt { part, side, attempt, reason: why, failure, .. } => {
+                let failure = failure.as_ref().map(|failure| format!("; {}", failure.quoted(TEXT_CHARS_MAX)));
+                let name = match side {
+                    CallSide::Do => format!("step {part}"),
+                    _ => name_of_call(part, *side),
+                };
+                let call = ask.doubtful_call(TEXT_CHARS_MAX).unwrap_or_default();
+                let message = format!(
+                    "It is unknown whether {name} took effect ({}{}): {call}. Check outside Rutter first. Did it happen?",
+                    cut(why, TEXT_CHARS_MAX),
+                    failure.unwrap_or_default()
                 );
                 let happened = json!({ "type": "boolean", "title": "It happened" });
                 let evidence = json!({ "type": "string", "title": "How do you know?", "minLength": 1 });
-                let properties = json!({ "happened": happened, "evidence": evidence });
+                let result = json!({
+                    "type": "string",
+                    "title": "Its result, as JSON",
+                    "description": "Where a later step or the compensation reads it; null if nobody knows it"
+                });
+                let properties = json!({ "happened": happened, "evidence": evidence, "result": result });
                 let schema = object(properties, &["happened", "evidence"]);
                 (format!("settle {part} {side:?} {attempt}"), message, schema)
             }
@@ -265,21 +317,29 @@ impl QuestionForm {
                     format!("The tool of step {part} asks (text from the tool): {}", cut(message, TEXT_CHARS_MAX));
                 (format!("reply {part} {attempt}"), message, schema)
             }
-            PendingQuestion::Failure { .. } | PendingQuestion::Compensation { .. } | PendingQuestion::Limit { .. } => {
-                return None;
-            }
+            PendingQuestion::Failure { .. }
+            | PendingQuestion::Compensation { .. }
+            | PendingQuestion::SecondEffect { .. }
+            | PendingQuestion::Limit { .. }
+            | PendingQuestion::Hold { .. }
+            | PendingQuestion::Silence { .. } => return None,
         };
         Some(QuestionForm { key, message, schema, ask: ask.clone() })
     }
 
     /// Like [`QuestionForm::of`], plus a choice of what to do about a step that failed permanently.
-    fn for_ticket(view: &ExecutionSnapshot, ask: &PendingQuestion) -> Option<QuestionForm> {
-        let PendingQuestion::Failure { step, answers, .. } = ask else { return QuestionForm::of(ask) };
+    fn for_ticket(request: &ToolRequest, view: &ExecutionSnapshot, ask: &PendingQuestion) -> Option<QuestionForm> {
+        let PendingQuestion::Failure { step, answers, only_people, .. } = ask else {
+            return QuestionForm::of(request, view, ask);
+        };
         // The attempt is part of the key: a retried step that fails again is another question.
         let attempts = view.steps.iter().find(|other| other.id == *step)?.attempts;
-        // Resolving and replanning take more than a form.
-        let answers =
-            answers.iter().filter(|answer| !matches!(answer, QuestionAnswer::Resolve | QuestionAnswer::Replan));
+        // Resolving and replanning take more than a form, and a program may not say everything that its user may.
+        let is_person = request.answering().actor().party == ActorKind::Person;
+        let answers = answers.iter().filter(|answer| {
+            let has_form = !matches!(answer, QuestionAnswer::Resolve | QuestionAnswer::Replan);
+            has_form && (is_person || !only_people.contains(answer))
+        });
         let answers: Vec<Value> = answers.map(|answer| json!(Verb::answering(*answer).name())).collect();
         let answer = json!({ "type": "string", "title": "What to do", "enum": answers });
         let reason =
@@ -315,10 +375,19 @@ impl QuestionForm {
                 let call = Some(call.to_string());
                 (verb, CommandArguments { step: Some(part.to_string()), call, ..Default::default() })
             }
+            PendingQuestion::Replan { plan, .. } => {
+                let verb = if yes("approve")? { Verb::Approve } else { Verb::Reject };
+                (verb, CommandArguments { call: Some(plan.to_string()), ..Default::default() })
+            }
             PendingQuestion::Doubt { part, .. } => {
                 let (step, happened) = (Some(part.to_string()), Some(yes("happened")?));
                 let evidence = Some(content["evidence"].clone());
-                (Verb::Resolve, CommandArguments { step, happened, evidence, ..Default::default() })
+                let result = content["result"].as_str().filter(|text| !text.trim().is_empty());
+                let result = result.filter(|_| happened == Some(true)).map(|text| read_exact(text.as_bytes()));
+                let result = result.transpose();
+                let not_json = |error| AppError::new("server.arguments", format!("the result must be JSON: {error}"));
+                let result = result.map_err(not_json)?;
+                (Verb::Resolve, CommandArguments { step, happened, result, evidence, ..Default::default() })
             }
             PendingQuestion::Drift { tool, found, .. } if yes("accept")? => {
                 let (tool, definition) = (Some(tool.to_string()), Some(found.to_string()));
@@ -337,7 +406,11 @@ impl QuestionForm {
                 let step = Some(step.to_string());
                 (Verb::Answer, CommandArguments { step, with: Some(with), ..Default::default() })
             }
-            PendingQuestion::Compensation { .. } | PendingQuestion::Limit { .. } => {
+            PendingQuestion::Compensation { .. }
+            | PendingQuestion::SecondEffect { .. }
+            | PendingQuestion::Limit { .. }
+            | PendingQuestion::Hold { .. }
+            | PendingQuestion::Silence { .. } => {
                 return Err(AppError::new("server.internal", "this question has no form"));
             }
         };

@@ -7,6 +7,7 @@ use rmcp::model::{CompleteRequestParams, CompletionInfo, Reference};
 use rutter_app::app::App;
 use rutter_app::error::AppError;
 use rutter_app::principal::Principal;
+use rutter_app::templates::PlanTemplate;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{ExecutionId, PlanId};
 use rutter_core::limits::PAGE_MAX;
@@ -20,6 +21,7 @@ enum CompletionMeaning {
     Revision,
     /// A step of the execution given before.
     Step,
+    Template,
     OneOf(Vec<String>),
 }
 
@@ -43,6 +45,10 @@ pub(crate) async fn complete(
             Some(execution) => steps(app, principal, &execution).await?,
             None => Vec::new(),
         },
+        CompletionMeaning::Template => {
+            let all = PlanTemplate::all(app.settings.templates.as_deref());
+            all.into_iter().map(|template| template.name).collect()
+        }
         CompletionMeaning::OneOf(values) => values,
     };
     let mut values: Vec<String> = values.into_iter().filter(|value| value.starts_with(&argument.value)).collect();
@@ -68,6 +74,7 @@ fn meaning(reference: &Reference, argument: &str) -> Option<CompletionMeaning> {
         (address::STEP, "step") => CompletionMeaning::Step,
         (address::PLAN, "id") => CompletionMeaning::Plan,
         (address::PLAN, "revision") => CompletionMeaning::Revision,
+        (address::TEMPLATE, "name") => CompletionMeaning::Template,
         (address::EXAMPLE, "name") => {
             CompletionMeaning::OneOf(EXAMPLES.iter().map(|example| example.name.to_owned()).collect())
         }

@@ -3,7 +3,7 @@
 use crate::tool_request::ToolRequest;
 use rutter_app::error::AppError;
 use rutter_app::terse::{object, rows};
-use rutter_app::view::{ExecutionView, FailedStepView, QuestionView, SkippedStepView, results};
+use rutter_app::view::{DeliveryView, ExecutionView, QuestionView, results};
 use rutter_app::wording;
 use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus};
 use rutter_core::execution::{Execution, ExecutionIdentity};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// The most questions, failed steps and the like in a result; the summary counts the rest.
-const ITEMS_MAX: usize = 5;
+pub(crate) const ITEMS_MAX: usize = 5;
 /// Size limits of step results: all together, and each.
 const RESULTS_BYTES_MAX: usize = 2 << 10;
 const RESULT_BYTES_MAX: usize = 800;
@@ -23,26 +23,16 @@ pub(crate) struct ExecutionAnswer {
     next: String,
     execution_id: String,
     status: String,
-    // Settled steps, and all. The schema omits what explains itself, because several tools return this.
+    // Settled steps, all, and those completed. The schema omits what explains itself, because several tools return this.
     #[schemars(skip)]
     done: usize,
     #[schemars(skip)]
     total: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
-    cause: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    completed: usize,
+    #[serde(flatten)]
     #[schemars(skip)]
-    failed_steps: Vec<FailedStepView>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(skip)]
-    skipped: Vec<SkippedStepView>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(skip)]
-    undone: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(skip)]
-    remains: Vec<String>,
+    delivery: DeliveryView,
     // Open questions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "rows")]
@@ -71,21 +61,18 @@ pub(crate) struct ExecutionAnswer {
 
 impl ExecutionAnswer {
     pub(crate) fn of(request: &ToolRequest, view: &ExecutionSnapshot) -> ExecutionAnswer {
-        let base = request.app.link.get().map(String::as_str);
-        let execution = ExecutionView::of(None, view, base).short(ITEMS_MAX);
+        let reader = request.reader();
+        let execution = ExecutionView::of(None, view, &reader).short(ITEMS_MAX);
         ExecutionAnswer {
-            next: wording::next(view),
+            next: wording::next(view, &reader),
+            delivery: execution.delivery(),
             resource_uri: format!("rutter://executions/{}", view.execution),
             summary: execution.summary,
             execution_id: execution.execution_id,
             status: execution.status,
             done: execution.done,
             total: execution.total,
-            cause: execution.cause,
-            failed_steps: execution.failed_steps,
-            skipped: execution.skipped,
-            undone: execution.undone,
-            remains: execution.remains,
+            completed: execution.completed,
             questions: execution.questions,
             steps: Vec::new(),
             more: None,

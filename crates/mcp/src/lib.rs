@@ -49,7 +49,7 @@ use rutter_app::rights::{Operation, may};
 use rutter_core::id::ExecutionId;
 use serde_json::Value;
 use std::sync::Arc;
-use tool::{McpToolDefinition, ToolAnswer};
+use tool::{McpToolDefinition, ToolAnswer, ToolBehavior};
 use tool_request::ToolRequest;
 
 /// How long clients may cache lists of tools: they change only with a new version.
@@ -113,7 +113,17 @@ impl McpSurface {
         let peer = context.peer.clone();
         let tool_request = ToolRequest::new(Arc::clone(&self.app), principal, tool.name, &request, context);
         let arguments = Value::Object(request.arguments.unwrap_or_default());
+        // Whatever an agent asks about an execution or of it says that the agent is alive, also what is refused. A look
+        // comes after the sign, so that it sees it.
+        let about = arguments["execution_id"].as_str().map(|execution| tool_request.identity(execution));
+        let (caller, looks) = (tool_request.principal(), matches!(tool.behavior, ToolBehavior::Reads));
+        if let Some(identity) = about.as_ref().filter(|_| looks) {
+            self.app.notice_agent(&caller, identity).await;
+        }
         let answer = (tool.run)(tool_request, arguments).await;
+        if let Some(identity) = about.as_ref().filter(|_| !looks) {
+            self.app.notice_agent(&caller, identity).await;
+        }
         if let Ok(ToolAnswer::Done(value)) = &answer
             && let Some(execution) = value["execution_id"].as_str()
         {
@@ -230,7 +240,9 @@ impl ServerHandler for McpSurface {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let principal = self.principal(&context.extensions)?;
+        // Read by the program, which is the agent that drives.
+        let client = context.client_info().map(|client| client.name.to_string());
+        let principal = self.principal(&context.extensions)?.through(client.as_deref());
         let resource = guarded(&self.app.request_permits, resources::read(&self.app, &principal, &request.uri)).await?;
         Ok(resource.into())
     }

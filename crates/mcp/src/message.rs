@@ -5,8 +5,11 @@ use rmcp::model::{
     GetPromptRequestParams, GetTaskParams, InitializeRequestParams, PaginatedRequestParams, ReadResourceRequestParams,
     SubscribeRequestParams, SubscriptionsListenRequestParams, UnsubscribeRequestParams, UpdateTaskParams,
 };
+use rutter_core::plan::document::ambiguities;
+use rutter_core::plan::document::embedded::keep_text;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// The error for a second request with the id of an open one.
 pub(crate) const REPEATED: &str = "another request with this id has no answer yet";
@@ -34,9 +37,41 @@ pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// `None` for messages that need no response and mean nothing.
+/// The message with the plan of a tool call as its exact text: the library's reader keeps the last of two equal keys, and
+/// the strict reader must see what the author wrote. What this returns is for the library: `read` judges what was sent,
+/// because a message that was written anew has lost its ambiguities.
+pub(crate) fn with_exact_plan(bytes: &[u8]) -> Cow<'_, [u8]> {
+    // The name of the field may be written with escapes.
+    let has_plan = || [PLAN_FIELD, b"\\u"].iter().any(|part| bytes.windows(part.len()).any(|found| found == *part));
+    let read = || serde_json::from_slice::<Value>(bytes).ok().filter(|message| message["method"] == "tools/call");
+    match has_plan().then(read).flatten() {
+        None => Cow::Borrowed(bytes),
+        Some(mut message) => {
+            keep_text(bytes, &mut message, PLAN_PATH);
+            Cow::Owned(message.to_string().into_bytes())
+        }
+    }
+}
+
+const PLAN_FIELD: &[u8] = b"\"plan\"";
+const PLAN_PATH: &[&str] = &["params", "arguments", "plan"];
+
+/// What two readers could read differently in the arguments of a tool call. A plan has its own reader, which reports all
+/// its mistakes at once.
+fn ambiguity(bytes: &[u8]) -> Option<String> {
+    let is_judged = |pointer: &str| match pointer.strip_prefix("/params") {
+        Some(rest) => !rest.starts_with("/_meta") && !rest.starts_with("/arguments/plan/"),
+        None => false,
+    };
+    let found = ambiguities(bytes).into_iter().find(|found| is_judged(&found.pointer))?;
+    Some(format!("{} at {}; nothing was done", found.message, found.pointer))
+}
+
+/// Reads the bytes that a client sent, and keeps the plan of a tool call as its exact text. `None` for messages that need
+/// no response and mean nothing.
 pub(crate) fn read(bytes: &[u8]) -> Result<Option<ClientJsonRpcMessage>, InvalidMessage> {
-    let value: Value = serde_json::from_slice(without_mark(bytes)).map_err(|error| {
+    let bytes = without_mark(bytes);
+    let mut value: Value = serde_json::from_slice(bytes).map_err(|error| {
         InvalidMessage::of(Value::Null, ErrorCode::PARSE_ERROR, format!("this is not JSON: {error}"))
     })?;
     let invalid = |message: &str| InvalidMessage::of(Value::Null, ErrorCode::INVALID_REQUEST, message);
@@ -72,6 +107,19 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Invalid
         && let Some(why) = why::<PaginatedRequestParams>(params)
     {
         return Err(wrong(ErrorCode::INVALID_PARAMS, &format!("invalid params of {method}: {why}")));
+    }
+    let is_call = fields.get("method").is_some_and(|method| method == "tools/call");
+    if let Some(why) = is_call.then(|| ambiguity(bytes)).flatten() {
+        return Err(wrong(ErrorCode::INVALID_PARAMS, &why));
+    }
+    // The id is this server's, so the error names none: the client could take it for the answer to a request of its own.
+    if !fields.contains_key("method")
+        && let Some(found) = ambiguities(bytes).iter().find(|found| found.pointer.starts_with("/result"))
+    {
+        return Err(invalid(&format!("{} at {}; send the response again", found.message, found.pointer)));
+    }
+    if is_call {
+        keep_text(bytes, &mut value, PLAN_PATH);
     }
     let is_modern = value.pointer("/params/_meta/io.modelcontextprotocol~1protocolVersion").is_some();
     match serde_json::from_value(value) {
@@ -138,6 +186,35 @@ mod tests {
         }
         let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "_meta": version } });
         assert_eq!(read(call.to_string().as_bytes()).unwrap_err().code, ErrorCode::INVALID_PARAMS);
+    }
+
+    #[test]
+    fn arguments_that_two_readers_could_read_differently_are_refused() {
+        let call = |arguments: &str| {
+            let params = format!("{{\"name\":\"call_tool\",\"arguments\":{arguments}}}");
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":12345678901234567,\"method\":\"tools/call\",\"params\":{params}}}")
+        };
+        for arguments in [
+            r#"{"parameters":{"amount":1,"amount":1000}}"#,
+            r#"{"parameters":{"amount":123456789012345678901234567890}}"#,
+            r#"{"steps":[{"id":"a","id":"b"}]}"#,
+            r#"{"plan":{},"pl\u0061n":{}}"#,
+        ] {
+            let wrong = read(call(arguments).as_bytes()).unwrap_err();
+            assert_eq!(
+                (wrong.id, wrong.code),
+                (json!(12345678901234567_i64), ErrorCode::INVALID_PARAMS),
+                "{arguments}"
+            );
+        }
+        let response = r#"{"jsonrpc":"2.0","id":3,"result":{"content":{"approve":false,"approve":true}}}"#;
+        let wrong = read(response.as_bytes()).unwrap_err();
+        assert_eq!((wrong.id, wrong.code), (Value::Null, ErrorCode::INVALID_REQUEST));
+        // The reader of plans reports these, with everything else that is wrong with the plan.
+        let escaped = call(r#"{"pl\u0061n":{"name":"a","name":"b"}}"#);
+        assert!(read(escaped.as_bytes()).is_ok());
+        let exact: Value = serde_json::from_slice(&with_exact_plan(escaped.as_bytes())).unwrap();
+        assert_eq!(exact["params"]["arguments"]["plan"], r#"{"name":"a","name":"b"}"#);
     }
 
     #[test]

@@ -159,3 +159,54 @@ fn begins(message: &ClientJsonRpcMessage) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use tokio::io::{AsyncReadExt, BufReader};
+
+    /// What the transport makes of the arguments of a tool call: the arguments that the tool gets, or the answer.
+    async fn received(arguments: &str) -> Result<Value, Value> {
+        let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"tester","version":"1"}}"#;
+        let params = format!("{{\"name\":\"execute_plan\",{meta},\"arguments\":{arguments}}}");
+        let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{params}}}\n");
+        let (mut near, far) = tokio::io::duplex(1 << 16);
+        let mut pipes = ServerPipeTransport::new(BufReader::new(line.as_bytes()), far);
+        let message = pipes.receive().await;
+        drop(pipes);
+        let mut answer = Vec::new();
+        near.read_to_end(&mut answer).await.unwrap();
+        match message {
+            Some(message) => Ok(serde_json::to_value(message).unwrap()["params"]["arguments"].clone()),
+            None => Err(serde_json::from_slice(&answer).unwrap()),
+        }
+    }
+
+    /// A message with a plan, or with an escape anywhere, is judged by what the client sent, like any other.
+    #[tokio::test]
+    async fn what_two_readers_could_read_differently_is_refused_next_to_a_plan_and_next_to_an_escape() {
+        for other in [r#""plan":{"name":"a"}"#, r#""pl\u0061n":{"name":"a"}"#, r#""note":"caf\u00e9""#, r#""note":1"#] {
+            for (rest, at) in [
+                (r#""inputs":{"x":1,"x":2}"#, "/params/arguments/inputs/x"),
+                (r#""inputs":{"x":9007199254740993}"#, "/params/arguments/inputs/x"),
+                (r#""driver":"server","driver":"agent""#, "/params/arguments/driver"),
+            ] {
+                for arguments in [format!("{{{other},{rest}}}"), format!("{{{rest},{other}}}")] {
+                    let wrong = received(&arguments).await.unwrap_err();
+                    assert_eq!((&wrong["id"], &wrong["error"]["code"]), (&json!(7), &json!(-32602)), "{arguments}");
+                    assert!(wrong["error"]["message"].as_str().unwrap().contains(at), "{arguments}: {wrong}");
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_plan_arrives_as_it_was_written() {
+        let plan = r#"{"name":"a","name":"b","n":9007199254740993}"#;
+        for field in ["plan", "pl\\u0061n"] {
+            let arguments = received(&format!("{{\"{field}\":{plan},\"inputs\":{{\"x\":1}}}}")).await.unwrap();
+            assert_eq!(arguments, json!({ "plan": plan, "inputs": { "x": 1 } }));
+        }
+    }
+}

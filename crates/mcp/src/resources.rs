@@ -13,6 +13,7 @@ use rmcp::model::{
 };
 use rutter_app::app::App;
 use rutter_app::principal::Principal;
+use rutter_app::templates::PlanTemplate;
 use rutter_core::port::query::{ExecutionFilter, Pagination, PlanFilter};
 use rutter_core::text::cut;
 use std::sync::LazyLock;
@@ -38,7 +39,7 @@ pub(crate) async fn list(
     cursor: Option<&str>,
 ) -> Result<ListResourcesResult, ErrorData> {
     let (resources, next) = match cursor {
-        None => (texts(), Some(EXECUTIONS)),
+        None => (texts(app), Some(EXECUTIONS)),
         Some(EXECUTIONS) => (executions(app, principal).await?, Some(PLANS)),
         Some(PLANS) => (plans(app, principal).await?, None),
         Some(_) => {
@@ -51,7 +52,7 @@ pub(crate) async fn list(
     Ok(list.with_ttl_ms(0).with_cache_scope(CacheScope::Private))
 }
 
-fn texts() -> Vec<Resource> {
+fn texts(app: &App) -> Vec<Resource> {
     let text = |address: ResourceAddress, title: &str, mime: &str, bytes: usize| {
         let uri = address.to_string();
         let name = uri.trim_start_matches("rutter://").to_owned();
@@ -69,6 +70,13 @@ fn texts() -> Vec<Resource> {
         let about: Vec<&str> = about.map(|line| line.trim_start_matches('#').trim()).collect();
         list.push(text(address, &title, YAML, example.source.len()).with_description(about.join(" ")));
     }
+    for template in PlanTemplate::all(app.settings.templates.as_deref()) {
+        let bytes = template.document().to_string().len();
+        let address = ResourceAddress::Template(template.name.clone());
+        list.push(
+            text(address, &format!("Template: {}", template.name), JSON, bytes).with_description(template.description),
+        );
+    }
     list
 }
 
@@ -77,8 +85,7 @@ async fn executions(app: &App, principal: &Principal) -> Result<Vec<Resource>, E
         app.query.executions(&principal.tenant, ExecutionFilter::default(), Pagination::first(LISTED_MAX)).await;
     let listing = listing.map_err(|error| error_of(error.into()))?;
     let resource = listing.items.into_iter().map(|execution| {
-        let row = &execution.row;
-        let state = format!("{}, {} of {} steps settled", row.status.as_str(), row.settled, row.total);
+        let state = execution.row.summary();
         Resource::new(ResourceAddress::Execution(execution.id.clone()).to_string(), execution.id.to_string())
             .with_title(execution.name)
             .with_description(state)
@@ -120,6 +127,13 @@ pub(crate) fn templates() -> ListResourceTemplatesResult {
         .with_mime_type(JSON),
         template(address::STEP, "step", "A step", "One step of an execution with its full result").with_mime_type(JSON),
         template(address::PLAN, "plan", "A plan", "The source of a plan; the newest revision, or one by number"),
+        template(
+            address::TEMPLATE,
+            "template",
+            "A template",
+            "A plan with parameters: write their values for ${name}, then save_plan",
+        )
+        .with_mime_type(JSON),
         template(address::EXAMPLE, "example", "An example", "A worked plan over made-up tools").with_mime_type(YAML),
     ];
     let list = ListResourceTemplatesResult { resource_templates, ..ListResourceTemplatesResult::default() };
@@ -140,6 +154,9 @@ pub(crate) async fn read(app: &App, principal: &Principal, uri: &str) -> Result<
             let example = texts::example(name).ok_or_else(|| missing(uri))?;
             return fixed(example.source, YAML);
         }
+        ResourceAddress::Template(name) => PlanTemplate::find(name, app.settings.templates.as_deref()).map(|found| {
+            ResourceContents::text(found.document().to_string(), address.to_string()).with_mime_type(JSON)
+        }),
         ResourceAddress::Execution(id) => live::execution(app, principal, id).await,
         ResourceAddress::Journal(id, after) => live::journal(app, principal, id, *after).await,
         ResourceAddress::Step(id, step) => live::step(app, principal, id, step).await,

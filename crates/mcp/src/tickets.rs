@@ -32,26 +32,29 @@ pub(crate) async fn give(
     span: Duration,
 ) -> Result<ToolAnswer, AppError> {
     let view = settled(request, identity, span).await?;
-    let is_for_people = view.questions.is_empty() || (request.can_ask && ask::only_people_may(&view));
+    let is_for_people = view.questions.is_empty() || ask::only_people_may(request, &view);
     if view.status.has_ended() || !is_for_people {
         return stands(request, identity).await;
     }
     let state = state(request, identity, &view).await?;
-    let ticket = DetailedTask::new(ticket(&view), state).task;
+    let ticket = DetailedTask::new(ticket(request, &view), state).task;
     Ok(ToolAnswer::Ticket(Box::new(CreateTaskResult::new(ticket))))
 }
 
 pub(crate) async fn look(request: &ToolRequest, id: &str) -> Result<DetailedTask, AppError> {
     let identity = request.identity(id);
+    request.app.notice_agent(&request.principal(), &identity).await;
     let view = request.app.view(&identity).await?;
-    Ok(DetailedTask::new(ticket(&view), state(request, &identity, &view).await?))
+    Ok(DetailedTask::new(ticket(request, &view), state(request, &identity, &view).await?))
 }
 
 /// Sends the user's answers to the execution. Answers to questions that are no longer open are ignored.
 pub(crate) async fn update(request: &ToolRequest, id: &str, replies: &InputResponses) -> Result<(), AppError> {
     let identity = request.identity(id);
+    request.app.notice_agent(&request.principal(), &identity).await;
     let view = request.app.view(&identity).await?;
     if request.can_ask {
+        // An answer that does not count is refused by the execution's rights, and recorded.
         ask::apply_replies(request, &identity, &view, replies.iter()).await?;
     }
     Ok(())
@@ -86,10 +89,10 @@ async fn stands(request: &ToolRequest, identity: &ExecutionIdentity) -> Result<T
     follow(request, identity, Duration::ZERO, true).await
 }
 
-fn ticket(view: &ExecutionSnapshot) -> Ticket {
+fn ticket(request: &ToolRequest, view: &ExecutionSnapshot) -> Ticket {
     let message = match view.questions.is_empty() {
         true => wording::summary(view),
-        false => format!("{}; {}", wording::summary(view), wording::next(view)),
+        false => format!("{}; {}", wording::summary(view), wording::next(view, &request.reader())),
     };
     let status = rmcp::model::TaskStatus::Working;
     let ttl_ms = u64::try_from(TICKET_TTL.as_millis()).unwrap_or(u64::MAX);
@@ -111,7 +114,7 @@ async fn state(
     if view.status.has_ended() {
         return Ok(State::Completed { result: result(stands(request, identity).await?)? });
     }
-    let input_requests = if request.can_ask { ask::requests(view)? } else { Default::default() };
+    let input_requests = ask::requests(request, view)?;
     Ok(match input_requests.is_empty() {
         true => State::Working,
         false => State::InputRequired { input_requests },

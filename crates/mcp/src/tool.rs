@@ -16,7 +16,7 @@ pub(crate) struct McpToolDefinition {
     pub(crate) name: &'static str,
     title: &'static str,
     description: &'static str,
-    behavior: ToolBehavior,
+    pub(crate) behavior: ToolBehavior,
     pub(crate) toolsets: &'static [McpToolset],
     input: Arc<JsonObject>,
     /// With descriptions, which clients do not get.

@@ -4,8 +4,12 @@ use rmcp::model::{CallToolRequestParams, InputResponses, ProgressNotificationPar
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use rutter_app::app::App;
 use rutter_app::principal::Principal;
+use rutter_app::reader::AnswerReader;
+use rutter_app::rights::scope_to_answer;
 use rutter_core::execution::ExecutionIdentity;
+use rutter_core::execution::view::PendingQuestion;
 use rutter_core::id::ExecutionId;
+use rutter_core::policy::may_approve;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio_util::sync::CancellationToken;
@@ -72,9 +76,34 @@ impl ToolRequest {
         self.principal.through(self.client.as_deref())
     }
 
-    /// The user of that program.
-    pub(crate) fn person(&self) -> Principal {
-        self.principal.person_at(self.client.as_deref())
+    /// Who answers a form: the user of that program if their answer counts as a person's, or else the program, which
+    /// may answer what agents may.
+    pub(crate) fn answering(&self) -> Principal {
+        self.principal.person_at(self.client.as_deref()).unwrap_or_else(|| self.principal())
+    }
+
+    /// Whether the client is asked this question: it can show forms, and its answer would be accepted.
+    pub(crate) fn may_ask(&self, question: &PendingQuestion) -> bool {
+        let person = self.answering();
+        let actor = person.actor();
+        let may_decide = match question {
+            PendingQuestion::Approval { proof, by, .. } => actor.satisfies(*proof) && may_approve(by, &actor),
+            PendingQuestion::Failure { proof, .. } | PendingQuestion::Replan { proof, .. } => actor.satisfies(*proof),
+            PendingQuestion::Doubt { .. }
+            | PendingQuestion::Compensation { .. }
+            | PendingQuestion::Limit { .. }
+            | PendingQuestion::SecondEffect { .. }
+            | PendingQuestion::Drift { .. }
+            | PendingQuestion::Hold { .. }
+            | PendingQuestion::Silence { .. }
+            | PendingQuestion::Tool { .. } => true,
+        };
+        self.can_ask && person.may(scope_to_answer(question)) && may_decide
+    }
+
+    /// Answers are read by the program.
+    pub(crate) fn reader(&self) -> AnswerReader {
+        self.app.agent_reader()
     }
 
     /// Reports progress to the client, if it asked for it.

@@ -18,12 +18,12 @@ pub(crate) async fn settled(
     span: Duration,
 ) -> Result<ExecutionSnapshot, AppError> {
     let deadline = Instant::now() + span;
-    let app = &request.app;
+    let (app, caller) = (&request.app, request.principal());
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let turn = Millis(left.min(REPORT_EVERY).as_millis() as u64);
         let rested = tokio::select! {
-            rested = app.wait(identity, turn) => rested?,
+            rested = app.wait_for(&caller, identity, turn) => rested?,
             () = request.gone.cancelled() => None,
         };
         let view = app.view(identity).await?;

@@ -13,6 +13,7 @@ use report::{HourlyCounts, InsightReport, ReportGrouping};
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::TenantId;
 use rutter_core::insight::day::{CalendarDate, DailyTally};
+use rutter_core::insight::figures::{self, ToolHistory};
 use rutter_core::insight::forecast::PlanHistory;
 use rutter_core::insight::histogram::MergeableHistogram;
 use rutter_core::insight::open::ExecutionOrigin;
@@ -146,6 +147,13 @@ impl TenantInsight {
         let (fold, first) = (self.fold(), CalendarDate::of(self.clock.now()).plus(1 - DAYS_RETAINED));
         let days = fold.days().filter(|(date, _)| *date >= first).map(|(_, day)| day);
         PlanHistory::of(plan, days)
+    }
+
+    /// How the calls of a plan's tools went in the last days.
+    pub fn tool_history(&self, plan: &Plan) -> ToolHistory {
+        let (fold, first) = (self.fold(), CalendarDate::of(self.clock.now()).plus(1 - DAYS_RETAINED));
+        let days = fold.days().filter(|(date, _)| *date >= first).map(|(_, day)| day);
+        figures::of(plan, days)
     }
 
     /// The position of the last entry counted.

@@ -86,6 +86,11 @@ impl ServerMetrics {
         *self.counts().requests.entry((route, code)).or_default() += 1;
     }
 
+    /// Counts an act that was refused, by the scope it needs.
+    pub fn refusal(&self, scope: &'static str) {
+        *self.counts().refusals.entry(scope).or_default() += 1;
+    }
+
     pub fn delivery(&self, delivered: DeliveryOutcome) {
         *self.counts().deliveries.entry(delivered).or_default() += 1;
     }

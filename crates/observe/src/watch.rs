@@ -11,6 +11,7 @@ mod cloud_event;
 mod condition;
 mod evaluation;
 mod evaluator;
+pub mod execution_state;
 mod inspection;
 mod notice;
 mod plans;
@@ -37,6 +38,7 @@ use rutter_core::port;
 use rutter_core::port::alert_commands::AlertCommands;
 use rutter_core::port::error::ErrorReaction;
 use rutter_core::port::feed::LedgerFeed;
+use rutter_core::port::journal::Journal;
 use rutter_core::port::outbox::{DeliveryOutbox, HttpSender};
 use rutter_core::port::proof::LedgerProof;
 use rutter_core::port::query::StoreQuery;
@@ -57,6 +59,8 @@ pub struct WatchPorts {
     pub register: Arc<dyn Register>,
     pub outbox: Arc<dyn DeliveryOutbox>,
     pub query: Arc<dyn StoreQuery>,
+    /// Read only, for the state of executions in notices.
+    pub journal: Arc<dyn Journal>,
     pub proof: Arc<dyn LedgerProof>,
     pub tools: Arc<dyn ToolGateway>,
     pub http_sender: Arc<dyn HttpSender>,

@@ -24,6 +24,7 @@ pub mod migration;
 mod outbox;
 pub mod own;
 mod payloads;
+mod plan_state;
 mod plans;
 mod position;
 mod projections;
@@ -51,7 +52,7 @@ use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::WorkerId;
 use rutter_core::port::journal::{
     AppendOutcome, AppendRequest, ClaimRequest, EnqueueOutcome, ExecutionOpening, Journal, Lease, LoadedExecution,
-    NewCommand, NewRevision, OpenOutcome, SaveOutcome,
+    NewCommand, NewRevision, OpenOutcome, PlanStateChange, PlanStateOutcome, SaveOutcome,
 };
 use rutter_core::port::{Error, StoreFuture};
 use rutter_core::time::Timestamp;
@@ -124,7 +125,6 @@ pub struct SqliteStore {
     file: DatabaseFile,
     keys: SigningKeyFiles,
     clock: StoreClock,
-    believed_until: Option<Timestamp>,
     _lock: OwnerLock,
 }
 
@@ -139,7 +139,6 @@ impl SqliteStore {
         connection::check_application(&connection, &file.path)?;
         migration::migrate(&mut connection, migration::ALL, (options.clock)())?;
         // One process owns the file at a time, so every earlier worker is gone.
-        let believed_until = lease::believed_until(&connection)?;
         connection.execute(lease::ALL_GONE, []).map_err(fault::of)?;
         let keys = SigningKeyFiles::new(directory);
         // Writes of a dead process may be in the WAL without being synced; they must be synced before they are read.
@@ -186,7 +185,6 @@ impl SqliteStore {
             file,
             keys,
             clock: options.clock,
-            believed_until,
             _lock: lock,
         };
         store.keep_signing().map_err(no_thread)?;
@@ -216,11 +214,6 @@ impl SqliteStore {
         // Joined first.
         self.threads.insert(0, signing);
         Ok(())
-    }
-
-    /// When the last lease of the previous process would have expired; `None` if no worker ever held one.
-    pub fn believed_until(&self) -> Option<Timestamp> {
-        self.believed_until
     }
 
     /// Why writes are refused, if they are.
@@ -314,6 +307,13 @@ impl Journal for SqliteStore {
     fn save(&self, plan: NewRevision) -> StoreFuture<'_, SaveOutcome> {
         let packed = plans::pack(plan);
         self.write(false, move |session| plans::save(session, &packed))
+    }
+
+    fn change_plan(&self, change: PlanStateChange) -> StoreFuture<'_, PlanStateOutcome> {
+        match upkeep::check_reason(&change.reason) {
+            Ok(()) => self.write(true, move |session| plan_state::change(session, &change)),
+            Err(error) => refused(error),
+        }
     }
 
     fn open(&self, opening: ExecutionOpening) -> StoreFuture<'_, OpenOutcome> {

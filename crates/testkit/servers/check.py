@@ -1,144 +1,34 @@
 #!/usr/bin/env python3
-"""Checks the promises against three independent accounts: the harness's notes (notes.jsonl), the journal
-(export.jsonl) and the tools' log (effects.log).
+"""Checks the promises against three independent accounts: the harness's notes, the journal and the tools' log.
 
 Written from docs/journal-format.md and the list of invariants, without any code of the program. Prints one JSON object per
 violation of each directory given, then its counts; the exit code is 1 if there was a violation. Only the standard
 library is used.
 """
 import collections
-import hashlib
 import json
 import pathlib
 import sys
 
+from accounts import FORWARD, Accounts
+
 ENDED = {"completed", "partial", "failed", "cancelled", "compensated"}
-FORWARD = {"do", "fallback"}
 # The clock of the program and that of the tools are read at different moments, and one of them in whole milliseconds.
 CLOCKS_APART_MS = 50
 
 
-def fields(tag, *parts):
-    digest = hashlib.sha256()
-    for part in (tag.encode(), *parts):
-        digest.update(len(part).to_bytes(8, "big"))
-        digest.update(part)
-    return digest.digest()
-
-
-class Entry:
-    def __init__(self, line):
-        self.execution, self.seq, self.hash = line["execution"], line["seq"], line["hash"]
-        stored = json.loads(line["bytes"])
-        self.at = stored["at"]
-        (self.kind, self.body), = stored["event"].items()
-        self.payloads = {kept["kept"]["commitment"]: kept["kept"]["bytes"] for kept in line["payloads"] if "kept" in kept}
-        self.part, self.side = self.body.get("part"), self.body.get("side")
-        self.step = self.part.partition("[")[0] if self.part else self.body.get("step")
-
-    def payload(self, name):
-        return json.loads(self.payloads[self.body[name]["payload"]])
-
-    def is_success(self):
-        done = self.kind == "attempt_succeeded" or (self.kind == "doubt_settled" and self.body["happened"])
-        return done and self.side in FORWARD
-
-    def answers(self, kind):
-        """The step or part of the question, if this answers one of that kind."""
-        return self.body["about"].get(kind) if self.kind == "question_answered" and isinstance(self.body["about"], dict) else None
-
-    def __str__(self):
-        return f"{self.execution} entry {self.seq} ({self.kind} {self.part or self.step or ''} {self.side or ''})"
-
-
-class Execution:
-    def __init__(self, entries, plans):
-        self.id, self.entries = entries[0].execution, entries
-        opened = entries[0]
-        self.tag = opened.payload("inputs").get("tag") if opened.kind == "execution_opened" else None
-        self.plan = plans.get(self.tag)
-        self.starts = [entry for entry in entries if entry.kind == "attempt_started"]
-
-    def of(self, *kinds):
-        return [entry for entry in self.entries if entry.kind in kinds]
-
-    def by_call(self):
-        grouped = collections.defaultdict(list)
-        for start in self.starts:
-            grouped[start.part, start.side].append(start)
-        return grouped
-
-    def between(self, first, last):
-        return [entry for entry in self.entries if first.seq < entry.seq < last.seq]
-
-
-class Case:
+class Case(Accounts):
     def __init__(self, directory):
-        self.violations, self.chain_problems = [], []
-        self.notes = self.lines(directory / "notes.jsonl")
-        heading = next(note for note in self.notes if "limits" in note)
-        self.limits, self.once, self.keyed = heading["limits"], set(heading["once"]), set(heading["keyed"])
-        plans = {note["plan"]: note["document"] for note in self.notes if "plan" in note}
-        self.log = self.lines(directory / "effects.log")
-        journals = collections.defaultdict(list)
-        for entry in self.entries(directory / "export.jsonl"):
-            journals[entry.execution].append(entry)
-        journals.pop("ledger", None)
-        self.executions = {name: Execution(entries, plans) for name, entries in journals.items()}
-        self.by_tag = collections.defaultdict(list)
-        for execution in self.executions.values():
-            self.by_tag[execution.tag].append(execution)
-
-    @staticmethod
-    def lines(path):
-        if not path.exists():
-            return []
-        with open(path, encoding="utf-8") as file:
-            return [json.loads(line) for line in file if line.endswith("\n")]
-
-    def entries(self, path):
-        """Reads the export and verifies every chain."""
-        tenant, heads = None, {}
-        for line in self.lines(path):
-            if "header" in line:
-                tenant = line["header"]["tenant"].encode()
-            if "entry" not in line:
-                continue
-            line = line["entry"]
-            name = line["execution"]
-            seq, head = heads.get(name, (0, fields("rutter/journal/v1", tenant, name.encode())))
-            stored = line["bytes"].encode()
-            found = hashlib.sha256(b"rutter/entry/v1" + bytes.fromhex(line["prev"]) + stored).hexdigest()
-            if (line["seq"], line["prev"], line["hash"]) != (seq + 1, head.hex(), found):
-                self.chain_problems.append(f"{name} entry {line['seq']} does not follow from the one before it")
-            for payload in line["payloads"]:
-                kept = payload.get("kept")
-                if kept and fields("rutter/payload/v1", bytes.fromhex(kept["salt"]), kept["bytes"].encode()).hex() != kept["commitment"]:
-                    self.chain_problems.append(f"{name} entry {line['seq']} has a payload without a commitment")
-            heads[name] = (line["seq"], bytes.fromhex(line["hash"]))
-            yield Entry(line)
+        super().__init__(directory)
+        self.violations = []
 
     def violated(self, invariant, evidence):
         self.violations.append({"invariant": invariant, "evidence": evidence})
 
-    def calls(self):
-        """The calls the tools saw, by part."""
-        grouped = collections.defaultdict(list)
-        for line in self.log:
-            if "call" in line:
-                grouped[self.who(line)].append(line)
-        return grouped
-
-    @staticmethod
-    def who(line):
-        arguments = line["arguments"]
-        item = arguments.get("item")
-        part = arguments.get("step", "") + ("" if item is None else f"[{item}]")
-        return arguments.get("tag"), part, arguments.get("side")
-
     def check(self):
         self.acknowledged()
         self.intended()
+        self.respected()
         for execution in self.executions.values():
             self.repeated(execution)
             self.keys(execution)
@@ -149,7 +39,6 @@ class Case:
         self.intact()
         self.crowded()
         self.settled()
-        self.worthwhile()
         for note in self.notes:
             if "broken" in note:
                 self.violated("process", f"{note['life']} ended with {note['code']}: {note['broken']}")
@@ -159,8 +48,7 @@ class Case:
         for tag, executions in self.by_tag.items():
             if len(executions) > 1:
                 self.violated("I1", f"one key began {len(executions)} executions: {[one.id for one in executions]} ({tag})")
-        reasons = collections.Counter(
-            (name, entry.body.get("reason")) for name, execution in self.executions.items() for entry in execution.entries)
+        reasons = {(name, mark) for name, execution in self.executions.items() for entry in execution.entries for mark in entry.marks}
         for note in self.notes:
             if "started" in note:
                 execution = self.executions.get(note["started"])
@@ -170,16 +58,31 @@ class Case:
                     self.violated("I1", f"{note['started']} was reported as completed and is not")
             if "acknowledged" in note:
                 told = note["acknowledged"]
-                found = reasons[told["execution"], told["reason"]]
-                # An undo without effects, or of an execution that ended meanwhile, may leave one entry; never two for one request.
-                if found == 0:
+                if (told["execution"], told["reason"]) not in reasons:
                     self.violated("I1", f"{told['what']} of {told['execution']} was acknowledged ({told['reason']}) and is not in the journal")
             if "refused" in note:
                 told = note["refused"]
-                if reasons[told["execution"], told["reason"]]:
+                if (told["execution"], told["reason"]) in reasons:
                     self.violated("I1", f"{told['what']} of {told['execution']} was refused ({note['code']}) and is in the journal")
+            if "recorded" in note:
+                self.recorded(note["recorded"])
             if "concluded" in note:
                 self.concluded(note)
+
+    def recorded(self, told):
+        """I1: what an agent recorded about a call, in its words; a beginning has no words, only a time."""
+        execution = self.executions.get(told["execution"])
+        step = told["part"].partition("[")[0]
+
+        def is_it(entry):
+            if told["status"] != "started":
+                return told["reason"] in entry.marks
+            is_about = step == entry.step or (entry.kind == "action_recorded" and step in entry.body["description"])
+            is_then = told["since"] - CLOCKS_APART_MS <= entry.at <= told["at"] + CLOCKS_APART_MS
+            return is_about and is_then and (entry.is_agents or entry.kind in ("deviation_found", "action_recorded"))
+
+        if not any(is_it(entry) for entry in execution.entries if execution):
+            self.violated("I1", f"{told['status']} of {told['part']} of {told['execution']} was recorded ({told['reason']}) and is not in the journal")
 
     def concluded(self, note):
         receipt = note["receipt"]
@@ -196,7 +99,7 @@ class Case:
 
     def intended(self):
         """I2: every call a tool saw was recorded before."""
-        for (tag, part, side), calls in self.calls().items():
+        for (tag, part, side), calls in self.seen.items():
             starts = [start for execution in self.by_tag.get(tag, []) for start in execution.starts
                       if (start.part, start.side) == (part, side)]
             for place, call in enumerate(sorted(calls, key=lambda call: call["at"])):
@@ -209,33 +112,83 @@ class Case:
 
     def repeated(self, execution):
         """I3: a call that may happen once is sent again only with a recorded permission."""
-        for (part, side), starts in execution.by_call().items():
+        attempts = collections.defaultdict(list)
+        for start in execution.attempts:
+            attempts[start.part, start.side].append(start)
+        for (part, side), starts in attempts.items():
+            self.probed(execution, part, side)
             if starts[0].body["tool"] not in self.once:
                 continue
             for first, again in zip(starts, starts[1:]):
-                if not any(self.permits(entry, first) for entry in execution.between(first, again)):
+                # What an agent repeats is its own affair.
+                if not again.is_agents and not any(self.permits(entry, first) for entry in execution.between(first, again)):
                     self.violated("I3", f"{again} repeats a call that may have happened")
+            starts = [start for start in starts if not start.is_agents]
             seen = len(self.seen.get((execution.tag, part, side), []))
             if seen > len(starts):
                 self.violated("I3", f"{execution.id}: {part} {side} was called {seen} times, {len(starts)} were permitted")
 
+    def respected(self):
+        """I3: the program calls nothing that an agent said it began or did, unless something on record permits it."""
+        for told in (note["recorded"] for note in self.notes if "recorded" in note):
+            execution, part = self.executions.get(told["execution"]), told["part"]
+            if execution is None or told["status"] not in ("started", "completed"):
+                continue
+            for call in self.seen.get((told["tag"], part, "do"), []):
+                at = call["at"] * 1000 + CLOCKS_APART_MS
+                starts = [start for start in execution.starts if (start.part, start.side) == (part, "do") and start.at <= at]
+                # An attempt of the program may have been on its way before.
+                is_before = not starts or starts[-1].at <= told["at"]
+                if is_before or f"{call['server']}.{call['call']}" not in self.once:
+                    continue
+                since = [entry for entry in execution.entries if told["since"] - CLOCKS_APART_MS <= entry.at <= at]
+                if not any(self.allows(entry, part, "do") for entry in since):
+                    self.violated("I3", f"{part} of {execution.id} was called at {call['at']:.3f}, although an agent had recorded it as {told['status']}")
+
+    def probed(self, execution, part, side):
+        """I3: a probe that finds nothing counts only when the doubt is old enough; a second effect that is known is reported."""
+        mine = [entry for entry in execution.entries if (entry.part, entry.side) == (part, side)]
+        doubted = None
+        for entry in mine:
+            if entry.kind == "attempt_lost" or (entry.kind == "attempt_failed" and entry.body["maybe"]):
+                doubted = entry
+            if entry.kind == "doubt_settled" and not entry.body["happened"] and entry.body["source"] == "probe":
+                settle_ms = execution.settle_ms(entry)
+                if doubted is not None and entry.at - doubted.at < settle_ms:
+                    self.violated("I3", f"{entry} believes a probe {entry.at - doubted.at} ms after the doubt, {settle_ms} ms are needed")
+            if entry.kind == "late_answer_arrived" and entry.body.get("effect") == "second":
+                reported = [other for other in execution.of("deviation_found") if other.seq > entry.seq
+                            and other.body["kind"] == "second_effect" and other.body["step"] == entry.step]
+                if not reported:
+                    self.violated("I3", f"{entry} is a second effect, and no deviation says so")
+
+    def permits(self, entry, first):
+        """Whether this permits another attempt of the same call."""
+        if entry.kind == "attempt_failed" and entry.body["attempt"] != first.body["attempt"]:
+            return False
+        return self.allows(entry, first.part, first.side)
+
     @staticmethod
-    def permits(entry, first):
-        same = (entry.part, entry.side) == (first.part, first.side)
-        if entry.kind == "attempt_failed" and same:
-            return entry.body["attempt"] == first.body["attempt"] and not entry.body["maybe"]
-        if entry.kind == "doubt_settled" and same:
-            return not entry.body["happened"]
+    def allows(entry, part, side):
+        """Whether it says that the call did not happen, that its effect is gone, or that it is to be made again."""
+        if entry.kind == "attempt_failed" and (entry.part, entry.side) == (part, side):
+            return not entry.body["maybe"]
+        if entry.kind == "doubt_settled" and (entry.part, entry.side) == (part, side) and not entry.body["happened"]:
+            return True
+        if side in FORWARD and entry.undoes(part):
+            return True
         retried = entry.kind == "question_answered" and entry.body["answer"] == "retry"
-        return retried and (entry.answers("failure") == first.step or entry.answers("compensation") == first.part)
+        return retried and (entry.answers("failure") == part.partition("[")[0] or part in (entry.answers("compensation"), entry.answers("item")))
 
     def keys(self, execution):
         """I4: one key for all attempts of a call, and for no other call; only a probe uses the key of the call it searches for."""
         owners = {}
         for (part, side), starts in execution.by_call().items():
             keys = {start.body["key"] for start in starts}
-            undone = any(entry.kind == "attempt_succeeded" and (entry.part, entry.side) == (part, "undo") for entry in execution.entries)
-            if len(keys) > 1 and not undone:
+            undone = any(entry.undoes(part) for entry in execution.entries)
+            # A replan can make another call of a step that did not happen.
+            calls = {json.dumps({**start.payload("parameters"), "key": None}, sort_keys=True) for start in starts}
+            if len(keys) > len(calls) and not undone:
                 self.violated("I4", f"{execution.id}: {part} {side} had {len(keys)} keys")
             for key in keys if side != "probe" else []:
                 if owners.setdefault(key, (part, side)) != (part, side):
@@ -258,6 +211,7 @@ class Case:
                 numbers[entry.part, entry.side] += 1
                 if numbers[entry.part, entry.side] != entry.body["attempt"] and entry.side != "probe":
                     self.violated("I5", f"{entry} is attempt {entry.body['attempt']} after {numbers[entry.part, entry.side] - 1}")
+                    numbers[entry.part, entry.side] = entry.body["attempt"]
                 if entry.side in FORWARD and entry.part in succeeded:
                     self.violated("I5", f"{entry} starts what had succeeded")
                 if over is not None:
@@ -266,50 +220,66 @@ class Case:
                 if entry.part in succeeded:
                     self.violated("I5", f"{entry} is a second success")
                 succeeded.add(entry.part)
-            if entry.kind == "attempt_succeeded" and entry.side == "undo":
+            if entry.undoes(entry.part):
                 succeeded.discard(entry.part)
             if entry.kind == "execution_ended":
                 if over is not None:
                     self.violated("I5", f"{entry} ends what ended in entry {over.seq}")
                 over = entry
-            if entry.kind == "compensation_started":
+            if entry.kind in ("compensation_started", "reopened"):
                 over = None
 
     def stopped(self, execution):
-        """I6: nothing starts after a cancel or during a pause."""
+        """I6: the program starts nothing after a cancel, during a pause, or while an agent drives."""
         cancelled = paused = None
+        driver = execution.driver
         for entry in execution.entries:
             if entry.kind in ("cancel_requested", "killed"):
                 cancelled = entry
+            if entry.kind == "reopened":
+                cancelled = None
+            if entry.kind == "handed_over":
+                driver = entry.body["to"]
             if entry.kind == "paused":
                 paused = entry
             if entry.kind == "resumed" or (entry.kind == "compensation_started" and paused is None):
                 paused = None
-            if entry.kind != "attempt_started":
+            if entry.kind != "attempt_started" or entry.is_agents:
                 continue
+            if driver == "agent" and entry.side != "probe":
+                self.violated("I6", f"{entry} starts while an agent drives")
             if cancelled is not None and (entry.side in FORWARD or (cancelled.kind == "killed" and entry.side != "undo")):
                 self.violated("I6", f"{entry} starts after {cancelled}")
             if paused is not None:
                 self.violated("I6", f"{entry} starts after {paused}")
 
     def order(self, execution):
-        """I7: a step starts after its dependencies have settled."""
-        if execution.plan is None:
+        """I7: a step starts after its dependencies in the plan of that time have settled."""
+        for entry in execution.unknown:
+            self.violated("I7", f"{entry} follows a plan the harness never sent")
+        if execution.revisions[0][1] is None:
             return self.violated("I7", f"{execution.id} executes a plan the harness never wrote ({execution.tag})")
-        for step in execution.plan["steps"]:
-            begun = next((entry for entry in execution.entries if entry.step == step["id"]
-                          and (entry.kind == "fan_out_opened" or (entry.kind == "attempt_started" and entry.side in FORWARD))), None)
-            for need in step.get("depends_on", []) if begun else []:
-                before = [entry for entry in execution.entries if entry.seq < begun.seq]
-                if not self.is_at_rest(need, before):
-                    self.violated("I7", f"{begun} starts before {need} has settled")
+        begun = set()
+        for entry in execution.entries:
+            if entry.kind == "replanned":
+                # Steps that go on keep their attempts; the others begin under the new plan.
+                begun = {step for step in begun if not self.is_at_rest(step, execution.before(entry))}
+            is_start = entry.kind == "fan_out_opened" or (entry.kind == "attempt_started" and entry.side in FORWARD)
+            if not is_start or entry.step in begun:
+                continue
+            begun.add(entry.step)
+            for need in execution.step_at(entry.step, entry.seq).get("depends_on", []) if not entry.is_agents else []:
+                if not self.is_at_rest(need, execution.before(entry)):
+                    self.violated("I7", f"{entry} starts before {need} has settled")
 
     @staticmethod
     def is_at_rest(step, entries):
         left, under_way, rested = 1, set(), False
         for entry in entries:
             body = entry.body
-            if step in body.get("steps", []) + body.get("skipped", []) + body.get("cancelled", []):
+            if entry.kind == "reopened":
+                rested = rested and step not in body["steps"] + body.get("held", [])
+            elif step in body.get("steps", []) + body.get("skipped", []) + body.get("cancelled", []):
                 rested = True
             if entry.kind == "failure_handled" and body["step"] == step and body["action"] != "manual_decision":
                 rested = True
@@ -323,16 +293,23 @@ class Case:
                 under_way.add(entry.part)
             if entry.kind in ("attempt_succeeded", "attempt_failed", "doubt_settled"):
                 under_way.discard(entry.part)
-            if entry.is_success():
+            if entry.is_success() or entry.is_late_success():
+                under_way.discard(entry.part)
                 left -= 1
         return not under_way and (rested or left <= 0)
 
     def undone(self, execution):
         """I10: effects are undone in reverse order, each once."""
-        ends = {}
+        ends, gone = {}, {}
         for entry in execution.entries:
             if entry.is_success():
                 ends[entry.part] = entry.seq
+            if entry.kind == "attempt_started" and entry.side == "undo" and not entry.is_agents and entry.part in gone:
+                self.violated("I10", f"{entry} undoes what was undone by hand in entry {gone[entry.part].seq}")
+            if entry.kind == "compensation_recorded":
+                gone[entry.part] = entry
+            if entry.is_success():
+                gone.pop(entry.part, None)
             if entry.kind == "compensation_started":
                 known = [part for part in entry.body["parts"] if part in ends]
                 for later, earlier in zip(known, known[1:]):
@@ -343,18 +320,17 @@ class Case:
             if side != "undo" or tag != execution.tag:
                 continue
             permitted = 1 + sum(1 for entry in execution.of("doubt_settled") if (entry.part, entry.side) == (part, "undo") and not entry.body["happened"])
-            redone = sum(1 for start in execution.starts if start.part == part and start.side in FORWARD and any(
-                entry.kind == "attempt_succeeded" and (entry.part, entry.side) == (part, "undo") and entry.seq < start.seq for entry in execution.entries))
+            redone = sum(1 for start in execution.attempts if start.part == part and start.side in FORWARD and any(
+                entry.undoes(part) and entry.seq < start.seq for entry in execution.entries))
             if len(effects) > permitted + redone:
                 self.violated("I10", f"{execution.id}: {part} was undone {len(effects)} times")
 
     def undone_in_order(self, execution, compensation):
-        plan = {step["id"]: step for step in (execution.plan or {"steps": []})["steps"]}
         above = {}
 
         def needs(step):
             if step not in above:
-                direct = plan.get(step, {}).get("depends_on", [])
+                direct = execution.step_at(step, compensation.seq).get("depends_on", [])
                 above[step] = set(direct).union(*(needs(need) for need in direct))
             return above[step]
 
@@ -364,14 +340,12 @@ class Case:
                 continue
             if entry.kind == "compensation_started":
                 return
-            if entry.kind == "attempt_started" and entry.side == "undo":
+            if entry.kind == "attempt_started" and entry.side == "undo" and not entry.is_agents:
                 for other in left:
                     other_step = other.partition("[")[0]
                     if other != entry.part and entry.step in needs(other_step):
                         self.violated("I10", f"{entry} undoes a dependency of {other}, which is not undone yet")
-            gone = entry.answers("compensation")
-            if entry.side == "undo" and (entry.kind == "attempt_succeeded" or (entry.kind == "doubt_settled" and entry.body["happened"])):
-                gone = entry.part
+            gone = entry.part if entry.undoes(entry.part) else entry.answers("compensation")
             if gone in left:
                 if entry.kind != "question_answered" or entry.body["answer"] != "retry":
                     left.remove(gone)
@@ -390,8 +364,10 @@ class Case:
         ends = {line["end"]: line["at"] for line in self.log if "end" in line}
         moments = collections.defaultdict(list)
         for line in self.log:
-            # A call without an end was cut off, and a cancelled one is no longer awaited.
-            if "call" in line and line["id"] in ends and line["arguments"].get("tag") not in cancelled:
+            # A call without an end was cut off; a cancelled one is no longer awaited, and a late one may not be.
+            awaited = line["arguments"].get("tag") not in cancelled and not str(line.get("fault")).startswith("late:") if "call" in line else False
+            awaited = awaited and not str(line["life"]).startswith("agent-")
+            if awaited and line["id"] in ends:
                 crowd = (line["server"], line["life"] or (line["pid"] if line["server"] != "crane" else None))
                 moments[crowd] += [(line["at"], 1, line["id"]), (ends[line["id"]], -1, line["id"])]
         for (server, life), found in moments.items():
@@ -416,35 +392,31 @@ class Case:
             if note["status"] in ENDED and not self.has_ended_as(execution, note["status"]):
                 self.violated("I13", f"{name} was listed as {note['status']} at the end, which differs from its journal")
 
-    def worthwhile(self):
-        """I14: half of the started steps succeeded, so that this proves something."""
-        begun = {(name, start.part) for name, one in self.executions.items() for start in one.starts if start.side in FORWARD}
-        done = {(name, entry.part) for name, one in self.executions.items() for entry in one.entries if entry.is_success()}
-        if not begun or len(done & begun) * 2 < len(begun):
-            self.violated("I14", f"{len(done)} of {len(begun)} steps that began succeeded: this proves too little")
-        self.begun, self.done = len(begun), len(done)
-
-    def prepare(self):
-        self.seen = self.calls()
-        self.heard, self.effects = collections.defaultdict(list), collections.defaultdict(list)
-        for line in self.log:
-            if "effect" in line or "seen" in line:
-                self.heard[self.who(line)].append(line)
-            if "effect" in line:
-                self.effects[self.who(line)].append(line)
-
     def counted(self):
         kinds = collections.Counter(entry.kind for one in self.executions.values() for entry in one.entries)
+        begun = {(name, start.part) for name, one in self.executions.items() for start in one.attempts if start.side in FORWARD}
+        done = {(name, entry.part) for name, one in self.executions.items() for entry in one.entries if entry.is_success()}
         told = {
-            "executions": len(self.executions), "entries": sum(kinds.values()), "steps begun": self.begun,
-            "steps done": self.done, "calls": sum(map(len, self.seen.values())), "effects": sum(map(len, self.effects.values())),
+            "executions": len(self.executions), "entries": sum(kinds.values()), "steps begun": len(begun),
+            "steps done": len(done & begun), "calls": sum(map(len, self.seen.values())), "effects": sum(map(len, self.effects.values())),
             "effects twice": sum(1 for effects in self.effects.values() if len(effects) > 1),
             "lives": sum(1 for note in self.notes if "life" in note),
             "acknowledged": sum(1 for note in self.notes if "acknowledged" in note),
+            "agent executions": sum(1 for one in self.executions.values() if one.driver == "agent" or one.of("handed_over")),
+            "agent calls": self.agent_calls,
+            "agent records": sum(1 for note in self.notes if "recorded" in note),
         }
+        handed = [entry for one in self.executions.values() for entry in one.of("handed_over")]
+        told["handed to agents"] = sum(1 for entry in handed if entry.body["to"] == "agent")
+        told["handed to the program"] = sum(1 for entry in handed if entry.body["to"] == "server")
+        told["silent agents replaced"] = sum(1 for entry in handed if entry.body["to"] == "server" and entry.actor == "rutter")
         for name, kind in (("lost", "attempt_lost"), ("doubts settled", "doubt_settled"), ("approvals", "approval_granted"),
-                           ("pauses", "paused"), ("cancels", "cancel_requested"), ("undoings", "compensation_started")):
+                           ("late answers", "late_answer_arrived"), ("probes asked again", "probe_postponed"),
+                           ("deviations", "deviation_found"), ("replans", "replanned"), ("pauses", "paused"), ("cancels", "cancel_requested"), ("undoings", "compensation_started")):
             told[name] = kinds[kind]
+        for fault in ("late", "freeze", "answer_twice"):
+            told[f"faults {fault}"] = sum(1 for line in self.log if str(line.get("fault")).partition(":")[0] == fault)
+        told["unreachable"] = sum(1 for note in self.notes if "unreachable" in note)
         for note in self.notes:
             if "final" in note:
                 name = f"end {note['status']}"
@@ -456,7 +428,6 @@ def main():
     found = 0
     for directory in sys.argv[1:]:
         case = Case(pathlib.Path(directory))
-        case.prepare()
         case.check()
         for violation in case.violations:
             print(json.dumps(violation))

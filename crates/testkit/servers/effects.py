@@ -19,7 +19,9 @@ The result of a tool is made up from its "output" schema if it has one, otherwis
 
 The fault "commit_then_kill" kills the process whose id is in the file "victim" with SIGKILL when the effect is durable,
 and sends no response; "kill_at_effect": 7 does so at the seventh effect of all. "hang_until_cancelled" waits to be
-cancelled, and logs how it was cancelled.
+cancelled, and logs how it was cancelled. "late:2.5" takes effect and responds only after so many seconds, awaited or not;
+"answer_twice" sends the response of an MCP call a second time; after "freeze" an MCP server answers nothing any more, no
+ping either.
 """
 import argparse
 import contextlib
@@ -36,6 +38,12 @@ import time
 
 class Refused(Exception):
     """The tool refuses, without an effect."""
+
+
+def delay(fault):
+    """Waits as long as a late response does."""
+    if isinstance(fault, str) and fault.startswith("late:"):
+        time.sleep(float(fault.partition(":")[2]))
 
 
 class World:
@@ -105,8 +113,8 @@ class World:
             file.write(str(taken + 1))
         return faults[min(taken, len(faults) - 1)]
 
-    def perform(self, tool, arguments, key):
-        """Takes effect, and returns the result."""
+    def perform(self, tool, arguments, key, life=None):
+        """Takes effect, and returns the result. `life` says which client called, if the server is told."""
         settings = self.settings()
         spec = settings["tools"][f"{self.server}.{tool}"]
         kind = spec.get("kind", "once")
@@ -115,7 +123,8 @@ class World:
             if arguments.get(name) in values:
                 raise Refused(f"{tool} does not take {arguments[name]}")
         with self.alone():
-            seen = {"seen": tool, "arguments": arguments, "key": key}
+            caller = {"life": life} if life else {}
+            seen = {"seen": tool, "arguments": arguments, "key": key, **caller}
             if kind == "read":
                 self.note(seen)
                 return self.answer_of(spec, tool, 0)
@@ -138,7 +147,7 @@ class World:
             result = self.answer_of(spec, tool, number)
             if kind == "versioned":
                 result.update(changed(mine, arguments))
-            self.note({"effect": tool, "arguments": arguments, "key": key, "result": result})
+            self.note({"effect": tool, "arguments": arguments, "key": key, "result": result, **caller})
             if settings.get("kill_at_effect") == number:
                 self.kill_victim()
         time.sleep(spec.get("takes_ms", 0) / 1000)
@@ -204,6 +213,7 @@ def example(schema, name):
 def stdio(world):
     write_lock = threading.Lock()
     cancelled = {}
+    frozen = threading.Event()
 
     def send(message):
         with write_lock:
@@ -217,6 +227,9 @@ def stdio(world):
         begun = world.begin(tool, arguments, fault)
         if fault == "hang_before":
             time.sleep(3600)
+        if fault == "freeze":
+            frozen.set()
+            time.sleep(3600)
         if fault == "die_before":
             os._exit(1)
         if fault == "fail":
@@ -228,6 +241,7 @@ def stdio(world):
         if isinstance(fault, int):
             world.end(begun)
             return send({"id": message["id"], "error": {"code": fault, "message": f"{tool} was refused"}})
+        delay(fault)
         try:
             result = world.perform(tool, arguments, None)
         except Refused as refused:
@@ -239,10 +253,13 @@ def stdio(world):
         if fault == "commit_then_hang":
             time.sleep(3600)
         world.end(begun)
-        send({"id": message["id"], "result": {
-            "content": [{"type": "text", "text": json.dumps(result)}], "structuredContent": result, "isError": False}})
+        for _ in range(2 if fault == "answer_twice" else 1):
+            send({"id": message["id"], "result": {
+                "content": [{"type": "text", "text": json.dumps(result)}], "structuredContent": result, "isError": False}})
 
     for line in sys.stdin:
+        if frozen.is_set():
+            time.sleep(3600)
         message = json.loads(line)
         method = message.get("method")
         if method == "initialize":
@@ -289,8 +306,9 @@ def serve_http(world, port_file, port):
                 _, status, seconds = fault.split(":")
                 world.end(begun)
                 return self.answer(int(status), {"error": "later"}, {"Retry-After": seconds})
+            delay(fault)
             try:
-                result = world.perform(tool, arguments, self.headers.get("Idempotency-Key"))
+                result = world.perform(tool, arguments, self.headers.get("Idempotency-Key"), self.headers.get("X-Life"))
             except Refused as refused:
                 return self.answer(409, {"error": str(refused)})
             if fault == "commit_then_kill":
@@ -339,6 +357,7 @@ def command(world, tool):
     if isinstance(fault, int):
         world.end(begun)
         sys.exit(fault)
+    delay(fault)
     try:
         result = world.perform(tool, arguments, os.environ.get("RUTTER_KEY"))
     except Refused as refused:

@@ -1,6 +1,8 @@
-//! Shared by the tests of Rutter: repeatable randomness, the simulator, one execution under test, a store in memory,
-//! the suite that every store must pass, a failing disk, deliberate mistakes, and the torture of the real program.
+//! Shared by the tests of Rutter: repeatable randomness, an adversary, the simulator, one execution under test, a store
+//! in memory, the suite that every store must pass, a failing disk, deliberate mistakes, and the torture of the real
+//! program.
 
+pub mod adversary;
 pub mod chance;
 pub mod conformance;
 pub mod disk;

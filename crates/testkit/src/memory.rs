@@ -15,11 +15,11 @@ use rutter_core::id::{PlanId, TenantId, WorkerId};
 use rutter_core::port::StoreFuture;
 use rutter_core::port::journal::{
     AppendOutcome, AppendRequest, ClaimRequest, EnqueueOutcome, ExecutionOpening, Journal, Lease, LoadedExecution,
-    NewCommand, NewRevision, OpenOutcome, SaveOutcome,
+    NewCommand, NewRevision, OpenOutcome, PlanStateChange, PlanStateOutcome, SaveOutcome,
 };
 use rutter_core::port::query::{
-    EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, ListPage, Pagination, PlanFilter, PlanSummary,
-    SavedPlan, StoreQuery, StoreTotals,
+    EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, KnownRequest, ListPage, Pagination, PlanFilter,
+    PlanSummary, SavedPlan, StoreQuery, StoreTotals,
 };
 use rutter_core::port::upkeep::{CleanedTotals, CleaningRequest, ErasedTotals, ErasureRequest, StoreMaintenance};
 use rutter_core::time::Timestamp;
@@ -55,6 +55,10 @@ fn answer<'a, T: Send + 'a>(outcome: StoreResult<T>) -> StoreFuture<'a, T> {
 impl Journal for MemoryStore {
     fn save(&self, plan: NewRevision) -> StoreFuture<'_, SaveOutcome> {
         answer(self.adding(|state| state.save(plan)))
+    }
+
+    fn change_plan(&self, change: PlanStateChange) -> StoreFuture<'_, PlanStateOutcome> {
+        answer(self.adding(|state| state.change_plan(&change)))
     }
 
     fn open(&self, opening: ExecutionOpening) -> StoreFuture<'_, OpenOutcome> {
@@ -114,12 +118,24 @@ impl StoreQuery for MemoryStore {
         answer(self.state().plan(tenant, id, revision))
     }
 
+    fn plan_of(&self, execution: &ExecutionIdentity, revision: u32) -> StoreFuture<'_, Option<SavedPlan>> {
+        answer(self.state().plan_of(execution, revision))
+    }
+
     fn plans(&self, tenant: &TenantId, filter: PlanFilter, page: Pagination) -> StoreFuture<'_, ListPage<PlanSummary>> {
         answer(self.state().plans(tenant, &filter, &page))
     }
 
+    fn ledger_tenants(&self) -> StoreFuture<'_, Vec<TenantId>> {
+        answer(Ok(self.state().tenants.keys().cloned().collect()))
+    }
+
     fn totals(&self, tenant: &TenantId) -> StoreFuture<'_, StoreTotals> {
         answer(Ok(self.state().totals(tenant)))
+    }
+
+    fn request(&self, tenant: &TenantId, key: &str) -> StoreFuture<'_, Option<KnownRequest>> {
+        answer(Ok(self.state().request(tenant, key)))
     }
 }
 

@@ -5,15 +5,16 @@
 //! A refusal must leave everything unchanged.
 
 mod catalog;
+mod gaps;
+mod questions;
 
 pub use catalog::catalog;
 
 use rutter_core::actor::Actor;
-use rutter_core::execution::admit::opening;
 use rutter_core::execution::decide::Error;
-use rutter_core::execution::input::{Decision, DecisionContext, ExecutionInput, Refusal, ToolCall};
+use rutter_core::execution::input::{Decision, DecisionTerms, ExecutionInput, Refusal, ToolCall};
+use rutter_core::execution::opening::opening;
 use rutter_core::execution::part::{PartState, StepPart};
-use rutter_core::execution::view::PendingQuestion;
 use rutter_core::execution::{Execution, ExecutionIdentity};
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PartId, StepId, TenantId, ToolName};
@@ -21,8 +22,10 @@ use rutter_core::journal::event::{CallSide, Event, EventRecord, Question, Questi
 use rutter_core::plan::check::read_and_check;
 use rutter_core::plan::document::DocumentFormat;
 use rutter_core::plan::{Driver, Plan};
+use rutter_core::policy::OperatorPolicy;
+use rutter_core::policy::rule::PolicyRuleDraft;
 use rutter_core::time::Timestamp;
-use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
+use rutter_core::tool::{CallOutcome, Elicitation, FailureCategory, ToolCatalog, ToolFailure};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -38,6 +41,8 @@ pub struct ExecutionScenario {
     pub last: Decision,
     pub now: Timestamp,
     pub room: u32,
+    /// The operator's policy; a test may change it at any time.
+    pub policy: OperatorPolicy,
     /// The journal applied one entry at a time, to compare with the live state.
     shadow: Execution,
 }
@@ -79,9 +84,34 @@ pub fn tool(text: &str) -> ToolName {
 
 /// Checks the fields of a plan below its name and goal.
 pub fn plan(fields: &str, driver: Driver) -> Arc<Plan> {
+    checked(fields, &catalog(), driver)
+}
+
+/// The same, with other tools.
+pub fn plan_with(tools: &ToolCatalog, fields: &str) -> Arc<Plan> {
+    checked(fields, tools, Driver::Server)
+}
+
+fn checked(fields: &str, tools: &ToolCatalog, driver: Driver) -> Arc<Plan> {
     let text = format!("name: scene\ngoal: see what follows\n{fields}");
-    let checked = read_and_check(text.as_bytes(), DocumentFormat::Yaml, &catalog(), driver, None);
+    let checked = read_and_check(text.as_bytes(), DocumentFormat::Yaml, tools, driver, None);
     checked.plan.unwrap_or_else(|| panic!("the plan does not check: {:#?}", checked.diagnostics))
+}
+
+fn decide(
+    execution: &mut Execution,
+    actor: &Actor,
+    input: ExecutionInput,
+    (now, mut room): (Timestamp, u32),
+    policy: &OperatorPolicy,
+) -> Result<Decision, Error> {
+    execution.decide_within(actor, input, DecisionTerms { now, room: &mut room, policy })
+}
+
+/// Reads rules as an operator writes them: the `[[policy]]` of a configuration, as JSON.
+pub fn policy(rules: Value) -> OperatorPolicy {
+    let drafts: Vec<PolicyRuleDraft> = serde_json::from_value(rules).expect("a list of rules");
+    OperatorPolicy::read(&drafts).expect("rules without mistakes")
 }
 
 impl ExecutionScenario {
@@ -109,18 +139,26 @@ impl ExecutionScenario {
     pub fn open(plan: Arc<Plan>, driver: Driver, inputs: Value) -> ExecutionScenario {
         let now = Timestamp(1_000_000);
         let lineage = ExecutionId::new("exec_scene");
-        let opened = opening(&plan, driver, Arc::new(inputs), &lineage, person(), now)
+        let opened = opening(&plan, 1, driver, Arc::new(inputs), &lineage, person(), now)
             .unwrap_or_else(|refusal| panic!("the execution cannot be opened: {refusal}"));
         let execution = Execution::open(identity(), &opened).expect("it is the first event");
         let shadow = execution.clone();
-        ExecutionScenario { execution, journal: vec![opened], last: Decision::default(), now, room: ROOM, shadow }
+        let (journal, last, policy) = (vec![opened], Decision::default(), OperatorPolicy::default());
+        ExecutionScenario { execution, journal, last, now, room: ROOM, policy, shadow }
+    }
+
+    /// The scenario of a journal, perhaps one that an earlier version wrote.
+    pub fn of_journal(journal: Vec<EventRecord>) -> ExecutionScenario {
+        let execution = Execution::replay(identity(), &journal).expect("the journal replays");
+        let now = journal.last().map_or(Timestamp(0), |record| record.at);
+        let (shadow, last, policy) = (execution.clone(), Decision::default(), OperatorPolicy::default());
+        ExecutionScenario { execution, journal, last, now, room: ROOM, policy, shadow }
     }
 
     /// Decides, checks the invariants, and stores the records.
     pub fn input(&mut self, actor: &Actor, input: ExecutionInput) -> Result<(), Refusal> {
         let before = self.execution.clone();
-        let moment = DecisionContext { now: self.now, room: self.room };
-        match self.execution.decide(actor, input.clone(), moment) {
+        match decide(&mut self.execution, actor, input.clone(), (self.now, self.room), &self.policy) {
             Ok(decision) => self.last = decision,
             Err(Error::Refused(refusal)) => {
                 assert!(self.execution == before, "a refusal changed something: {input:?}");
@@ -140,8 +178,8 @@ impl ExecutionScenario {
     /// Every driver that loads this journal can continue from it.
     fn check_recovery(&self) {
         let mut recovered = self.shadow.clone();
-        let moment = DecisionContext { now: self.now, room: self.room };
-        if let Err(error) = recovered.decide(&Actor::rutter(), ExecutionInput::Recovered, moment) {
+        let moment = (self.now, self.room);
+        if let Err(error) = decide(&mut recovered, &Actor::rutter(), ExecutionInput::Recovered, moment, &self.policy) {
             panic!("recovering after {:?} failed: {error}", self.journal.last());
         }
     }
@@ -153,7 +191,7 @@ impl ExecutionScenario {
                 matches!(&record.event, Event::AttemptStarted { part, side, attempt, .. }
                     if (part, side, attempt) == (&call.part, &call.side, &call.attempt))
             };
-            let on_record = if call.ticket.is_some() { &self.journal } else { &self.last.records };
+            let on_record = if call.is_resumed() { &self.journal } else { &self.last.records };
             assert!(on_record.iter().any(started), "called before it was recorded: {call:?}");
         }
         let brief = self.execution.brief();
@@ -166,8 +204,9 @@ impl ExecutionScenario {
         let ahead = self.execution.wake_at().is_none_or(|when| when > self.now);
         assert!(ahead, "a timer is due and nothing follows: {:?} at {:?}", view.wake_at, self.now);
         let mut again = self.execution.clone();
-        let moment = DecisionContext { now: self.now, room: self.room };
-        let more = again.decide(&Actor::rutter(), ExecutionInput::Wake, moment).expect("waking is always possible");
+        let moment = (self.now, self.room);
+        let more = decide(&mut again, &Actor::rutter(), ExecutionInput::Wake, moment, &self.policy);
+        let more = more.expect("waking is always possible");
         assert!(more.records.is_empty(), "more follows at the same moment: {:#?}", more.records);
     }
 
@@ -280,6 +319,10 @@ impl ExecutionScenario {
         self.give(&person(), ExecutionInput::Resume { reason: "go on".into() });
     }
 
+    pub fn resume_expired(&mut self) {
+        self.give(&person(), ExecutionInput::ResumeExpired { reason: "too late".into() });
+    }
+
     pub fn cancel(&mut self, undo: Option<bool>) {
         self.give(&person(), ExecutionInput::Cancel { reason: "no longer wanted".into(), undo });
     }
@@ -293,8 +336,13 @@ impl ExecutionScenario {
     }
 
     pub fn replan(&mut self, fields: &str) {
+        self.replan_as(&agent(), fields);
+    }
+
+    pub fn replan_as(&mut self, actor: &Actor, fields: &str) {
         let plan = plan(fields, self.execution.driver());
-        self.give(&agent(), ExecutionInput::Replan { plan, reason: "better".into() });
+        let revision = self.execution.revision() + 1;
+        self.give(actor, ExecutionInput::Replan { plan, revision, reason: "better".into() });
     }
 
     pub fn hand_over(&mut self, to: Driver) {
@@ -324,8 +372,8 @@ pub fn answering(about: Question, answer: QuestionAnswer, result: Option<Value>)
 }
 
 pub fn tool_asking(name: &str, side: CallSide, attempt: u32, schema: Value) -> ExecutionInput {
-    let (message, schema) = ("which one?".to_owned(), Arc::new(schema));
-    ExecutionInput::ToolAsks { part: part(name), side, attempt, message, schema }
+    let question = Elicitation { message: "which one?".to_owned(), schema: Arc::new(schema), continuation: None };
+    ExecutionInput::ToolAsks { part: part(name), side, attempt, question }
 }
 
 pub fn answering_tool(name: &str, attempt: u32, answer: Option<Value>) -> ExecutionInput {
@@ -388,20 +436,6 @@ impl ExecutionScenario {
 
     pub fn part(&self, name: &str) -> &StepPart {
         self.execution.part(&part(name)).unwrap_or_else(|| panic!("there is no part {name}"))
-    }
-
-    /// Open questions: `approval a`, `doubt a`, `tool a`, `failure a`, `compensation a`, `limit Calls`, `drift x.y`.
-    pub fn asks(&self) -> Vec<String> {
-        let describe = |ask: PendingQuestion| match ask {
-            PendingQuestion::Approval { part, .. } => format!("approval {part}"),
-            PendingQuestion::Doubt { part, .. } => format!("doubt {part}"),
-            PendingQuestion::Tool { part, .. } => format!("tool {part}"),
-            PendingQuestion::Failure { step, .. } => format!("failure {step}"),
-            PendingQuestion::Compensation { part, .. } => format!("compensation {part}"),
-            PendingQuestion::Limit { limit, .. } => format!("limit {limit:?}"),
-            PendingQuestion::Drift { tool, .. } => format!("drift {tool}"),
-        };
-        self.execution.questions().into_iter().map(describe).collect()
     }
 
     /// The deviations so far: `Skipped a`.

@@ -4,7 +4,9 @@
 //! crashes, [`monitor`] checks the promises. [`crate::mutants`] shows that it detects a broken one.
 
 mod append;
+mod evasion;
 mod inspect;
+mod late;
 pub mod monitor;
 pub mod operators;
 mod pending_call;

@@ -4,12 +4,19 @@
 //! Several lanes run in parallel, each with its own directory, plans and tools. At the end of each, a checker in Python
 //! compares what the program acknowledged, what its journal contains and what the tools saw.
 
+mod agent;
+mod agent_call;
+mod agent_request;
+mod brief;
+mod errands;
 mod interpreter;
 mod lane;
 mod notes;
 mod operator_actions;
+mod pipe;
 mod plans;
 mod process_life;
+mod replans;
 mod window;
 mod workspace;
 
@@ -27,7 +34,21 @@ use std::time::Duration;
 use workspace::TortureWorkspace;
 
 const LANES: u64 = 6;
-const CHECKER: &str = include_str!("../servers/check.py");
+/// The checker, and what it reads the accounts with.
+const CHECKER: [(&str, &str); 2] =
+    [("check.py", include_str!("../servers/check.py")), ("accounts.py", include_str!("../servers/accounts.py"))];
+/// What so many kills must have met at least once; with fewer, it may be missing by chance.
+const EXPECTED: [(&str, u64); 9] = [
+    ("agent executions", 200),
+    ("agent calls", 200),
+    ("agent records", 200),
+    ("replans", 200),
+    ("handed to agents", 200),
+    ("handed to the program", 200),
+    ("silent agents replaced", 1_000),
+    ("late answers", 1_000),
+    ("faults freeze", 1_000),
+];
 const PACE: Duration = Duration::from_millis(400);
 
 #[derive(Clone, Debug)]
@@ -66,8 +87,10 @@ pub fn torture(options: &TortureOptions) -> Result<TortureReport, String> {
     // A kill loses nothing that was passed to the system, so a directory in memory is as good and syncs faster.
     let mut home = memory.or_else(|_| tempfile::tempdir()).map_err(|error| error.to_string())?;
     home.disable_cleanup(true);
+    for (name, text) in CHECKER {
+        fs::write(home.path().join(name), text).map_err(|error| error.to_string())?;
+    }
     let checker = home.path().join("check.py");
-    fs::write(&checker, CHECKER).map_err(|error| error.to_string())?;
     let went = thread::scope(|scope| {
         let lanes = (0..LANES.min(options.kills.max(1))).map(|number| {
             let (directory, interpreter) = (home.path().join(format!("l{number}")), &interpreter);
@@ -85,6 +108,7 @@ pub fn torture(options: &TortureOptions) -> Result<TortureReport, String> {
         let lane = format!("l{number}");
         check_invariants(&interpreter, &checker, &home.path().join(&lane), &lane, &mut report)?;
     }
+    report.violations.extend(report.proves_too_little());
     let is_kept = options.keep || !report.violations.is_empty();
     report.directory = is_kept.then(|| home.path().to_owned());
     home.disable_cleanup(is_kept);
@@ -94,6 +118,24 @@ pub fn torture(options: &TortureOptions) -> Result<TortureReport, String> {
 impl TortureReport {
     pub fn kills_total(&self) -> u64 {
         self.kills.values().sum()
+    }
+
+    /// I14: what did not happen at all among enough kills, or that most steps failed.
+    pub fn proves_too_little(&self) -> Vec<TortureViolation> {
+        let count = |what: &str| self.counted.get(what).copied().unwrap_or(0);
+        let missing = EXPECTED.iter().filter(|(what, enough)| self.kills_total() >= *enough && count(what) == 0);
+        let mut evidence: Vec<String> =
+            missing.map(|(what, enough)| format!("{enough} kills and more without {what}")).collect();
+        let (begun, done) = (count("steps begun"), count("steps done"));
+        if begun == 0 || done * 2 < begun {
+            evidence.push(format!("{done} of {begun} steps that began succeeded"));
+        }
+        let violation = |why: String| TortureViolation {
+            lane: "all".to_owned(),
+            invariant: "I14".to_owned(),
+            evidence: format!("{why}: this proves too little"),
+        };
+        evidence.into_iter().map(violation).collect()
     }
 }
 
@@ -118,6 +160,8 @@ fn go(
         plans: 0,
         pace: PACE,
         kills: BTreeMap::new(),
+        documents: BTreeMap::new(),
+        agents: BTreeMap::new(),
     };
     lane.go(share)?;
     Ok(lane.kills)

@@ -71,7 +71,8 @@ pub async fn assemble(config: &Config, world: ToolEnvironment) -> Result<Assembl
     let lookup = world.environment.clone();
     let vault =
         Arc::new(SecretVault::new(config.secrets.clone(), Arc::new(move |name: &str| lookup.get(name).cloned())));
-    let mut problems = Vec::new();
+    let register = Arc::clone(&world.register);
+    let mut problems = setting_problems(config);
     let mut entrants = Vec::new();
 
     let environment = world.environment.iter().map(|(name, value)| (name.into(), value.into()));
@@ -117,7 +118,7 @@ pub async fn assemble(config: &Config, world: ToolEnvironment) -> Result<Assembl
         post: Arc::new(GuardedWebhookPoster::new(Arc::new(SystemResolver))),
         children,
         query: world.query,
-        register: world.register,
+        register: Arc::clone(&register),
         clock: Arc::clone(&world.clock),
     };
     let builtins = match BuiltinServers::open(setting).await {
@@ -139,7 +140,19 @@ pub async fn assemble(config: &Config, world: ToolEnvironment) -> Result<Assembl
     }
     let registry = ToolRegistry::new(entrants, &config.limits, vault, world.clock);
     let registry = Arc::new(registry.map_err(|error| Error(vec![error.to_string()]))?);
+    let kept = registry.keep_definitions(register).await;
+    kept.map_err(|error| Error(vec![format!("the definitions of tools: {error}")]))?;
     Ok(AssembledTools { registry, builtins, alert_commands })
+}
+
+fn setting_problems(config: &Config) -> Vec<String> {
+    let mcp = config.servers.iter().map(|(name, server)| (format!("servers.{name}"), server.common.clone()));
+    let http = config.http.iter().map(|(name, server)| (format!("http.{name}"), server.common()));
+    let commands = config.commands.iter().map(|(name, server)| (format!("commands.{name}"), server.common()));
+    let all = mcp.chain(http).chain(commands);
+    let found =
+        all.map(|(place, common)| common.problems().into_iter().map(move |problem| format!("{place}{problem}")));
+    found.flatten().collect()
 }
 
 /// Imported lists may contain credentials in plain text. Values whose name suggests a credential are redacted from

@@ -126,9 +126,11 @@ impl CommandServer {
         let mut missing = Vec::new();
         for (name, tool) in &self.tools {
             match tool.files.read().await {
-                Ok(hashes) => {
-                    served.push(ServedTool { name: name.clone(), definition: tool.definition(&hashes, &self.sandbox) })
-                }
+                Ok(hashes) => served.push(ServedTool {
+                    name: name.clone(),
+                    definition: tool.definition(&hashes, &self.sandbox),
+                    result: tool.result_schema(),
+                }),
                 Err(problem) => {
                     tracing::warn!(tool = %format!("{}.{name}", self.name), problem, "is not offered");
                     missing.push(problem);
@@ -267,11 +269,14 @@ impl CommandTool {
     }
 
     fn bounds(&self, timeout: Duration, grace: Duration) -> ProgramBounds {
-        ProgramBounds {
-            timeout: timeout.min(Duration::from_millis(self.config.timeout.0)),
-            grace,
-            output_kib: self.config.output_kib,
-            processes: self.config.processes,
+        ProgramBounds { timeout, grace, output_kib: self.config.output_kib, processes: self.config.processes }
+    }
+
+    fn result_schema(&self) -> Option<Value> {
+        match self.config.result {
+            config::ResultFormat::Json => None,
+            config::ResultFormat::Text => Some(json!({"type": "string"})),
+            config::ResultFormat::Lines => Some(json!({"type": "array", "items": {"type": "string"}})),
         }
     }
 

@@ -8,8 +8,10 @@ pub mod http;
 pub mod mcp;
 pub mod secret;
 
+use rutter_core::limits;
 use rutter_core::time::Millis;
 use rutter_core::tool::Safety;
+use rutter_core::tool::attempts::{AttemptSettings, RetrySettings};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,11 +30,16 @@ pub struct Config {
 }
 
 /// The settings of a server of any kind.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default)]
 pub struct ServerSettings {
     /// Trust the server's annotations about safety.
     pub trust: bool,
+    /// Of its tools that have no `safety` of their own.
+    pub safety: Option<Safety>,
+    /// Of its tools, where they have none of their own.
+    pub attempts: AttemptSettings,
+    /// The same.
+    pub key_window: Option<Millis>,
     /// Calls at once; the default is 8.
     pub concurrency: Option<u32>,
     pub rate: Option<CallRate>,
@@ -44,12 +51,57 @@ pub struct ServerSettings {
 #[serde(deny_unknown_fields, default)]
 pub struct ToolSettings {
     pub safety: Option<Safety>,
+    #[serde(deserialize_with = "span_maybe")]
+    pub timeout: Option<Millis>,
+    #[serde(deserialize_with = "span_maybe")]
+    pub timeout_max: Option<Millis>,
+    pub retry: Option<RetrySettings>,
     /// The parameter in which the tool honours an idempotency key.
     pub key_parameter: Option<String>,
+    /// Every call is sent with its key, beside the parameters.
+    #[serde(skip)]
+    pub sends_key: bool,
+    /// How long a call may act on after its time is up.
+    #[serde(skip)]
+    pub grace: Option<Millis>,
+    /// How long the tool remembers a key; the default is a day.
+    #[serde(deserialize_with = "span_maybe")]
+    pub key_window: Option<Millis>,
     pub concurrency: Option<u32>,
     pub rate: Option<CallRate>,
     /// Not offered at all.
     pub hidden: bool,
+}
+
+impl ToolSettings {
+    pub fn attempts(&self) -> AttemptSettings {
+        AttemptSettings { timeout: self.timeout, timeout_max: self.timeout_max, retry: self.retry.clone() }
+    }
+}
+
+impl ServerSettings {
+    /// The settings of one tool's attempts: its own, then the server's.
+    pub fn attempts_of(&self, tool: &str) -> AttemptSettings {
+        let own = self.tools.get(tool).map(ToolSettings::attempts).unwrap_or_default();
+        own.or(&self.attempts)
+    }
+
+    /// Settings that contradict each other, with their location below the server's table.
+    pub fn problems(&self) -> Vec<String> {
+        let of_server = self.attempts.problem().or_else(|| window_problem(self.key_window));
+        let of_tools = self.tools.iter().filter_map(|(tool, settings)| {
+            let problem = self.attempts_of(tool).problem().or_else(|| window_problem(settings.key_window));
+            let problem = problem.filter(|problem| Some(problem) != of_server.as_ref())?;
+            Some(format!(".tools.{tool}: {problem}"))
+        });
+        of_server.iter().map(|problem| format!(": {problem}")).chain(of_tools).collect()
+    }
+}
+
+fn window_problem(window: Option<Millis>) -> Option<String> {
+    let max = limits::KEY_WINDOW_MAX;
+    let is_wrong = window.is_some_and(|window| window == Millis(0) || window > max);
+    is_wrong.then(|| format!("`key_window` must be more than 0 and at most {max}"))
 }
 
 /// So many calls per span, `"5/s"`, `"100/m"`, `"20/h"`; as many at once.

@@ -19,6 +19,21 @@ pub trait Connector: Send + Sync {
 
     fn call(&self, request: ConnectorRequest) -> PortFuture<'_, CallOutcome>;
 
+    /// Starts or connects the server where that is needed, and returns the number of the process or connection that the
+    /// next call will go to. Definitions listed from another one may be out of date. A server whose definitions cannot
+    /// change behind our back has one number for ever.
+    fn ready(&self) -> PortFuture<'_, Result<u64, ToolFailure>> {
+        Box::pin(std::future::ready(Ok(0)))
+    }
+
+    /// Something stayed without an answer: a server that hangs is to be noticed before the next call.
+    fn suspect(&self) {}
+
+    /// Whether the server reports it when its definitions change.
+    fn announces_changes(&self) -> bool {
+        true
+    }
+
     /// The state of the server, without contacting it.
     fn state(&self) -> ConnectorState;
 
@@ -35,6 +50,9 @@ pub struct ServedTool {
     pub name: String,
     /// `description`, `inputSchema`, `outputSchema`, `annotations`, `title`; anything else is left out.
     pub definition: Map<String, Value>,
+    /// JSON Schema of the result of a tool whose definition declares none, where its kind of server knows one. It is not
+    /// part of the definition: plans are checked against it, results are not.
+    pub result: Option<Value>,
 }
 
 pub struct ConnectorRequest {
@@ -50,9 +68,22 @@ pub struct ConnectorRequest {
     pub now: Timestamp,
     /// Cancels the call: ask the server to stop, then report what is known.
     pub cancel: CancellationToken,
+    /// The process or connection whose definitions were checked for this call. To another one nothing may be sent.
+    pub connection: Option<u64>,
+    /// The tool declares the schema of its result.
+    pub declares_output: bool,
     /// The ticket under which the server already works on this call; then nothing is sent again.
     pub ticket: Option<String>,
+    /// What the connector gave with the open question of a call that is resumed: only its answer is to be sent.
+    pub continuation: Option<Arc<Value>>,
     pub reporter: Arc<dyn CallReporter>,
+}
+
+/// How much of a call's time may pass before it is sent. An end of the preparation is known before the deadline of the
+/// attempt: a call that was never sent is not in doubt.
+pub(crate) fn preparation(timeout: Duration) -> Duration {
+    const LEFT_MAX: Duration = Duration::from_secs(1);
+    timeout - (timeout / 5).min(LEFT_MAX)
 }
 
 impl std::fmt::Debug for ConnectorRequest {

@@ -15,6 +15,7 @@ mod list;
 mod listener;
 mod outcome;
 pub mod process;
+mod questions;
 mod ticket;
 mod wire;
 
@@ -23,8 +24,9 @@ use crate::connector::{Connector, ConnectorRequest, ConnectorState, ServedTool};
 use connection::ConnectionSettings;
 use lifecycle::ServerLifecycle;
 use process::McpChildLauncher;
+use rutter_core::limits::PING_TIMEOUT;
 use rutter_core::port::tools::PortFuture;
-use rutter_core::tool::{CallOutcome, ToolFailure};
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -78,6 +80,8 @@ pub struct McpLimits {
     pub list: Duration,
     /// For a late answer to a call that was cancelled or took too long.
     pub cancel: Duration,
+    /// For the answer to a ping after a call timed out; a child that gives none is restarted.
+    pub ping: Duration,
     /// For a child that was asked to end, before it is killed.
     pub kill: Duration,
     /// After the first failure; doubled with each that follows.
@@ -92,6 +96,7 @@ impl Default for McpLimits {
             start: Duration::from_secs(60),
             list: Duration::from_secs(30),
             cancel: Duration::from_secs(2),
+            ping: Duration::from_millis(PING_TIMEOUT.0),
             kill: Duration::from_secs(2),
             pause_first: Duration::from_millis(250),
             pause_max: Duration::from_secs(30),
@@ -104,10 +109,26 @@ impl Connector for McpServer {
     fn list(&self) -> PortFuture<'_, Result<Vec<ServedTool>, ToolFailure>> {
         Box::pin(async {
             let connection = self.life.connection().await?;
-            let listing = list::all(&connection, self.life.limits().list).await?;
+            let listing = list::all(&connection, self.life.limits().list).await;
+            if listing.as_ref().is_err_and(|failure| failure.category == FailureCategory::Timeout) {
+                self.life.ping();
+            }
+            let listing = listing?;
             *self.left_out.lock().unwrap_or_else(PoisonError::into_inner) = listing.left_out;
             Ok(listing.tools)
         })
+    }
+
+    fn ready(&self) -> PortFuture<'_, Result<u64, ToolFailure>> {
+        Box::pin(async { Ok(self.life.connection().await?.number) })
+    }
+
+    fn suspect(&self) {
+        self.life.ping();
+    }
+
+    fn announces_changes(&self) -> bool {
+        self.life.announces_changes()
     }
 
     fn call(&self, request: ConnectorRequest) -> PortFuture<'_, CallOutcome> {

@@ -5,6 +5,7 @@
 
 pub mod breaker;
 mod call;
+mod definitions;
 mod offered_tool;
 mod once;
 mod redacting_reporter;
@@ -18,10 +19,12 @@ use crate::config::{CallLimits, ServerSettings};
 use crate::connector::Connector;
 use crate::limit::CallLimiter;
 use crate::search::{SearchHit, ToolIndex};
+use definitions::DefinitionStore;
 use futures::future::join_all;
 use running_calls::RunningCalls;
 use rutter_core::hash::Hash;
 use rutter_core::id::ToolName;
+use rutter_core::port::register::Register;
 use rutter_core::port::tools::{
     Admission, CallPermit, CallReturn, CatalogSnapshot, PermitWaiter, PortFuture, ServerSelection, ToolCallId,
     ToolCallRequest, ToolGateway,
@@ -31,8 +34,8 @@ use rutter_core::time::Timestamp;
 use rutter_core::tool::report::ServerReport;
 use rutter_core::tool::{FailureCategory, ToolFailure};
 use server::{RegisteredServer, RegistryShared};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -114,6 +117,37 @@ impl ToolRegistry {
         self.index().search(query, limit)
     }
 
+    /// Keeps the definitions of all servers in the register, and takes what is there as last known. Changes are recorded in
+    /// the ledger's own journal. To be called once, before anything else.
+    pub async fn keep_definitions(&self, register: Arc<dyn Register>) -> Result<(), rutter_core::port::Error> {
+        let store = DefinitionStore::new(register, Arc::clone(&self.clock));
+        for (name, served) in store.load().await? {
+            if let Some(server) = self.servers.get(&name) {
+                server.restore(&served);
+            }
+        }
+        self.shared.edition.fetch_add(1, Ordering::Release);
+        _ = self.shared.definitions.set(store);
+        Ok(())
+    }
+
+    /// Asks servers whose tools are not known as they are now, however long they take to start. For an operator who wants
+    /// to know; everybody else gets what was known last.
+    pub async fn refresh(&self, servers: &ServerSelection) {
+        let wanted = self.servers.values().filter(|server| match servers {
+            ServerSelection::All => true,
+            ServerSelection::Named(names) => names.contains(&server.name),
+        });
+        join_all(wanted.map(|server| self.offers(server))).await;
+    }
+
+    /// Asks those of the servers that have never listed their tools, however long they take to start. For a process that
+    /// ends with its command: it cannot ask again when a slow server is there.
+    pub async fn list_unknown(&self, names: &BTreeSet<String>) {
+        let unknown = |server: &&Arc<RegisteredServer>| names.contains(&server.name) && server.last_known().is_none();
+        join_all(self.servers.values().filter(unknown).map(|server| self.offers(server))).await;
+    }
+
     /// Ends all servers at once. Those that do not end in time are abandoned.
     pub async fn close(&self) {
         self.shared.closing.cancel();
@@ -123,6 +157,38 @@ impl ToolRegistry {
         if tokio::time::timeout(CLOSE_TIMEOUT, all).await.is_err() {
             tracing::warn!("some servers did not end within {} s", CLOSE_TIMEOUT.as_secs());
         }
+    }
+
+    /// The tools of these servers, each waited for as long as its state deserves, and no longer than this.
+    pub async fn catalog_within(&self, servers: ServerSelection, wait_max: Duration) -> CatalogSnapshot {
+        let mut catalog = CatalogSnapshot::default();
+        let wanted: Vec<&Arc<RegisteredServer>> = match servers {
+            ServerSelection::All => self.servers.values().collect(),
+            ServerSelection::Named(names) => {
+                let (there, unknown): (Vec<_>, Vec<_>) =
+                    names.into_iter().partition(|name| self.servers.contains_key(name));
+                let failure = || ToolFailure::new(FailureCategory::NotFound, "no server of this name is configured");
+                catalog.absent = unknown.into_iter().map(|name| (name, failure())).collect();
+                there.iter().filter_map(|name| self.servers.get(name)).collect()
+            }
+        };
+        let answers = join_all(wanted.iter().map(|server| self.offers_or_last_known(server, wait_max))).await;
+        for (server, (offers, failure)) in wanted.into_iter().zip(answers) {
+            let failure = failure.map(|failure| self.secrets.redactor().failure(failure));
+            if let Some(failure) = &failure {
+                catalog.tools.unreachable.insert(server.name.clone(), failure.message.clone());
+            }
+            match (offers, failure) {
+                (Some(offers), _) => {
+                    let tools = offers.by_name.values().map(|offer| &offer.tool);
+                    catalog.tools.tools.extend(tools.map(|tool| (tool.name.clone(), Arc::clone(tool))));
+                }
+                (None, Some(failure)) => catalog.absent.push((server.name.clone(), failure)),
+                (None, None) => {}
+            }
+        }
+        catalog.absent.sort_by(|(a, _), (b, _)| a.cmp(b));
+        catalog
     }
 
     fn index(&self) -> Arc<ToolIndex> {
@@ -141,34 +207,7 @@ impl ToolRegistry {
 
 impl ToolGateway for ToolRegistry {
     fn catalog(&self, servers: ServerSelection) -> PortFuture<'_, CatalogSnapshot> {
-        Box::pin(async move {
-            let mut catalog = CatalogSnapshot::default();
-            let wanted: Vec<&Arc<RegisteredServer>> = match servers {
-                ServerSelection::All => self.servers.values().collect(),
-                ServerSelection::Named(names) => {
-                    let (there, unknown): (Vec<_>, Vec<_>) =
-                        names.into_iter().partition(|name| self.servers.contains_key(name));
-                    let failure =
-                        || ToolFailure::new(FailureCategory::NotFound, "no server of this name is configured");
-                    catalog.absent = unknown.into_iter().map(|name| (name, failure())).collect();
-                    there.iter().filter_map(|name| self.servers.get(name)).collect()
-                }
-            };
-            let answers = join_all(wanted.iter().map(|server| self.offers(server))).await;
-            for (server, answer) in wanted.into_iter().zip(answers) {
-                match answer {
-                    Ok(offers) => {
-                        let tools = offers.by_name.values().map(|offer| &offer.tool);
-                        catalog.tools.tools.extend(tools.map(|tool| (tool.name.clone(), Arc::clone(tool))));
-                    }
-                    Err(failure) => {
-                        catalog.absent.push((server.name.clone(), self.secrets.redactor().failure(failure)));
-                    }
-                }
-            }
-            catalog.absent.sort_by(|(a, _), (b, _)| a.cmp(b));
-            catalog
-        })
+        Box::pin(self.catalog_within(servers, Duration::MAX))
     }
 
     fn search(&self, words: &str, limit: usize) -> Vec<ToolName> {
@@ -176,7 +215,7 @@ impl ToolGateway for ToolRegistry {
     }
 
     fn definition(&self, tool: &ToolName) -> Option<Hash> {
-        Some(self.servers.get(server_of(tool))?.offer(tool)?.tool.definition)
+        Some(self.servers.get(server_of(tool))?.verified_offer(tool)?.tool.definition)
     }
 
     fn admit(&self, tool: &ToolName, applicant: &Arc<dyn PermitWaiter>) -> Admission {

@@ -56,6 +56,8 @@ struct ExecutionPage {
     /// Why there are no buttons.
     refusal: Option<&'static str>,
     cards: Vec<QuestionCard>,
+    /// How it ended: label and text.
+    ending: Vec<(&'static str, String)>,
     remains: Vec<String>,
     deviations: Vec<String>,
     tabs: Vec<ExecutionTab>,
@@ -162,6 +164,7 @@ pub(super) async fn show(
         refusal: (!shell.may_command())
             .then_some("Controlling executions needs the scope operate, which you do not have."),
         cards: QuestionCard::all(view, &shell),
+        ending: now::ending(view),
         remains: view.remains.iter().map(ToString::to_string).collect(),
         deviations: view.deviations.iter().map(|deviation| deviation.description.clone()).collect(),
         tabs: TABS.iter().map(|(name, label)| address.tab(name, label, tab)).collect(),
@@ -200,7 +203,7 @@ fn with_execution_frame(mut shell: PageShell, view: &ExecutionSnapshot) -> PageS
 
 fn facts(view: &ExecutionSnapshot, now: Timestamp) -> Vec<(&'static str, String)> {
     let mut facts = vec![
-        ("Progress", format!("{} of {} steps settled", view.settled, view.total)),
+        ("Progress", format!("{} of {} steps completed", view.completed, view.total)),
         ("Driver", if view.driver == Driver::Agent { "agent" } else { "Rutter" }.to_owned()),
         ("Calls", view.calls.to_string()),
     ];

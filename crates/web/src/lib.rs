@@ -64,6 +64,7 @@ pub fn routes(app: Arc<App>) -> Router {
         .route("/plans", get(plans::show))
         .route("/plans/{plan}", get(plan::show))
         .route("/plans/{plan}/start", post(plan::start::run))
+        .route("/plans/{plan}/change", post(plan::change::run))
         .route("/executions/{execution}", get(execution::show))
         .route("/executions/{execution}/confirm", get(execution::actions::confirm))
         .route("/executions/{execution}/act", post(execution::actions::run))

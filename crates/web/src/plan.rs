@@ -1,5 +1,6 @@
 //! The page of one plan revision: graph, preview, checks, revisions, executions, source, and a form that starts it.
 
+pub(super) mod change;
 mod preview;
 pub(super) mod start;
 mod versions;
@@ -17,11 +18,11 @@ use rutter_app::app::App;
 use rutter_app::error::AppError;
 use rutter_app::executions::{PlanFindings, PlanText};
 use rutter_app::forecast;
-use rutter_app::plans::no_plan;
+use rutter_app::plans::saved_plan;
 use rutter_app::wording::span;
 use rutter_core::diagnostic::{Diagnostic, DiagnosticSeverity};
-use rutter_core::id::{PlanId, TenantId};
-use rutter_core::plan::{Driver, Plan};
+use rutter_core::id::TenantId;
+use rutter_core::plan::Plan;
 use rutter_core::port::query::{ExecutionFilter, Pagination, SavedPlan};
 use serde_json::Value;
 use std::sync::Arc;
@@ -67,6 +68,9 @@ struct PlanPage {
     compared: Option<u32>,
     rows: Vec<executions::ExecutionRow>,
     source: String,
+    is_archived: bool,
+    /// For the forms that change it.
+    change_href: String,
     /// For the form that starts it.
     start_href: String,
     fields: Vec<FormField>,
@@ -106,7 +110,7 @@ pub(super) async fn show(State(app): State<Arc<App>>, Path(address): Path<String
         "checks" => checked(&app, tenant, plan).await?,
         _ => (Vec::new(), Vec::new()),
     };
-    let plan_preview = (tab == "preview").then(|| rutter_core::plan::preview::preview(plan));
+    let plan_preview = (tab == "preview").then(|| rutter_core::preview::preview(plan));
     let (versions, compared, changes) = match tab {
         "versions" => versions::read(&app, tenant, &saved, request.query_value("from"), shell.now).await?,
         _ => (Vec::new(), None, Vec::new()),
@@ -151,6 +155,8 @@ pub(super) async fn show(State(app): State<Arc<App>>, Path(address): Path<String
         compared,
         rows,
         source: if tab == "source" { source(plan) } else { String::new() },
+        is_archived: summary.is_archived,
+        change_href: format!("/plans/{}/change", format::encoded(summary.id.as_str())),
         start_href: format!("{base}/start"),
         fields: inputs.map(field::of).unwrap_or_default(),
         schema: inputs.map(|inputs| pretty(inputs).0),
@@ -161,18 +167,9 @@ pub(super) async fn show(State(app): State<Arc<App>>, Path(address): Path<String
     page::render(&plan_page)
 }
 
-/// The plan in the URL: `plan_…` is its newest revision, `plan_…@2` the second.
+/// The plan in the URL, by id or name: `plan_…` is its newest revision, `plan_…@2` the second.
 async fn find(app: &App, tenant: &TenantId, address: &str) -> Result<SavedPlan, AppError> {
-    let (id, revision) = match address.rsplit_once('@') {
-        None => (address, None),
-        Some((id, revision)) => {
-            let number = revision.parse::<u32>().ok().filter(|number| *number > 0);
-            (id, Some(number.ok_or_else(|| AppError::missing("revision", revision))?))
-        }
-    };
-    let id = PlanId::new(id);
-    let saved = app.query.plan(tenant, &id, revision).await?;
-    saved.ok_or_else(|| no_plan(&id).hint("see the Plans page"))
+    saved_plan(app, tenant, address, None).await.map_err(|error| error.hint("see the Plans page"))
 }
 
 fn facts(plan: &Plan) -> Vec<(&'static str, String)> {
@@ -188,12 +185,8 @@ fn facts(plan: &Plan) -> Vec<(&'static str, String)> {
 
 /// Checks the plan again: tools may have changed since it was saved.
 async fn checked(app: &App, tenant: &TenantId, plan: &Plan) -> Result<(Vec<PlanFinding>, Vec<String>), AppError> {
-    let text = PlanText {
-        tenant: tenant.clone(),
-        source: plan.source.to_vec(),
-        format: plan.format,
-        driver: if plan.tools_missing().next().is_some() { Driver::Agent } else { Driver::Server },
-    };
+    let text =
+        PlanText { tenant: tenant.clone(), source: plan.source.to_vec(), format: plan.format, driver: plan.driver() };
     let PlanFindings { found, absent, .. } = app.findings(&text).await?;
     let absent = absent.into_iter().map(|(server, failure)| format!("{server}: {failure}")).collect();
     Ok((found.into_iter().map(finding).collect(), absent))

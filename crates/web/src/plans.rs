@@ -23,6 +23,8 @@ struct PlansPage {
     shell: PageShell,
     text: String,
     tag: String,
+    /// Archived plans instead of the others.
+    archived: bool,
     rows: Vec<PlanTableRow>,
     next: Option<String>,
     is_further: bool,
@@ -47,7 +49,8 @@ pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest) -> P
     let asked = |name: &str| request.query_value(name).unwrap_or_default().to_owned();
     let (text, tag) = (asked("text"), asked("tag"));
     let wanted = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-    let filter = PlanFilter { name: None, tag: wanted(&tag), text: wanted(&text) };
+    let archived = request.query_value("archived") == Some("true");
+    let filter = PlanFilter { tag: wanted(&tag), text: wanted(&text), archived, ..PlanFilter::default() };
     let after = request.query_value("after").map(|cursor| ListCursor(cursor.to_owned()));
     let is_further = after.is_some();
     let found = app.query.plans(&request.principal.tenant, filter, Pagination { limit: ROWS, after }).await;
@@ -56,9 +59,20 @@ pub(super) async fn show(State(app): State<Arc<App>>, request: PageRequest) -> P
     let rows = join_all(rows).await.into_iter().collect::<Result<Vec<PlanTableRow>, AppError>>()?;
     let next = found.next.map(|ListCursor(cursor)| {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        format!("/plans{}", format::query(&[pair("text", &text), pair("tag", &tag), pair("after", &cursor)]))
+        let archived = if archived { "true" } else { "" };
+        let pairs = [pair("text", &text), pair("tag", &tag), pair("archived", archived), pair("after", &cursor)];
+        format!("/plans{}", format::query(&pairs))
     });
-    page::render(&PlansPage { text, tag, rows, next, is_further, problem, shell: shell.live("/api/v1/events") })
+    page::render(&PlansPage {
+        text,
+        tag,
+        archived,
+        rows,
+        next,
+        is_further,
+        problem,
+        shell: shell.live("/api/v1/events"),
+    })
 }
 
 async fn row(app: &App, tenant: &TenantId, plan: &PlanSummary, now: Timestamp) -> Result<PlanTableRow, AppError> {

@@ -11,13 +11,17 @@ pub use field::FormField;
 use super::format::{IdentifierLink, StatusBadge, TimeLabel};
 use super::shell::PageShell;
 use rutter_app::question;
+use rutter_app::reader::AnswerReader;
 use rutter_app::rights::scope_to_answer;
+use rutter_app::shown_call::shown_call;
 use rutter_app::verb::Verb;
 
-use rutter_core::execution::view::{ExecutionSnapshot, PendingQuestion};
-use rutter_core::id::PartId;
-use rutter_core::journal::event::{CallSide, QuestionAnswer};
+use rutter_core::execution::call_words::name_of_call;
+use rutter_core::execution::view::{ExecutionSnapshot, PendingQuestion, SurpriseKind};
+use rutter_core::id::{PartId, StepId};
+use rutter_core::journal::event::{CallSide, OverdueTimer, QuestionAnswer};
 use rutter_core::text::{cut, cut_bytes};
+use rutter_core::time::calendar::utc_seconds;
 use rutter_core::tool::ToolFailure;
 use serde_json::Value;
 
@@ -26,6 +30,10 @@ const JSON_BYTES_MAX: usize = 64 << 10;
 /// The longest message of a tool or an error.
 const WORDS_CHARS_MAX: usize = 4_000;
 const FAILURES_MAX: usize = 10;
+/// Failed items that a form can be about.
+const PARTS_MAX: usize = 100;
+/// Timers that came due before a hold, listed on its card.
+const DUE_MAX: usize = 20;
 /// The field of a form that has the verb.
 pub(super) const SAY: &str = "say";
 
@@ -47,9 +55,13 @@ pub struct QuestionCard {
     pub is_cut: bool,
     /// The diff to the call of the previous execution, if any.
     pub difference: Vec<DiffLine>,
+    /// Of a new plan: everything that it changes.
+    pub changes: Vec<DiffLine>,
     pub expires: Option<TimeLabel>,
     /// Hidden fields that identify the question.
     pub hidden: Vec<(&'static str, String)>,
+    /// The step and its failed items, one of which the answer is about; empty if there is no choice.
+    pub parts: Vec<String>,
     pub fields: Vec<FormField>,
     /// Whether evidence is required instead of a reason.
     pub needs_evidence: bool,
@@ -59,7 +71,8 @@ pub struct QuestionCard {
     pub by_hand: bool,
     /// Why this user cannot answer.
     pub refusal: Option<String>,
-    pub command: String,
+    /// For people: agents with a session are not shown it.
+    pub command: Option<String>,
 }
 
 /// A button sends its verb, and for some a value that tells two buttons of one verb apart.
@@ -96,6 +109,7 @@ impl QuestionCard {
         let needed = scope_to_answer(ask);
         let refusal = (!shell.principal.may(needed))
             .then(|| format!("Answering this needs the scope {needed}, which you do not have."));
+        let reader = AnswerReader::of(&shell.principal, None);
         let blank = QuestionCard {
             anchor: String::new(),
             execution: IdentifierLink::execution(view.execution.as_str()),
@@ -108,15 +122,17 @@ impl QuestionCard {
             call: None,
             is_cut: false,
             difference: Vec::new(),
+            changes: Vec::new(),
             expires: None,
             hidden: Vec::new(),
+            parts: Vec::new(),
             fields: Vec::new(),
             needs_evidence: false,
             reason_is_required: true,
             buttons: Vec::new(),
             by_hand: false,
             refusal,
-            command: question::how(&view.execution, ask),
+            command: shell.principal.is_person().then(|| question::how(&reader, &view.execution, ask)),
         };
         let mut card = filled(blank, ask, shell);
         card.look = StatusBadge::like(if card.kind == "doubt" { "in_doubt" } else { "waiting" }, card.kind);
@@ -131,13 +147,29 @@ impl QuestionCard {
 fn filled(blank: QuestionCard, ask: &PendingQuestion, shell: &PageShell) -> QuestionCard {
     let button = |name, value, label, class| AnswerButton { name, value, label, class, skips_reason: false };
     match ask {
-        PendingQuestion::Approval { part, call, tool, parameters, expires_at } => {
-            let pretty_parameters = parameters.as_ref().map(|value| pretty(value));
+        PendingQuestion::Replan { plan, revision, weakens, changes, reason, proof: _ } => QuestionCard {
+            kind: "replan",
+            title: format!("Approve revision {revision} of the plan?"),
+            facts: weakens.iter().map(|line| ("weakens", line.clone())).collect(),
+            changes: changes.iter().map(|line| DiffLine::of_change(line)).collect(),
+            words: reason.clone(),
+            hidden: vec![("call", plan.to_string())],
+            buttons: vec![AnswerButton::of(Verb::Approve), AnswerButton::of(Verb::Reject)],
+            ..blank
+        },
+        PendingQuestion::Approval { part, call, tool, parameters, expires_at, sends, rule, by, proof: _ } => {
+            let pretty_parameters = parameters.as_ref().map(|value| pretty_call(value));
+            let sends = Some(*sends).filter(|sends| *sends > 1);
             let (json, is_cut) = pretty_parameters.unwrap_or_else(|| ("\"erased\"".to_owned(), false));
             QuestionCard {
                 kind: "approval",
                 title: format!("Approve {part}?"),
-                facts: vec![("tool", tool.to_string()), ("step", part.to_string()), ("call", call.short())],
+                facts: [("tool", tool.to_string()), ("step", part.to_string()), ("call", call.short())]
+                    .into_iter()
+                    .chain(rule.iter().map(|rule| ("rule", rule.clone())))
+                    .chain(by.iter().map(|name| ("approved by", name.as_str().to_owned())))
+                    .chain(sends.map(|sends| ("may be sent", format!("up to {sends} times, retries included"))))
+                    .collect(),
                 call: Some(json),
                 is_cut,
                 expires: Some(TimeLabel::of(*expires_at, shell.now)),
@@ -146,26 +178,37 @@ fn filled(blank: QuestionCard, ask: &PendingQuestion, shell: &PageShell) -> Ques
                 ..blank
             }
         }
-        PendingQuestion::Doubt { part, side, attempt, reason } => QuestionCard {
-            kind: "doubt",
-            title: format!("Did {part} take effect?"),
-            facts: vec![("step", part.to_string()), ("attempt", attempt_of(*side, *attempt))],
-            words: reason.clone(),
-            hidden: vec![(SAY, Verb::Resolve.to_string()), ("part", part.to_string())],
-            needs_evidence: true,
-            reason_is_required: false,
-            buttons: vec![
-                button("happened", "true", "It took effect", "main"),
-                button("happened", "false", "It had no effect", ""),
-            ],
-            ..blank
-        },
-        PendingQuestion::Failure { step, failures, answers } => QuestionCard {
+        PendingQuestion::Doubt { part, side, attempt, tool, parameters, key, sent_at, reason, failure } => {
+            QuestionCard {
+                kind: "doubt",
+                title: format!("Did {} take effect?", name_of_call(part, *side)),
+                facts: [("step", part.to_string()), ("attempt", attempt_of(*side, *attempt))]
+                    .into_iter()
+                    .chain(tool.as_ref().map(|tool| ("tool", tool.to_string())))
+                    .chain(sent_at.map(|sent_at| ("sent", utc_seconds(sent_at))))
+                    .chain(key.map(|key| ("key", key.to_string())))
+                    .chain(failure.as_ref().map(|failure| ("failure", failure.to_string())))
+                    .collect(),
+                call: parameters.as_ref().map(|value| pretty_call(value).0),
+                is_cut: parameters.as_ref().is_some_and(|value| pretty_call(value).1),
+                words: reason.clone(),
+                hidden: vec![(SAY, Verb::Resolve.to_string()), ("part", part.to_string())],
+                needs_evidence: true,
+                reason_is_required: false,
+                buttons: vec![
+                    button("happened", "true", "It took effect", "main"),
+                    button("happened", "false", "It had no effect", ""),
+                ],
+                ..blank
+            }
+        }
+        PendingQuestion::Failure { step, failures, answers, .. } => QuestionCard {
             kind: "failure",
             title: format!("{step} failed. What now?"),
             facts: vec![("step", step.to_string())],
             words: failed(failures),
-            hidden: vec![("part", step.to_string())],
+            hidden: if has_items(failures) { Vec::new() } else { vec![("part", step.to_string())] },
+            parts: parts(step, failures),
             buttons: buttons(answers),
             by_hand: answers.contains(&QuestionAnswer::Resolve),
             ..blank
@@ -180,12 +223,67 @@ fn filled(blank: QuestionCard, ask: &PendingQuestion, shell: &PageShell) -> Ques
             by_hand: answers.contains(&QuestionAnswer::Resolve),
             ..blank
         },
+        PendingQuestion::SecondEffect { part, surprise, attempts, answers, .. } => QuestionCard {
+            kind: "second effect",
+            title: match surprise {
+                SurpriseKind::Second => format!("{part} took effect more than once. Let that stand?"),
+                SurpriseKind::Only => format!("{part} took effect although it had failed. Let that stand?"),
+                SurpriseKind::OtherResult => {
+                    format!("The tool of {part} answered otherwise. Keep what was given by hand?")
+                }
+            },
+            facts: vec![("step", part.to_string()), ("late attempts", format!("{attempts:?}"))],
+            words: ask.surprise_words().unwrap_or_default(),
+            hidden: vec![("part", part.to_string())],
+            // Undoing it alone is a command: the button for undoing undoes the whole step.
+            buttons: buttons(answers.strip_suffix(&[QuestionAnswer::Compensate]).unwrap_or(answers)),
+            ..blank
+        },
         PendingQuestion::Limit { limit, answers } => QuestionCard {
             kind: "limit",
             title: format!("The limit of {} is reached. What now?", format!("{limit:?}").to_lowercase()),
             buttons: buttons(answers),
             ..blank
         },
+        PendingQuestion::Hold { reason, since, due, more } => {
+            let timer = |timer: &OverdueTimer| {
+                let of = timer.part.as_ref().map(|part| format!(" of {part}")).unwrap_or_default();
+                ("came due", format!("{}{of}, {}", timer.what.words(), utc_seconds(timer.at)))
+            };
+            let left = due.len().saturating_sub(DUE_MAX) as u64 + u64::from(*more);
+            let rest = (left > 0).then(|| ("came due", format!("{left} more")));
+            let facts = [("time stands still since", utc_seconds(*since))].into_iter();
+            QuestionCard {
+                kind: "hold",
+                title: "Held: look at what came due, then resume".to_owned(),
+                facts: facts.chain(due.iter().take(DUE_MAX).map(timer)).chain(rest).collect(),
+                words: reason.clone(),
+                hidden: vec![(SAY, Verb::Resume.to_string())],
+                reason_is_required: false,
+                buttons: vec![
+                    AnswerButton {
+                        skips_reason: true,
+                        ..button("expire", "false", "Resume; this time does not count", "main")
+                    },
+                    AnswerButton {
+                        skips_reason: true,
+                        ..button("expire", "true", "Resume; what came due happens now", "risky")
+                    },
+                ],
+                ..blank
+            }
+        }
+        PendingQuestion::Silence { since, answers } => {
+            let mut buttons = buttons(answers);
+            buttons.splice(1..1, [AnswerButton::of(Verb::HandBack), AnswerButton::of(Verb::TakeOver)]);
+            QuestionCard {
+                kind: "silence",
+                title: "The agent is silent. What now?".to_owned(),
+                facts: vec![("last sign of life", utc_seconds(*since))],
+                buttons,
+                ..blank
+            }
+        }
         PendingQuestion::Drift { tool, pinned, found } => QuestionCard {
             kind: "drift",
             title: format!("{tool} changed since the plan was checked"),
@@ -227,6 +325,17 @@ fn buttons(answers: &[QuestionAnswer]) -> Vec<AnswerButton> {
     answers.map(|answer| AnswerButton::of(Verb::answering(*answer))).collect()
 }
 
+/// Whether items of a fan-out failed, about which one can decide one by one.
+fn has_items(failures: &[(PartId, ToolFailure)]) -> bool {
+    failures.iter().any(|(part, _)| part.item.is_some())
+}
+
+fn parts(step: &StepId, failures: &[(PartId, ToolFailure)]) -> Vec<String> {
+    let items = failures.iter().take(PARTS_MAX).map(|(part, _)| part.to_string());
+    let parts = std::iter::once(step.to_string()).chain(items);
+    parts.filter(|_| has_items(failures)).collect()
+}
+
 fn failed(failures: &[(PartId, ToolFailure)]) -> String {
     let answer = failures.iter().take(FAILURES_MAX).map(|(part, failure)| format!("{part}: {failure}"));
     let mut lines: Vec<String> = answer.collect();
@@ -234,6 +343,14 @@ fn failed(failures: &[(PartId, ToolFailure)]) -> String {
         lines.push(format!("and {} more", failures.len() - FAILURES_MAX));
     }
     lines.join("\n")
+}
+
+/// The formatted parameters of a call, and whether some were cut: each by itself, so that all are seen.
+fn pretty_call(parameters: &Value) -> (String, bool) {
+    match shown_call(parameters, JSON_BYTES_MAX / 4) {
+        Some((shown, true)) if pretty(parameters).1 => (pretty(&shown).0, true),
+        _ => pretty(parameters),
+    }
 }
 
 /// Formatted JSON, and whether it was truncated.

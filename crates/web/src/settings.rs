@@ -138,7 +138,7 @@ impl SessionRow {
                 Credential::Token { .. } => "a token",
                 Credential::Key { .. } => "a key",
                 Credential::Link {} => "a link",
-                Credential::Socket {} | Credential::Anonymous {} => "nothing",
+                Credential::Socket {} | Credential::Client {} | Credential::Anonymous {} => "nothing",
             },
             created: TimeLabel::of(session.created_at, now),
             used: TimeLabel::of(session.used_at, now),

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::SET_COOKIE;
 use rutter_app::app::App;
+use rutter_app::auth::secret;
 use rutter_app::error::AppError;
 use rutter_app::principal::Principal;
 use rutter_app::rights::{self, Operation};
@@ -46,6 +47,11 @@ pub struct PageShell {
 }
 
 impl PageShell {
+    /// The key of a form: sent twice, it takes effect once.
+    pub fn form_key(&self) -> String {
+        secret::fresh()
+    }
+
     /// The frame of a page in a section.
     pub async fn open(
         app: &App,
@@ -95,7 +101,7 @@ impl PageShell {
 
     /// Whether to offer commands that every operator of executions may send.
     pub fn may_command(&self) -> bool {
-        rights::require_verb(&self.principal, Verb::Pause).is_ok()
+        rights::may_send(&self.principal, Verb::Pause)
     }
 
     pub fn asset(&self, name: &str) -> String {
@@ -212,16 +218,22 @@ pub const FLASH_MESSAGES: &[(&str, &str)] = &[
     ("approved", "Approved. The call is made exactly as shown."),
     ("rejected", "Rejected. The call is not made."),
     ("settled", "Settled. Your statement is recorded."),
+    ("corrected", "Corrected. Your statement is recorded."),
     ("paused", "Paused: nothing new starts."),
     ("resumed", "Resumed."),
     ("cancelled", "Cancelling: running calls end, and completed steps are undone if the plan says so."),
     ("killed", "Killed, without clean-up."),
     ("started", "Started."),
     ("undoing", "Undo started."),
+    ("reopened", "Reopened: what failed is tried again."),
     ("handed_over", "Handed over."),
     ("signed", "Checkpoint signed."),
     ("nothing_new", "There are no new entries to sign."),
     ("saved", "Saved."),
+    ("plan_archived", "Archived: it is not listed and cannot be started."),
+    ("plan_restored", "Restored."),
+    ("plan_renamed", "Renamed, as a new revision."),
+    ("plan_deleted", "The plan is deleted."),
     ("removed", "Removed."),
     ("sent", "Sent."),
     ("asked", "Tool lists refreshed."),

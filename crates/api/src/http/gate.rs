@@ -11,7 +11,7 @@ use rutter_app::auth::Authenticator;
 use rutter_app::error::AppError;
 use rutter_app::limits::{HEAD_BYTES_MAX, MESSAGE_BYTES_MAX, URL_BYTES_MAX};
 use rutter_app::principal::{McpToolset, Principal};
-use rutter_app::rights::{Operation, require};
+use rutter_app::rights::Operation;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -95,7 +95,7 @@ impl RequestGate {
             true => Operation::UseAdminTools,
             false => Operation::Read,
         };
-        require(&principal, needed).map_err(|app_error| refuse(StatusCode::FORBIDDEN, &app_error))?;
+        self.auth.require(&principal, needed).map_err(|app_error| refuse(StatusCode::FORBIDDEN, &app_error))?;
         Ok(Principal { toolsets, ..principal })
     }
 
@@ -173,6 +173,7 @@ pub(super) async fn admit(State(door): State<Arc<RequestGate>>, mut request: Req
     let session = request.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
     if session.as_ref().is_some_and(|session| !door.owns(session, &principal)) {
         let error = AppError::new("server.session", "unknown session").hint("initialize again");
+        door.auth.note_foreign_session(&principal, &error);
         return refused(StatusCode::NOT_FOUND, &error);
     }
     let begins = request.method() == Method::POST && session.is_none();

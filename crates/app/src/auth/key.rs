@@ -4,7 +4,7 @@ use super::{Authenticator, SecretRejection, lock, secret};
 use crate::error::AppError;
 use crate::limits::{KEY_NAME_CHARS_MAX, KEYS_MAX};
 use crate::principal::{Credential, Principal};
-use crate::rights::{Operation, require, require_scope};
+use crate::rights::Operation;
 use crate::scope::AccessScopes;
 use rutter_core::hash::Hash;
 use rutter_core::journal::event::{Event, EventRecord};
@@ -74,6 +74,9 @@ pub struct StoredApiKey {
     expires_at: Option<Timestamp>,
     pub last_used_at: Option<Timestamp>,
     revoked_at: Option<Timestamp>,
+    /// Seen after its time: it stays expired, whatever the clock says later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    was_expired: bool,
     /// Used since it was last written.
     #[serde(skip)]
     pub is_touched: bool,
@@ -83,9 +86,17 @@ impl StoredApiKey {
     pub fn status(&self, now: Timestamp) -> KeyStatus {
         match (self.revoked_at, self.expires_at) {
             (Some(_), _) => KeyStatus::Revoked,
-            (None, Some(at)) if at <= now => KeyStatus::Expired,
+            (None, Some(at)) if self.was_expired || at <= now => KeyStatus::Expired,
             _ => KeyStatus::Active,
         }
+    }
+
+    /// Notes that it has expired; true if that is new.
+    pub fn latch(&mut self, now: Timestamp) -> bool {
+        let is_new = !self.was_expired && self.status(now) == KeyStatus::Expired;
+        self.was_expired |= is_new;
+        self.is_touched |= is_new;
+        is_new
     }
 
     fn view(&self, id: &str, now: Timestamp) -> ApiKeyView {
@@ -127,9 +138,9 @@ impl Authenticator {
 
     /// Creates a key and returns its secret, this one time. A caller cannot grant scopes it does not have.
     pub async fn create(&self, by: &Principal, new: NewApiKey) -> Result<(ApiKeyView, String), AppError> {
-        require(by, Operation::ManageKeys)?;
+        self.require(by, Operation::ManageKeys)?;
         for scope in &new.scopes {
-            require_scope(by, *scope)?;
+            self.require_scope(by, *scope)?;
         }
         let name = new.name.trim().to_owned();
         check(&name, &new)?;
@@ -147,6 +158,7 @@ impl Authenticator {
             expires_at: new.expires_in.map(|span| now.plus(span)),
             last_used_at: None,
             revoked_at: None,
+            was_expired: false,
             is_touched: false,
         };
         // If the id is taken by chance, the expected version makes the write fail.
@@ -161,14 +173,14 @@ impl Authenticator {
 
     /// Returns all keys, also revoked and expired ones.
     pub fn list(&self, by: &Principal) -> Result<Vec<ApiKeyView>, AppError> {
-        require(by, Operation::ManageKeys)?;
+        self.require(by, Operation::ManageKeys)?;
         let now = self.now();
         Ok(lock(&self.keys).iter().map(|(id, key)| key.view(id, now)).collect())
     }
 
     /// Revokes a key and every session begun with it, at once. Revoking it again changes nothing.
     pub async fn revoke(&self, by: &Principal, id: &str) -> Result<ApiKeyView, AppError> {
-        require(by, Operation::ManageKeys)?;
+        self.require(by, Operation::ManageKeys)?;
         let _pen = self.write_lock.lock().await;
         let now = self.now();
         let mut key = lock(&self.keys).get(id).cloned().ok_or_else(|| {
@@ -191,7 +203,12 @@ impl Authenticator {
         let key = keys.get_mut(id).filter(|key| secret::same(&key.hash, &digest(secret)))?;
         Some(match key.status(now) {
             KeyStatus::Revoked => Err(SecretRejection::Revoked),
-            KeyStatus::Expired => Err(SecretRejection::Expired),
+            KeyStatus::Expired => {
+                if key.latch(now) {
+                    self.expired.notify_one();
+                }
+                Err(SecretRejection::Expired)
+            }
             KeyStatus::Active => {
                 (key.last_used_at, key.is_touched) = (Some(now), true);
                 let credential = Credential::Key { id: id.to_owned() };

@@ -48,6 +48,7 @@ impl Authenticator {
             let is_over = tokio::select! {
                 () = closing.cancelled() => true,
                 () = tokio::time::sleep(EVERY) => false,
+                () = self.expired.notified() => false,
             };
             if let Err(app_error) = self.write_changes().await {
                 tracing::warn!(error.code = %app_error.code, "could not write the last use of keys: {}", app_error.message);
@@ -58,12 +59,25 @@ impl Authenticator {
         }
     }
 
-    /// Writes the times of last use, and removes sessions that have ended.
+    /// Notes which keys have expired, and writes it.
+    pub(super) async fn latch_expired(&self) {
+        let now = self.now();
+        let is_new = lock(&self.keys).values_mut().filter_map(|key| key.latch(now).then_some(())).count() > 0;
+        if is_new && let Err(app_error) = self.write_changes().await {
+            tracing::warn!(error.code = %app_error.code, "could not write which keys have expired: {}", app_error.message);
+        }
+    }
+
+    /// Writes the times of last use and which keys have expired, and removes sessions that have ended.
     pub async fn write_changes(&self) -> Result<(), AppError> {
         let _pen = self.write_lock.lock().await;
         let now = self.now();
         let mut changes = Vec::new();
-        for (id, key) in lock(&self.keys).iter_mut().filter(|(_, key)| key.is_touched) {
+        for (id, key) in lock(&self.keys).iter_mut() {
+            key.latch(now);
+            if !key.is_touched {
+                continue;
+            }
             key.is_touched = false;
             changes.push(RegisterChange::put(RegisterKind::Key, id, json!(key)));
         }

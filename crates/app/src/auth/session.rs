@@ -8,7 +8,7 @@ use super::{Authenticator, SecretRejection, lock, secret, token};
 use crate::error::AppError;
 use crate::limits::{LINKS_MAX, SESSIONS_MAX};
 use crate::principal::{Credential, Principal};
-use crate::rights::{Operation, require};
+use crate::rights::Operation;
 use crate::scope::AccessScopes;
 use rutter_core::hash::Hash;
 use rutter_core::port::query::Pagination;
@@ -91,8 +91,8 @@ impl Authenticator {
                 session.scopes.intersection(&token.role.scopes()).copied().collect()
             }
             Credential::Link {} => session.scopes.clone(),
-            // Neither can sign in to the dashboard.
-            Credential::Socket {} | Credential::Anonymous {} => return None,
+            // None of them can sign in to the dashboard.
+            Credential::Socket {} | Credential::Client {} | Credential::Anonymous {} => return None,
         };
         (session.used_at, session.is_touched) = (now, true);
         let principal = Principal::new(self.tenant.clone(), &session.name, scopes, session.source.clone());
@@ -101,7 +101,7 @@ impl Authenticator {
 
     /// Creates a link's code: the first to open it signs in as the person who created it, with the same scopes.
     pub async fn create_sign_in_link(&self, by: &Principal) -> Result<String, AppError> {
-        require(by, Operation::ManageKeys)?;
+        self.require(by, Operation::ManageKeys)?;
         let _pen = self.write_lock.lock().await;
         let now = self.now();
         let mut changes = self.spent_links(now).await?;
@@ -166,7 +166,7 @@ impl Authenticator {
 
     /// Returns every session that has not ended, the newest first.
     pub fn sessions(&self, by: &Principal) -> Result<Vec<SessionView>, AppError> {
-        require(by, Operation::ManageKeys)?;
+        self.require(by, Operation::ManageKeys)?;
         let now = self.now();
         let sessions = lock(&self.sessions);
         let open = sessions.iter().filter(|(_, session)| !session.has_ended(now));
@@ -185,7 +185,7 @@ impl Authenticator {
 
     /// Ends any user's session. Ending it again changes nothing.
     pub async fn end_session(&self, by: &Principal, id: &str) -> Result<(), AppError> {
-        require(by, Operation::ManageKeys)?;
+        self.require(by, Operation::ManageKeys)?;
         let id = Hash::parse(id).ok_or_else(|| AppError::missing("session", id))?;
         self.remove_session(id).await
     }

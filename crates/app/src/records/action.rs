@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::error::AppError;
 use crate::principal::Principal;
 use crate::records::{RecordDetails, send_record};
-use crate::rights::{Operation, require};
+use crate::rights::Operation;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::input::ExecutionInput;
 use rutter_core::execution::input::Refusal;
@@ -52,7 +52,7 @@ pub async fn record(
     action: ActionRecord,
     key: Option<String>,
 ) -> Result<&'static str, AppError> {
-    require(caller, Operation::Record)?;
+    app.require(caller, Operation::Record)?;
     let step = action.step_id.as_deref().map(StepId::new);
     if let Some(step) = step.clone() {
         let known = app.engine.inspect(identity, move |execution| {

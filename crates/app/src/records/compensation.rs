@@ -5,7 +5,7 @@ use crate::command::{part, required_reason};
 use crate::error::AppError;
 use crate::principal::Principal;
 use crate::records::{RecordDetails, send_record};
-use crate::rights::{Operation, require};
+use crate::rights::Operation;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::input::ExecutionInput;
 use rutter_core::id::PartId;
@@ -33,7 +33,7 @@ pub async fn record(
     undone: CompensationRecord,
     key: Option<String>,
 ) -> Result<PartId, AppError> {
-    require(caller, Operation::Record)?;
+    app.require(caller, Operation::Record)?;
     let part = part(&undone.step_id)?;
     let CompensationRecord { reason, action_taken, details, .. } = undone;
     let reason = required_reason("a compensation", reason)?;

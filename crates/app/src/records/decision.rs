@@ -5,7 +5,7 @@ use crate::command::required_reason;
 use crate::error::AppError;
 use crate::principal::Principal;
 use crate::records::{RecordDetails, part_of, send_record};
-use crate::rights::{Operation, require};
+use crate::rights::Operation;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::input::ExecutionInput;
 use rutter_core::id::{PartId, StepId};
@@ -42,7 +42,7 @@ pub async fn record(
     decision: DecisionRecord,
     key: Option<String>,
 ) -> Result<&'static str, AppError> {
-    require(caller, Operation::Record)?;
+    app.require(caller, Operation::Record)?;
     let DecisionRecord { action, reason, details, step_id } = decision;
     let reason = required_reason("a decision", reason)?;
     let step = step_id.as_deref().map(StepId::new);
@@ -74,7 +74,7 @@ pub async fn record(
             let open = app.engine.inspect(identity, move |execution| execution.questions()).await?;
             let mut open = fitting(&open, about.as_ref());
             // Whether an effect was undone is not answered by going on.
-            open.retain(|question| !matches!(question, Question::Compensation(_)));
+            open.retain(|question| !matches!(question, Question::Compensation(_) | Question::SecondEffect(_)));
             let question = (!open.is_empty()).then(|| only(open, about.as_ref())).transpose()?;
             send_record(app, caller, identity, execution_input, key).await?;
             if let Some(about) = question {

@@ -5,7 +5,7 @@ use crate::command::part;
 use crate::error::AppError;
 use crate::principal::Principal;
 use crate::records::{full_name, part_of, send_record};
-use crate::rights::{Operation, require};
+use crate::rights::Operation;
 use rutter_core::execution::input::ExecutionInput;
 use rutter_core::execution::part::PartState;
 use rutter_core::execution::step::StepStage;
@@ -14,6 +14,7 @@ use rutter_core::execution::{Execution, ExecutionIdentity};
 use rutter_core::id::{PartId, ToolName};
 use rutter_core::journal::event::Deviation;
 use rutter_core::plan::Driver;
+use rutter_core::text::spelled;
 use rutter_core::tool::{FailureCategory, ToolFailure};
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::Deserialize;
@@ -116,15 +117,16 @@ pub async fn record(
     input: &StepRecord,
     key: Option<String>,
 ) -> Result<PartId, AppError> {
-    require(caller, Operation::Record)?;
+    app.require(caller, Operation::Record)?;
     let part = part(&input.step_id)?;
     let end = end(input, &part)?;
     let tool = input.tool.as_deref().map(|tool| ToolName::new(&full_name(tool)));
     let parameters = input.parameters.clone().map(|fields| Arc::new(Value::Object(fields)));
     let looked = part.clone();
-    let look = move |execution: &Execution| (position_of(execution, &looked), duplicates(execution, &looked));
-    let (place, duplicates_before) = app.engine.inspect(identity, look).await?;
+    let look = move |execution: &Execution| (position_of(execution, &looked), strays(execution, &looked).len());
+    let (place, strays_before) = app.engine.inspect(identity, look).await?;
     let is_described = tool.is_some() || parameters.is_some();
+    let has_ended = end.is_some();
     let start = ExecutionInput::RecordStarted { part: part.clone(), tool, parameters };
     match (place, end) {
         (StepPosition::Unplanned, _) => {
@@ -140,20 +142,25 @@ pub async fn record(
         }
     }
     let looked = part.clone();
-    let duplicates_now = app.engine.inspect(identity, move |execution| duplicates(execution, &looked)).await?;
-    if duplicates_now > duplicates_before {
+    let strays = app.engine.inspect(identity, move |execution| strays(execution, &looked)).await?;
+    let stray = strays.get(strays_before..).and_then(<[Deviation]>::last);
+    // The start of an undeclared call, and a call of a step that the plan does not have, are on record as a whole.
+    if let Some(kind) =
+        stray.filter(|kind| **kind == Deviation::Duplicate || (has_ended && place != StepPosition::Unplanned))
+    {
         // The step takes nothing over from it, but what the agent said must not be lost.
-        let details = as_action("duplicate", input, &part);
+        let details = as_action(&spelled(kind), input, &part);
         send_record(app, caller, identity, details, part_of(key.as_deref(), "details")).await?;
     }
     Ok(part)
 }
 
-/// How many calls of the step were recorded that it had no need of.
-fn duplicates(execution: &Execution, part: &PartId) -> usize {
-    let of_step = |deviation: &&DeviationSnapshot| deviation.step.as_ref() == Some(&part.step);
-    let deviations = execution.view().deviations;
-    deviations.iter().filter(of_step).filter(|deviation| deviation.kind == Deviation::Duplicate).count()
+/// The records of the step that no attempt of it took over.
+fn strays(execution: &Execution, part: &PartId) -> Vec<Deviation> {
+    let deviations = execution.view().deviations.into_iter();
+    let of_step = deviations.filter(|deviation: &DeviationSnapshot| deviation.step.as_ref() == Some(&part.step));
+    let kinds = of_step.map(|deviation| deviation.kind);
+    kinds.filter(|kind| matches!(kind, Deviation::Duplicate | Deviation::Undeclared)).collect()
 }
 
 /// The input for the end of the step, if it ended.

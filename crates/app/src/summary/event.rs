@@ -20,6 +20,7 @@ const SILENT: &[&str] = &[
     "executions_removed",
     "ledger_restored",
     "setting_changed",
+    "act_refused",
 ];
 
 /// The kinds of events that may become a fact.

@@ -4,6 +4,7 @@ use super::event::{fact, failure_text, kinds};
 use super::{FactKind, SummaryContent, SummaryFact, SummaryLength, quote};
 use crate::app::App;
 use crate::error::AppError;
+use crate::reader::AnswerReader;
 use crate::wording;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::view::{ExecutionSnapshot, PendingQuestion, StepSnapshot};
@@ -20,11 +21,12 @@ const ENTRIES_MAX: usize = 2_000;
 
 pub async fn account(
     app: &App,
+    reader: &AnswerReader,
     identity: &ExecutionIdentity,
     length: SummaryLength,
 ) -> Result<SummaryContent, AppError> {
     let view = app.engine.view(identity).await?;
-    let mut facts = of_view(&view, length);
+    let mut facts = of_view(&view, reader, length);
     let filter = EntryFilter { execution: Some(identity.execution.clone()), kinds: kinds(), ..EntryFilter::default() };
     let read = |page| app.query.entries(&identity.tenant, filter.clone(), page);
     let (entries, is_whole) = all_pages(ENTRIES_MAX, read).await?;
@@ -38,26 +40,29 @@ pub async fn account(
     Ok(SummaryContent {
         headline: wording::summary(&view),
         facts,
-        next: wording::next(&view),
+        next: wording::next(&view, reader),
         uri: format!("rutter://executions/{}", view.execution),
     })
 }
 
-fn of_view(view: &ExecutionSnapshot, length: SummaryLength) -> Vec<SummaryFact> {
+fn of_view(view: &ExecutionSnapshot, reader: &AnswerReader, length: SummaryLength) -> Vec<SummaryFact> {
     let mut facts = vec![outcome(view, length)];
     if !view.goal.is_empty() {
         facts.push(SummaryFact::new(FactKind::Plan, None, format!("the goal is {}", quote(&view.goal, length))));
     }
     let questions = view.questions.iter();
     facts.extend(questions.map(|ask| {
-        let how = crate::question::how(&view.execution, ask);
-        let text = format!("open: {}; answered with {how}", question(ask, length));
+        let how = crate::question::how(reader, &view.execution, ask);
+        let text = format!("open: {}; {how}", question(ask, length));
         SummaryFact::new(FactKind::Question, None, text)
     }));
     let remains = view.remains.iter();
     facts.extend(remains.map(|part| {
         SummaryFact::new(FactKind::Remains, None, format!("the effect of step {part} is, or may be, still there"))
     }));
+    facts.extend(
+        view.unmet.iter().map(|unmet| SummaryFact::new(FactKind::Remains, None, format!("not delivered: {unmet}"))),
+    );
     facts.extend(view.deviations.iter().map(|deviation| {
         let step = deviation.step.as_ref().map(|step| format!(" step {step}")).unwrap_or_default();
         let (kind, what) = (spelled(&deviation.kind), quote(&deviation.description, length));
@@ -84,6 +89,10 @@ fn question(ask: &PendingQuestion, length: SummaryLength) -> String {
         PendingQuestion::Approval { .. }
         | PendingQuestion::Doubt { .. }
         | PendingQuestion::Limit { .. }
+        | PendingQuestion::Replan { .. }
+        | PendingQuestion::SecondEffect { .. }
+        | PendingQuestion::Hold { .. }
+        | PendingQuestion::Silence { .. }
         | PendingQuestion::Drift { .. } => ask.to_string(),
     }
 }
@@ -92,11 +101,11 @@ fn outcome(view: &ExecutionSnapshot, length: SummaryLength) -> SummaryFact {
     let driver = if view.driver == Driver::Agent { "an agent" } else { "Rutter" };
     let began = view.started_at.unwrap_or(view.opened_at);
     let text = format!(
-        "plan {}, revision {}, is {}: {} of {} steps settled, driven by {driver}, from {} to {}",
+        "plan {}, revision {}, is {}: {} of {} steps completed, driven by {driver}, from {} to {}",
         quote(&view.plan, length),
         view.revision,
         view.status.as_str(),
-        view.settled,
+        view.completed,
         view.total,
         utc_seconds(began),
         utc_seconds(view.last_at)

@@ -4,9 +4,9 @@ use super::{FactKind, SummaryContent, SummaryFact, SummaryLength, because, quote
 use crate::app::App;
 use crate::error::AppError;
 use rutter_core::id::{PlanId, TenantId};
-use rutter_core::plan::preview::{PlanPreview, StepPreview, preview};
 use rutter_core::plan::{Plan, Step};
 use rutter_core::port::query::{ExecutionFilter, ExecutionSummary, Pagination, PlanSummary};
+use rutter_core::preview::{PlanPreview, StepPreview, preview};
 use rutter_core::text::spelled;
 use rutter_core::time::calendar::utc_seconds;
 use serde_json::{Value, json};

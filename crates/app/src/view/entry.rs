@@ -34,6 +34,9 @@ pub struct ActorView {
     /// `rutter`, `agent` or `person`.
     pub party: String,
     pub name: String,
+    /// `unproven`: only the program that this person uses says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
 }
 
 /// How much of the payloads of an entry is shown.
@@ -47,7 +50,11 @@ pub enum PayloadDetail {
 
 impl ActorView {
     pub fn of(actor: &Actor) -> ActorView {
-        ActorView { party: spelled(&actor.party), name: actor.name.to_string() }
+        ActorView {
+            party: spelled(&actor.party),
+            name: actor.name.to_string(),
+            proof: actor.proof.as_ref().map(spelled),
+        }
     }
 }
 

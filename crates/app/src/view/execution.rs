@@ -1,9 +1,12 @@
 //! An execution: its state, its open questions, its results.
 
-use super::{FailureView, QuestionView, ReceiptView, StepView, execution_url};
+use super::{FailureView, QuestionView, ReceiptView, StepView};
+use crate::reader::AnswerReader;
 use crate::terse::{bytes, shortened};
 use crate::wording;
 use rutter_core::execution::Execution;
+use rutter_core::execution::summary::{PartFailure, PartFailureKind};
+use rutter_core::execution::unmet::UnmetStep;
 use rutter_core::execution::view::ExecutionSnapshot;
 use rutter_core::id::PlanId;
 use rutter_core::port::query::ExecutionSummary;
@@ -27,12 +30,14 @@ pub struct ExecutionView {
     pub status: String,
     /// The state in one line.
     pub summary: String,
-    /// Why it did not complete, or is being stopped.
+    /// Why it did not complete, is being stopped, or what it waits for. Text of others is quoted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// Settled steps, and all steps.
     pub done: usize,
     pub total: usize,
+    /// Steps that are completed and were not undone.
+    pub completed: usize,
     pub calls: u64,
     pub cost_micros: u64,
     pub opened_at: String,
@@ -51,6 +56,8 @@ pub struct ExecutionView {
     pub undone: Vec<String>,
     /// Effects that remain, or may remain, although it did not complete.
     pub remains: Vec<String>,
+    /// What the plan and its revisions wanted and the execution did not deliver.
+    pub unmet: Vec<UnmetStepView>,
     /// Open questions that a person or an agent must answer.
     pub questions: Vec<QuestionView>,
     /// Where the execution departed from its plan.
@@ -75,6 +82,24 @@ pub struct ExecutionView {
     pub receipt: Option<ReceiptView>,
 }
 
+/// Why an execution is where it is, and what it did not do: the same fields in every answer of a tool. What is empty is
+/// left out.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct DeliveryView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_steps: Vec<FailedStepView>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<SkippedStepView>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remains: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unmet: Vec<UnmetStepView>,
+}
+
 /// The plan of an execution.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PlanRef")]
@@ -88,7 +113,12 @@ pub struct PlanRefView {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "FailedStep")]
 pub struct FailedStepView {
+    /// A step, or an item of one.
     pub step: String,
+    /// Absent of a step that failed; `in_doubt` where it may have happened, `compensation_failed` where undoing it
+    /// failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<&'static str>,
     #[serde(flatten)]
     pub failure: FailureView,
 }
@@ -98,6 +128,21 @@ pub struct FailedStepView {
 pub struct SkippedStepView {
     pub step: String,
     pub reason: String,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "UnmetStep")]
+pub struct UnmetStepView {
+    /// A step, or an item of one.
+    pub step: String,
+    /// `dropped`, `failed`, `skipped`, `cancelled`, `undone` or `unfinished`.
+    pub kind: String,
+    /// Text of tools and people is quoted.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The revision that dropped it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u32>,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -117,8 +162,17 @@ pub struct ExecutionListView {
     pub plan: PlanRefView,
     pub driver: String,
     pub status: String,
+    /// Why it did not complete, is being stopped, or what it waits for. Text of others is quoted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// The state in one line.
+    pub summary: String,
+    /// Settled steps, and all steps.
     pub done: u32,
     pub total: u32,
+    /// Steps that are completed and were not undone; absent of executions of older versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completed: Option<u32>,
     pub questions_count: u32,
     /// Entries of its journal.
     pub entries: u64,
@@ -131,16 +185,14 @@ pub struct ExecutionListView {
 }
 
 impl ExecutionView {
-    /// `base` is the address of the pages, if there are any.
-    pub fn of(plan: Option<&PlanId>, snapshot: &ExecutionSnapshot, base: Option<&str>) -> ExecutionView {
+    pub fn of(plan: Option<&PlanId>, snapshot: &ExecutionSnapshot, reader: &AnswerReader) -> ExecutionView {
         let steps = || snapshot.steps.iter();
-        let failed = steps().filter_map(|step| {
-            Some(FailedStepView { step: step.id.to_string(), failure: FailureView::of(step.failure.as_ref()?) })
-        });
+        let failed = snapshot.failures.iter().map(FailedStepView::of);
         let skipped = steps()
             .filter_map(|step| Some(SkippedStepView { step: step.id.to_string(), reason: step.skip_reason.clone()? }));
         let undone = steps().filter(|step| step.status == "compensated").map(|step| step.id.to_string());
-        let questions = snapshot.questions.iter().map(|question| QuestionView::of(&snapshot.execution, question, base));
+        let questions =
+            snapshot.questions.iter().map(|question| QuestionView::of(&snapshot.execution, question, reader));
         let deviations = snapshot.deviations.iter().map(|deviation| DeviationView {
             kind: spelled(&deviation.kind),
             step: deviation.step.as_ref().map(ToString::to_string),
@@ -160,6 +212,7 @@ impl ExecutionView {
             cause: snapshot.cause.clone(),
             done: snapshot.settled,
             total: snapshot.total,
+            completed: snapshot.completed,
             calls: snapshot.calls,
             cost_micros: snapshot.cost_micros,
             opened_at: utc(snapshot.opened_at),
@@ -171,14 +224,27 @@ impl ExecutionView {
             skipped: skipped.collect(),
             undone: undone.collect(),
             remains: snapshot.remains.iter().map(ToString::to_string).collect(),
+            unmet: snapshot.unmet.iter().map(UnmetStepView::of).collect(),
             questions: questions.collect(),
             deviations: deviations.collect(),
             results: Map::new(),
-            url: execution_url(base, &snapshot.execution),
+            url: reader.page(&snapshot.execution),
             steps: None,
             next: None,
             brief: None,
             receipt: None,
+        }
+    }
+
+    /// The part of it that says why, and what was not done.
+    pub fn delivery(&self) -> DeliveryView {
+        DeliveryView {
+            cause: self.cause.clone(),
+            failed_steps: self.failed_steps.clone(),
+            skipped: self.skipped.clone(),
+            undone: self.undone.clone(),
+            remains: self.remains.clone(),
+            unmet: self.unmet.clone(),
         }
     }
 
@@ -191,10 +257,29 @@ impl ExecutionView {
         self.skipped.truncate(items_max);
         self.undone.truncate(items_max);
         self.remains.truncate(items_max);
+        self.unmet.truncate(items_max);
         self.questions.truncate(items_max);
         self.questions = self.questions.into_iter().map(QuestionView::short).collect();
         self.cause = self.cause.map(|cause| cut(&cause, TEXT_CHARS_MAX));
         self
+    }
+}
+
+impl FailedStepView {
+    fn of(failed: &PartFailure) -> FailedStepView {
+        let state = match failed.kind {
+            PartFailureKind::Failed => None,
+            PartFailureKind::NotUndone => Some("compensation_failed"),
+            PartFailureKind::InDoubt(_) => Some("in_doubt"),
+        };
+        FailedStepView { step: failed.part.to_string(), state, failure: FailureView::of(&failed.failure) }
+    }
+}
+
+impl UnmetStepView {
+    fn of(unmet: &UnmetStep) -> UnmetStepView {
+        let UnmetStep { step, kind, reason, revision } = unmet;
+        UnmetStepView { step: step.to_string(), kind: spelled(kind), reason: reason.clone(), revision: *revision }
     }
 }
 
@@ -224,6 +309,9 @@ impl ExecutionListView {
             },
             driver: row.driver.as_str().to_owned(),
             status: row.status.as_str().to_owned(),
+            cause: row.cause.clone(),
+            summary: row.summary(),
+            completed: row.completed,
             done: row.settled,
             total: row.total,
             questions_count: row.questions,

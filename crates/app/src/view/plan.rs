@@ -21,6 +21,14 @@ pub struct PlanView {
     pub saved_at: String,
     /// Who saved this revision.
     pub by: String,
+    /// Not listed and not startable.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub is_archived: bool,
+    /// This revision was made for one execution, and is not the newest of the plan.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub is_for_execution: bool,
 }
 
 impl PlanView {
@@ -35,6 +43,8 @@ impl PlanView {
             steps: plan.steps,
             saved_at: utc(plan.saved_at),
             by: plan.actor.to_string(),
+            is_archived: plan.is_archived,
+            is_for_execution: plan.is_for_execution,
         }
     }
 }

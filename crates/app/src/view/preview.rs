@@ -3,7 +3,8 @@
 use crate::forecast::ForecastJson;
 use crate::rollback::Rollback;
 use rutter_core::id::{PartId, StepId, ToolName};
-use rutter_core::plan::preview::{PlanPreview, PointOfNoReturn, StepPreview, WhatIfScenario};
+use rutter_core::policy::expect::{ExpectedRule, StepRules};
+use rutter_core::preview::{PlanPreview, PointOfNoReturn, StepPreview, WhatIfScenario};
 use rutter_core::text::spelled;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -44,6 +45,38 @@ pub struct StepPreviewView {
     /// What happens when it is unknown whether the step took effect.
     pub in_doubt: String,
     pub what_if: WhatIfView,
+    /// The rules of the operator's policy that will or may apply to its calls; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub policy: Vec<ExpectedRuleView>,
+}
+
+/// A rule of the operator's policy that will or may apply to a call of a step, if the call is made.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ExpectedRule")]
+pub struct ExpectedRuleView {
+    pub rule: String,
+    /// `deny`, `approval` or `limit`.
+    pub kind: String,
+    /// `certain`, or `possible` if it depends on what is known only in the run.
+    pub certainty: String,
+    /// Which call of the step: `do`, `fallback`, `undo` or `probe`.
+    pub call: String,
+    pub tool: String,
+    /// Who may approve; anyone with the right to if absent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by: Vec<String>,
+    /// What the rule says.
+    pub effect: String,
+    /// Why it matches, or what that depends on.
+    pub reason: String,
+}
+
+/// The rules that will or may apply to the calls of a step.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "StepRules")]
+pub struct StepRulesView {
+    pub step: String,
+    pub rules: Vec<ExpectedRuleView>,
 }
 
 /// The step fails permanently, without effect.
@@ -121,7 +154,33 @@ impl StepPreviewView {
                 undoable: names(&what_if.undoable),
                 remains: names(&what_if.remains),
             },
+            policy: card.policy.iter().map(ExpectedRuleView::of).collect(),
         }
+    }
+}
+
+impl ExpectedRuleView {
+    fn of(expected: &ExpectedRule) -> ExpectedRuleView {
+        ExpectedRuleView {
+            rule: expected.rule.clone(),
+            kind: expected.kind.to_owned(),
+            certainty: spelled(&expected.certainty),
+            call: expected.call.to_owned(),
+            tool: expected.tool.to_string(),
+            by: expected.by.clone(),
+            effect: expected.effect.clone(),
+            reason: expected.reason.clone(),
+        }
+    }
+}
+
+impl StepRulesView {
+    pub fn all(steps: &[StepRules]) -> Vec<StepRulesView> {
+        let one = |step: &StepRules| StepRulesView {
+            step: step.step.to_string(),
+            rules: step.rules.iter().map(ExpectedRuleView::of).collect(),
+        };
+        steps.iter().map(one).collect()
     }
 }
 

@@ -1,10 +1,10 @@
 //! The result of saving a plan, or of checking it.
 
-use super::PointOfNoReturnView;
+use super::{PointOfNoReturnView, StepRulesView};
 use rutter_core::diagnostic::Diagnostic;
 use rutter_core::id::PlanId;
-use rutter_core::plan::preview::preview;
 use rutter_core::port::journal::SaveOutcome;
+use rutter_core::preview::preview;
 use rutter_core::text::spelled;
 use rutter_core::tool::ToolFailure;
 use rutter_engine::submit::{AcceptedPlan, SubmittedPlan};
@@ -32,6 +32,9 @@ pub struct SavedPlanView {
     /// The first step after whose start not everything can be undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub point_of_no_return: Option<PointOfNoReturnView>,
+    /// Steps to which a rule of the operator's policy will or may apply; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub policy: Vec<StepRulesView>,
 }
 
 /// One finding of the check.
@@ -87,6 +90,7 @@ impl SavedPlanView {
             steps_count: plan.steps.len(),
             warnings: DiagnosticView::all(&accepted.found),
             point_of_no_return: preview(plan).point_of_no_return.as_ref().map(PointOfNoReturnView::of),
+            policy: StepRulesView::all(&accepted.policy),
         }
     }
 }

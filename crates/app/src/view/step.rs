@@ -1,6 +1,8 @@
 //! A step of an execution.
 
+use crate::terse::bytes;
 use rutter_core::execution::Execution;
+use rutter_core::execution::part::{PartState, StepPart};
 use rutter_core::execution::view::StepSnapshot;
 use rutter_core::plan::Plan;
 use rutter_core::text::{cut, spelled};
@@ -12,6 +14,10 @@ use serde_json::{Value, json};
 
 /// The length of each text of a step in a short answer.
 const SHORT_TEXT_CHARS_MAX: usize = 160;
+/// Items of a fan-out in a short answer.
+const SHORT_ITEMS_MAX: usize = 10;
+/// A longer result of an item is only counted.
+const ITEM_RESULT_BYTES_MAX: usize = 200;
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Step")]
@@ -30,6 +36,9 @@ pub struct StepView {
     /// Of a fan-out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<ItemCounts>,
+    /// What became of each item of a fan-out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub item_states: Vec<ItemView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureView>,
     /// Why it was skipped or cancelled.
@@ -53,6 +62,25 @@ pub struct FailurePolicyView {
     pub propagate_to: Vec<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
+}
+
+/// An item of a fan-out.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Item")]
+pub struct ItemView {
+    /// As it is named in calls: `update[12]`.
+    pub item: String,
+    pub status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureView>,
+    /// It was skipped by decision: why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_reason: Option<String>,
+    /// A short result, or the length of a long one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_bytes: Option<usize>,
 }
 
 /// Settled items, and all items.
@@ -79,7 +107,11 @@ impl StepView {
     /// Every step, without results.
     pub fn all(execution: &Execution) -> Vec<StepView> {
         let (plan, snapshot) = (execution.plan(), execution.view());
-        snapshot.steps.iter().enumerate().map(|(at, step)| StepView::of(plan, at, step)).collect()
+        let of = |(at, step): (usize, &StepSnapshot)| match step.items {
+            Some(_) => StepView { item_states: ItemView::all(execution, step), ..StepView::of(plan, at, step) },
+            None => StepView::of(plan, at, step),
+        };
+        snapshot.steps.iter().enumerate().map(of).collect()
     }
 
     /// Every step, each with its result.
@@ -93,16 +125,20 @@ impl StepView {
         let mut step = json!(self);
         let Value::Object(fields) = &mut step else { return step };
         fields.retain(|name, value| match name.as_str() {
-            "id" | "tool" | "status" | "items" | "failure" | "skip_reason" => true,
+            "id" | "tool" | "status" | "items" | "item_states" | "failure" | "skip_reason" => true,
             "attempts" => self.attempts > 1,
             "by_hand" => *value == json!(true),
             _ => false,
         });
-        for pointer in ["/failure/message", "/skip_reason"] {
-            if let Some(Value::String(text)) = step.pointer_mut(pointer) {
-                *text = cut(text, SHORT_TEXT_CHARS_MAX);
+        if let Some(Value::Array(items)) = fields.get_mut("item_states") {
+            // Those that need a decision come first.
+            items.sort_by_key(|item| item["status"] == "completed");
+            items.truncate(SHORT_ITEMS_MAX);
+            for item in items {
+                shorten(item);
             }
         }
+        shorten(&mut step);
         step
     }
 
@@ -120,6 +156,7 @@ impl StepView {
             by_hand: step.by_hand,
             touched: step.touched,
             items: step.items.map(|(settled, total)| ItemCounts { settled, total }),
+            item_states: Vec::new(),
             failure: step.failure.as_ref().map(FailureView::of),
             skip_reason: step.skip_reason.clone(),
             failure_policy: FailurePolicyView {
@@ -130,6 +167,44 @@ impl StepView {
             began_at: step.began_at.map(utc),
             ended_at: step.ended_at.map(utc),
             result: None,
+        }
+    }
+}
+
+impl ItemView {
+    fn all(execution: &Execution, step: &StepSnapshot) -> Vec<ItemView> {
+        let items = execution.parts().filter(|(id, _)| id.step == step.id && id.item.is_some());
+        items.map(|(id, part)| ItemView::of(id.to_string(), part)).collect()
+    }
+
+    fn of(item: String, part: &StepPart) -> ItemView {
+        let failure = match &part.state {
+            PartState::Failed { failure } | PartState::CompensationFailed { failure, .. } => Some(failure),
+            PartState::InDoubt { failure, .. } => failure.as_ref(),
+            _ => None,
+        };
+        let result = part.result.as_ref().and_then(|result| result.value()).filter(|_| part.status() == "completed");
+        let (short, long): (Option<_>, Option<_>) = match result.map(|result| (bytes(&**result), result)) {
+            Some((size, result)) if size <= ITEM_RESULT_BYTES_MAX => (Some((**result).clone()), None),
+            Some((size, _)) => (None, Some(size)),
+            None => (None, None),
+        };
+        ItemView {
+            item,
+            status: if part.accepted { "skipped" } else { part.status() },
+            failure: failure.map(FailureView::of),
+            skip_reason: part.accepted.then(|| part.accepted_because.to_string()),
+            result: short,
+            result_bytes: long,
+        }
+    }
+}
+
+/// Cuts the texts of a step or an item.
+fn shorten(step: &mut Value) {
+    for pointer in ["/failure/message", "/skip_reason"] {
+        if let Some(Value::String(text)) = step.pointer_mut(pointer) {
+            *text = cut(text, SHORT_TEXT_CHARS_MAX);
         }
     }
 }

@@ -70,7 +70,7 @@ async fn through_us(directory: &Path) -> anyhow::Result<f64> {
     let mut took = Vec::with_capacity(CALLS);
     for _ in 0..CALLS {
         let began = Instant::now();
-        match registry.call_once(&tool, json!({ "n": 1 })).await {
+        match registry.call_once(&tool, None, json!({ "n": 1 })).await {
             CallReturn::Outcome(CallOutcome::Done { .. }) => took.push(began.elapsed().as_secs_f64()),
             other => anyhow::bail!("the tool did not respond: {other:?}"),
         }

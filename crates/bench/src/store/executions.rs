@@ -2,7 +2,7 @@
 
 use rutter_core::actor::Actor;
 use rutter_core::execution::row::ExecutionProjection;
-use rutter_core::execution::{Execution, ExecutionIdentity, admit};
+use rutter_core::execution::{Execution, ExecutionIdentity, opening};
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PartId, PlanId, StepId, TenantId, ToolName, WorkerId};
 use rutter_core::journal::chain::HashChain;
@@ -13,7 +13,7 @@ use rutter_core::plan::document::DocumentFormat;
 use rutter_core::plan::{Driver, Plan};
 use rutter_core::port::Error;
 use rutter_core::port::journal::{
-    AppendRequest, ExecutionOpening, Journal, Lease, NewRevision, OpenOutcome, SealedEntry,
+    AppendRequest, ExecutionOpening, Journal, Lease, NewRevision, OpenOutcome, RevisionScope, SealedEntry,
 };
 use rutter_core::time::Timestamp;
 use rutter_core::tool::ToolCatalog;
@@ -44,6 +44,7 @@ pub(super) async fn save_plan(store: &SqliteStore) -> Result<Arc<Plan>, Error> {
         id: PlanId::new(PLAN),
         plan: Arc::clone(&plan),
         expected: None,
+        scope: RevisionScope::Plan,
         actor: Actor::agent("bench"),
         at: Timestamp(1_790_000_000_000),
     };
@@ -70,7 +71,7 @@ impl BenchExecution {
         let now = 1_790_000_000_000 + number as i64;
         let agent = Actor::agent("bench");
         let opened =
-            admit::opening(plan, Driver::Server, Arc::new(json!({})), &identity.execution, agent, Timestamp(now))
+            opening::opening(plan, 1, Driver::Server, Arc::new(json!({})), &identity.execution, agent, Timestamp(now))
                 .map_err(|refusal| Error::Invalid(refusal.to_string()))?;
         let execution =
             Execution::open(identity.clone(), &opened).map_err(|illegal| Error::Invalid(illegal.to_string()))?;
@@ -83,7 +84,7 @@ impl BenchExecution {
             request: None,
             worker: Some(WorkerId::new(WORKER)),
             entries: vec![seal(&mut chain, &opened, &mut salt)],
-            row,
+            row: row.clone(),
         };
         match store.open(opening).await? {
             OpenOutcome::New { lease: Some(lease) } => Ok(BenchExecution { chain, lease, row, attempt: 0, now, salt }),
@@ -147,7 +148,7 @@ impl BenchExecution {
             lease: self.lease.clone(),
             expected,
             entries,
-            row: self.row,
+            row: self.row.clone(),
             decided_commands: Vec::new(),
             refused_keys: Vec::new(),
         };

@@ -94,7 +94,7 @@ pub(crate) struct JournalExportArgs {
 #[derive(Debug, Options)]
 pub(crate) struct OutputArgs {
     /// Write to this file, completely or not at all [default: stdout]
-    #[arg(long, value_name = "FILE")]
+    #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Overwrite the file
     #[arg(long, requires = "out")]

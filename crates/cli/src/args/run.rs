@@ -17,8 +17,9 @@ pub(crate) struct ToolSourceArgs {
 
 #[derive(Debug, Options)]
 pub(crate) struct RunPlanArgs {
-    /// The plan, in YAML or JSON; `-` is stdin
-    #[arg(value_name = "FILE")]
+    /// The plan: a file in YAML or JSON, `-` for stdin, or the name or id of a saved plan, also as `NAME@REVISION`. A
+    /// file takes precedence
+    #[arg(value_name = "PLAN")]
     pub(crate) file: PathBuf,
     /// An input as `name=value`; the value is JSON if it can be parsed as such, otherwise text
     #[arg(long = "input", value_name = "K=V")]
@@ -50,9 +51,10 @@ pub(crate) enum ExecCommand {
     /// Continue an execution if no server does, and follow it
     Watch(ExecWatchArgs),
     Pause(ExecActionArgs),
-    Resume(ExecActionArgs),
+    Resume(ExecResumeArgs),
     Cancel(ExecCancelArgs),
     Undo(ExecUndoArgs),
+    Reopen(ExecReopenArgs),
     Kill(ExecActionArgs),
     TakeOver(ExecActionArgs),
     HandBack(ExecActionArgs),
@@ -67,6 +69,7 @@ pub(crate) enum ExecCommand {
     Reject(ExecApproveArgs),
     Reply(ExecReplyArgs),
     AcceptTool(ExecAcceptToolArgs),
+    Correct(ExecCorrectArgs),
 }
 
 #[derive(Debug, Options)]
@@ -131,6 +134,15 @@ pub(crate) struct ExecActionArgs {
 }
 
 #[derive(Debug, Options)]
+pub(crate) struct ExecResumeArgs {
+    /// After a hold, let happen now what came due [default: the time of the hold does not count]
+    #[arg(long)]
+    pub(crate) expire: bool,
+    #[command(flatten)]
+    pub(crate) act: ExecActionArgs,
+}
+
+#[derive(Debug, Options)]
 pub(crate) struct ExecCancelArgs {
     /// Undo completed steps [default: as the plan's on_failure says]
     #[arg(long, conflicts_with = "no_undo")]
@@ -156,9 +168,30 @@ pub(crate) struct ExecResolveArgs {
     /// The call certainly did not happen; it is then made
     #[arg(long)]
     pub(crate) not_done: bool,
-    /// The result, as JSON, for the steps that need it
+    /// The result, as JSON, for the steps and the compensation that need it
     #[arg(long, value_name = "JSON")]
     pub(crate) result: Option<String>,
+    /// Nobody knows the result; what reads it fails until it is added with correct
+    #[arg(long, conflicts_with = "result")]
+    pub(crate) result_unknown: bool,
+    /// How you know: text, or JSON
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) evidence: Option<String>,
+    #[command(flatten)]
+    pub(crate) about: ExecStepArgs,
+}
+
+#[derive(Debug, Options)]
+pub(crate) struct ExecCorrectArgs {
+    /// The call did not happen after all; somebody decides what follows
+    #[arg(long)]
+    pub(crate) not_done: bool,
+    /// The right result, as JSON
+    #[arg(long, value_name = "JSON")]
+    pub(crate) result: Option<String>,
+    /// Nobody knows the result
+    #[arg(long, conflicts_with = "result")]
+    pub(crate) result_unknown: bool,
     /// How you know: text, or JSON
     #[arg(long, value_name = "TEXT")]
     pub(crate) evidence: Option<String>,
@@ -200,6 +233,15 @@ pub(crate) struct ExecReplyArgs {
 #[derive(Debug, Options)]
 pub(crate) struct ExecUndoArgs {
     /// A step to undo, with its dependents; may be given several times
+    #[arg(long = "step", value_name = "STEP")]
+    pub(crate) steps: Vec<String>,
+    #[command(flatten)]
+    pub(crate) act: ExecActionArgs,
+}
+
+#[derive(Debug, Options)]
+pub(crate) struct ExecReopenArgs {
+    /// A step to go on from; may be given several times [default: all that failed]
     #[arg(long = "step", value_name = "STEP")]
     pub(crate) steps: Vec<String>,
     #[command(flatten)]

@@ -4,6 +4,8 @@ use super::outward::{TelemetryConfig, WebhooksConfig};
 use super::server::ServerConfig;
 use super::setting::{FileSetting, leaves};
 use crate::failure::CommandRefusal;
+use rutter_core::policy::OperatorPolicy;
+use rutter_core::policy::rule::PolicyRuleDraft;
 use rutter_core::time::Millis;
 use rutter_core::wording::{guess, quoted};
 use rutter_tools::config::{AlertSettings, CallLimits, NotificationChannel, command, http, mcp, secret};
@@ -45,6 +47,7 @@ pub(super) struct FileToolSettings {
     pub(super) server: Option<ServerConfig>,
     pub(super) webhooks: Option<WebhooksConfig>,
     pub(super) telemetry: Option<TelemetryConfig>,
+    pub(super) policy: Vec<PolicyRuleDraft>,
 }
 
 impl FileSettings {
@@ -97,6 +100,7 @@ impl SettingsText<'_> {
             "server",
             "webhooks",
             "telemetry",
+            "policy",
         ];
         for (key, item) in self.known(top, &names)? {
             match key {
@@ -109,8 +113,13 @@ impl SettingsText<'_> {
                 _ => {}
             }
         }
+        let rules = top.get("policy").map(rule_spans).unwrap_or_default();
         settings.tools = FileToolSettings::deserialize(toml_edit::de::Deserializer::from(document))
             .map_err(|error| self.wrong(error.span(), &error.message().replace('\n', ", ")))?;
+        OperatorPolicy::read(&settings.tools.policy).map_err(|error| {
+            self.wrong(rules.get(error.at).cloned().flatten(), &format!("policy: {error}"))
+                .with_hint("docs/policy.md describes the fields of a rule")
+        })?;
         Ok(settings)
     }
 
@@ -178,12 +187,47 @@ impl SettingsText<'_> {
     }
 }
 
+/// Where each rule of the policy stands.
+fn rule_spans(item: &Item) -> Vec<Option<Range<usize>>> {
+    match (item.as_array_of_tables(), item.as_array()) {
+        (Some(tables), _) => tables.iter().map(|table| table.span()).collect(),
+        (None, Some(values)) => values.iter().map(|value| value.span()).collect(),
+        (None, None) => Vec::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<FileSettings, String> {
         SettingsText { path: Path::new("conf/rutter.toml"), text }.read().map_err(|refusal| refusal.to_string())
+    }
+
+    #[test]
+    fn rules_of_the_policy_are_read_and_misspelt_ones_refused() {
+        let rules = "[[policy]]\nname = \"money\"\ntools = [\"payments.*\"]\nwhen = \"parameters.amount > 100\"\n\
+            approval = { by = [\"ada\"], expires = \"24h\" }\n[[policy]]\nsafety = [\"once\"]\nlimit = { calls = 20, per = \"1h\" }\n";
+        let read_rules = read(rules).unwrap().tools.policy;
+        assert_eq!(read_rules.len(), 2);
+        assert_eq!(read_rules[0].name.as_deref(), Some("money"));
+        assert_eq!(read_rules[1].limit.as_ref().unwrap().calls, 20);
+        let wrong = read("[[policy]]\ntool = [\"a\"]\ndeny = \"no\"\n").unwrap_err();
+        assert!(wrong.contains("line 2") && wrong.contains("tool"), "{wrong}");
+        let wrong = read("[[policy]]\ndeny = \"no\"\n\n[[policy]]\nname = \"two\"\n").unwrap_err();
+        assert!(wrong.contains("line 4: policy: two: a rule needs one of"), "{wrong}");
+    }
+
+    #[test]
+    fn the_examples_of_the_page_about_the_policy_are_rules() {
+        let page = include_str!("../../../../docs/policy.md");
+        let examples: Vec<&str> = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+        assert!(examples.len() >= 4, "{examples:?}");
+        for example in examples {
+            let rules = read(example).unwrap_or_else(|wrong| panic!("{wrong}\n{example}")).tools.policy;
+            let policy = rutter_core::policy::OperatorPolicy::read(&rules);
+            assert!(policy.is_ok_and(|policy| !policy.is_empty()), "{example}");
+        }
     }
 
     #[test]

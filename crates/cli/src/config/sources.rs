@@ -8,6 +8,7 @@ use crate::args::DatabaseArgs;
 use crate::args::run::ToolSourceArgs;
 use crate::failure::CommandRefusal;
 use rutter_core::hash::Hash;
+use rutter_core::policy::OperatorPolicy;
 use rutter_tools::config::mcp::McpServerConfig;
 use rutter_tools::config::mcp::import::import;
 use serde_json::{Value, json};
@@ -86,8 +87,16 @@ impl ConfigSources {
     }
 
     pub(crate) fn config(&self) -> Result<Config, CommandRefusal> {
-        let path_buf = self.dir.as_ref().map(|(dir, _)| dir.clone());
-        let mut config = Config::choose(path_buf, &self.files, self.default.clone(), self.operator.0.clone())?;
+        self.config_in(self.dir.as_ref().map(|(dir, _)| dir.clone()))
+    }
+
+    /// The settings for what touches no data: a directory need not be configured.
+    pub(crate) fn config_without_data(&self) -> Result<Config, CommandRefusal> {
+        self.config_in(Some(PathBuf::new()))
+    }
+
+    fn config_in(&self, directory: Option<PathBuf>) -> Result<Config, CommandRefusal> {
+        let mut config = Config::choose(directory, &self.files, self.default.clone(), self.operator.0.clone())?;
         for (_, servers, _) in &self.lists {
             config.tools.servers.extend(servers.clone());
         }
@@ -95,7 +104,23 @@ impl ConfigSources {
         let endpoint = || variable(OTLP_ENDPOINT)?.into_string().ok();
         config.telemetry.otlp_endpoint = config.telemetry.otlp_endpoint.or_else(endpoint);
         config.tools_mark = self.mark();
+        config.templates = self.templates();
         Ok(config)
+    }
+
+    /// The rules of all files.
+    pub(crate) fn policy(&self) -> Result<OperatorPolicy, CommandRefusal> {
+        super::policy(&self.files)
+    }
+
+    /// The system's user name.
+    pub(crate) fn operator(&self) -> &str {
+        &self.operator.0
+    }
+
+    /// The directory of own templates, beside the nearest file of settings. Absolute: a server may change its directory.
+    pub(crate) fn templates(&self) -> Option<PathBuf> {
+        std::path::absolute(self.files().next()?.with_file_name("templates")).ok()
     }
 
     /// Files that exist.

@@ -21,14 +21,16 @@ use serde_json::{Value, json};
 
 pub(crate) fn run(args: &DbCleanArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let config = store::config(&args.store)?;
-    let rules = rules(args, config.retention)?;
+    // What a limit of the policy still counts stays.
+    let counted = config.policy.longest_window().unwrap_or_default();
+    let rules = rules(args, config.retention)?.into_iter().map(|(what, age)| (what, age.max(counted)));
     let statuses = statuses(&args.statuses)?;
     let store = store::owned(&config)?;
     let now = clock::now();
     let caller = Principal::owner(args.tenant.id(), &config.operator);
     let clean = |(what, age): (CleanTarget, Millis), dry_run: bool| -> anyhow::Result<CleanedTotals> {
         let (statuses, reason) = (statuses.clone(), args.reason.clone());
-        let rule = CleaningRule { statuses, age, what: CleanedPart::from(what), reason };
+        let rule = CleaningRule { statuses, age, what: CleanedPart::from(what), reason }.within(&config.policy);
         // Without a server no secret of the configuration is resolved; secrets of known shapes are recognised.
         let cleaning = rule.request(&caller, &Redactor::standard(), now, dry_run).map_err(CommandRefusal::of)?;
         Ok(wait(store.clean(cleaning))?)

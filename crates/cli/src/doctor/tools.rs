@@ -4,7 +4,7 @@ use super::DoctorCheck;
 use crate::config::Config;
 use crate::config::sources::variable_text;
 use crate::tools;
-use rutter_core::port::tools::{ServerSelection, ToolGateway};
+use rutter_core::port::tools::ServerSelection;
 use rutter_core::tool::report::ServerReport;
 use rutter_tools::child::confine::{SandboxSupport, sandbox};
 use rutter_tools::secret::SecretVault;
@@ -42,7 +42,7 @@ fn server_reports(config: &Config) -> anyhow::Result<Vec<(ServerReport, u128)>> 
             let registry = Arc::clone(&registry);
             tokio::spawn(async move {
                 let began = Instant::now();
-                registry.catalog(ServerSelection::Named(BTreeSet::from([name.clone()]))).await;
+                registry.refresh(&ServerSelection::Named(BTreeSet::from([name.clone()]))).await;
                 (name, began.elapsed().as_millis())
             })
         });

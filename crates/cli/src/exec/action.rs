@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::daemon::{self, HandledBy};
 use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
-use crate::plan;
+use crate::plan::named;
 use crate::progress::ProgressPrinter;
 use crate::runtime::LocalRuntime;
 use crate::socket::{SocketCommand, SocketCommandKind, SocketRequest};
@@ -15,6 +15,7 @@ use crate::terminal::Terminal;
 use rutter_app::command::CommandArguments;
 use rutter_app::verb::Verb;
 use rutter_core::id::ExecutionId;
+use rutter_core::plan::document::read_exact;
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -79,7 +80,10 @@ fn read(command: &ExecCommand) -> anyhow::Result<(&ExecActionArgs, SocketCommand
     let none = CommandArguments::default;
     let (args, verb, arguments) = match command {
         ExecCommand::Pause(args) => (args, Verb::Pause, none()),
-        ExecCommand::Resume(args) => (args, Verb::Resume, none()),
+        ExecCommand::Resume(args) => {
+            let expire = args.expire.then_some(true);
+            (&args.act, Verb::Resume, CommandArguments { expire, ..none() })
+        }
         ExecCommand::Kill(args) => (args, Verb::Kill, none()),
         ExecCommand::TakeOver(args) => (args, Verb::TakeOver, none()),
         ExecCommand::HandBack(args) => (args, Verb::HandBack, none()),
@@ -104,8 +108,16 @@ fn read(command: &ExecCommand) -> anyhow::Result<(&ExecActionArgs, SocketCommand
             // Evidence is usually a sentence.
             let evidence = args.evidence.as_deref().map(|text| json(text).unwrap_or_else(|_| Value::from(text)));
             let happened = Some(!args.not_done);
-            let arguments = CommandArguments { happened, result, evidence, ..about(&args.about.step) };
+            let result_unknown = args.result_unknown.then_some(true);
+            let arguments = CommandArguments { happened, result, result_unknown, evidence, ..about(&args.about.step) };
             (&args.about.act, Verb::Resolve, arguments)
+        }
+        ExecCommand::Correct(args) => {
+            let result = args.result.as_deref().map(json).transpose()?;
+            let evidence = args.evidence.as_deref().map(|text| json(text).unwrap_or_else(|_| Value::from(text)));
+            let (happened, result_unknown) = (Some(!args.not_done), args.result_unknown.then_some(true));
+            let arguments = CommandArguments { happened, result, result_unknown, evidence, ..about(&args.about.step) };
+            (&args.about.act, Verb::Correct, arguments)
         }
         ExecCommand::Approve(args) => {
             (&args.about.act, Verb::Approve, CommandArguments { call: args.call.clone(), ..about(&args.about.step) })
@@ -120,6 +132,10 @@ fn read(command: &ExecCommand) -> anyhow::Result<(&ExecActionArgs, SocketCommand
         ExecCommand::Undo(args) => {
             let steps = Some(args.steps.clone()).filter(|steps| !steps.is_empty());
             (&args.act, Verb::Undo, CommandArguments { steps, ..none() })
+        }
+        ExecCommand::Reopen(args) => {
+            let steps = Some(args.steps.clone()).filter(|steps| !steps.is_empty());
+            (&args.act, Verb::Reopen, CommandArguments { steps, ..none() })
         }
         ExecCommand::AcceptTool(args) => {
             let (tool, definition) = (Some(args.tool.clone()), args.definition.clone());
@@ -138,7 +154,8 @@ fn read(command: &ExecCommand) -> anyhow::Result<(&ExecActionArgs, SocketCommand
 
 fn plan_text(path: &Path) -> Result<String, CommandRefusal> {
     let unreadable = |why: String| CommandRefusal::new("file.unreadable", why);
-    let bytes = plan::bytes_of(path).map_err(|error| unreadable(format!("cannot read {}: {error}", path.display())))?;
+    let bytes =
+        named::bytes_of(path).map_err(|error| unreadable(format!("cannot read {}: {error}", path.display())))?;
     String::from_utf8(bytes).map_err(|_| unreadable(format!("{} is not text", path.display())))
 }
 
@@ -161,10 +178,10 @@ fn reason(args: &ExecActionArgs, what: &SocketCommandKind, terminal: &Terminal) 
 
 fn json(text: &str) -> Result<Value, CommandRefusal> {
     let wrong = |error| CommandRefusal::new("command.inputs", format!("this must be JSON: {error}"));
-    serde_json::from_str(text).map_err(wrong)
+    read_exact(text.as_bytes()).map_err(wrong)
 }
 
 fn fields(text: &str) -> Result<Map<String, Value>, CommandRefusal> {
     let wrong = |error| CommandRefusal::new("command.inputs", format!("this must be a JSON object: {error}"));
-    serde_json::from_str(text).map_err(wrong)
+    read_exact(text.as_bytes()).map_err(wrong)
 }

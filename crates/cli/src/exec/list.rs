@@ -9,8 +9,12 @@ use crate::terminal::Terminal;
 use rutter_app::view::ExecutionListView;
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::port::query::{ExecutionFilter, ExecutionSummary, Pagination};
+use rutter_core::text::cut;
 use rutter_core::time::calendar::utc;
 use serde_json::json;
+
+/// The length of what is said of an execution in a list; `exec show` has all of it.
+const REMARK_CHARS_MAX: usize = 160;
 
 pub(crate) fn run(args: &ExecListArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let tenant = args.tenant.id();
@@ -50,9 +54,10 @@ fn row(found: &ExecutionSummary) -> Vec<TableCell> {
     vec![
         found.id.as_str().into(),
         TableCell::new(status.as_str(), paint),
-        format!("{}/{}", found.row.settled, found.row.total).into(),
+        format!("{}/{}", found.row.completed.unwrap_or(found.row.settled), found.row.total).into(),
         printable(&found.name).into(),
         TableCell::new(utc(found.row.opened_at), CellColor::Dim),
         TableCell::new(asks, CellColor::Yellow),
+        printable(&cut(found.row.remark().unwrap_or_default(), REMARK_CHARS_MAX)).into(),
     ]
 }

@@ -44,6 +44,11 @@ dir = ".rutter"
 #env = { API_TOKEN = "${secret:api_token}" }
 #trust = false              # trust the server's hints about the safety of its tools
 #start_timeout = "60s"
+#timeout = "30s"            # of its calls, unless the plan says another; no plan may exceed timeout_max
+#timeout_max = "5m"
+#retry = { max_attempts = 3, on = ["unavailable"] }
+#[servers.files.tools.write_file]
+#safety = "idempotent"
 
 # HTTP APIs, described here.
 #[http.weather]
@@ -61,6 +66,12 @@ dir = ".rutter"
 #argv = ["/bin/date", "+%F"]
 #result = "text"
 #safety = "read_only"
+
+# The policy, which stands above every plan: rules deny calls, ask a person, or limit them.
+#[[policy]]
+#tools = ["files.*"]
+#safety = ["once"]
+#approval = { expires = "24h" }
 
 # Sources of secrets: a variable, a private file, or the output of a program.
 #[secrets]

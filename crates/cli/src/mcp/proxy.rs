@@ -1,7 +1,8 @@
 //! The proxy: passes messages between the agent's pipes and the server's socket.
 //!
-//! When the server ends, the proxy starts another one and initializes it as the client did. A request that was not
-//! answered by then gets an error, which says that its outcome is unknown.
+//! When the server ends, a request that was not answered by then gets an error, which says that its outcome is unknown.
+//! With the next request the proxy connects to the server that runs by then, or starts one, and initializes it as the
+//! client did. A client that asks nothing starts nothing: the operator stopped the server.
 
 use crate::daemon::ServerStarter;
 use crate::socket::SocketRequest;
@@ -17,31 +18,42 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 /// Responses of the server may contain resources, and are trusted to end.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// A server that keeps ending is not restarted for ever.
+/// A server that keeps ending without an answer is not restarted for ever.
 const RESTARTS_MAX: u32 = 20;
 
 pub(super) async fn run(starter: ServerStarter, greeting: SocketRequest) -> anyhow::Result<()> {
     let mut front = McpProxy::new(starter, greeting);
     let mut client = LineReader::new(BufReader::new(tokio::io::stdin()), MESSAGE_BYTES_MAX);
     let too_long = format!("expected a message of at most {MESSAGE_BYTES_MAX} bytes");
-    let mut server = front.connect().await?;
+    let mut server = Some(front.connect().await?);
     loop {
         tokio::select! {
             line = client.next() => match line? {
                 InputLine::Text(line) => {
-                    if front.pass(&mut server, line).await.is_err() {
-                        server = front.again().await?;
+                    if server.is_none() && front.needs_server(&line) {
+                        server = Some(front.again().await?);
+                    }
+                    if front.pass(server.as_mut(), line).await.is_err() {
+                        server = front.lost().await?;
                     }
                 }
                 InputLine::TooLong(id) => front.refuse(id, -32600, &too_long).await?,
                 InputLine::End => return front.finish(server).await,
             },
-            line = server.reader.next() => match line {
+            line = next_line(server.as_mut()) => match line {
                 Ok(InputLine::Text(line)) => front.pass_back(line).await?,
                 Ok(InputLine::TooLong(_)) => {}
-                Ok(InputLine::End) | Err(_) => server = front.again().await?,
+                Ok(InputLine::End) | Err(_) => server = front.lost().await?,
             },
         }
+    }
+}
+
+/// The next line of the server; none ever without one.
+async fn next_line(server: Option<&mut ServerConnection>) -> std::io::Result<InputLine> {
+    match server {
+        Some(server) => server.reader.next().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -79,11 +91,9 @@ impl McpProxy {
         Ok(ServerConnection { reader: LineReader::new(BufReader::new(reader), ANSWER_BYTES_MAX), writer })
     }
 
-    /// The server is gone: sends an error for every open request, and connects to another server.
-    async fn again(&mut self) -> anyhow::Result<ServerConnection> {
-        self.restarts += 1;
-        anyhow::ensure!(self.restarts <= RESTARTS_MAX, "the server ended {RESTARTS_MAX} times");
-        let introduced = self.introduction.first().and_then(|line| Some(MessageEnvelope::read(line)?.id?.to_string()));
+    /// The server is gone: sends an error for every open request, and connects to another server if one still waits.
+    async fn lost(&mut self) -> anyhow::Result<Option<ServerConnection>> {
+        let introduced = self.introduced();
         for (key, id) in std::mem::take(&mut self.open) {
             if introduced.as_ref() == Some(&key) {
                 // The client has no response to this one yet, so it gets the next server's.
@@ -94,6 +104,34 @@ impl McpProxy {
                            check with `status`, or repeat it with the same request_id";
             self.tell(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32603, "message": message } })).await?;
         }
+        match self.open.is_empty() {
+            true => Ok(None),
+            false => Ok(Some(self.again().await?)),
+        }
+    }
+
+    /// The id of the client's initialization.
+    fn introduced(&self) -> Option<String> {
+        Some(MessageEnvelope::read(self.introduction.first()?)?.id?.to_string())
+    }
+
+    /// Whether a message is worth a server: a request is. A notification, or the answer to a server that is gone, is not.
+    fn needs_server(&mut self, text: &[u8]) -> bool {
+        let Some(MessageEnvelope { id: Some(_), method: Some(method) }) = MessageEnvelope::read(text) else {
+            return false;
+        };
+        if method == "initialize" {
+            // This one takes the place of an earlier one, and is passed on itself.
+            self.introduction.clear();
+        }
+        true
+    }
+
+    /// Connects to another server, and initializes it as the client did.
+    async fn again(&mut self) -> anyhow::Result<ServerConnection> {
+        self.restarts += 1;
+        anyhow::ensure!(self.restarts <= RESTARTS_MAX, "the server ended {RESTARTS_MAX} times");
+        let introduced = self.introduced();
         let mut server = self.connect().await?;
         for statement in &self.introduction {
             server.writer.write_all(&line(statement.clone())).await?;
@@ -102,8 +140,8 @@ impl McpProxy {
         Ok(server)
     }
 
-    /// From the client to the server.
-    async fn pass(&mut self, server: &mut ServerConnection, text: Vec<u8>) -> std::io::Result<()> {
+    /// From the client to the server, if there is one.
+    async fn pass(&mut self, server: Option<&mut ServerConnection>, text: Vec<u8>) -> std::io::Result<()> {
         if text.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
@@ -113,11 +151,14 @@ impl McpProxy {
             } else if method == "notifications/initialized" {
                 self.introduction.push(text.clone());
             }
-            if let Some(id) = id {
+            if let (Some(id), true) = (id, server.is_some()) {
                 self.open.insert(id.to_string(), id);
             }
         }
-        server.writer.write_all(&line(text)).await
+        match server {
+            Some(server) => server.writer.write_all(&line(text)).await,
+            None => Ok(()),
+        }
     }
 
     /// From the server to the client.
@@ -129,13 +170,15 @@ impl McpProxy {
                 self.pending_request = None;
                 return Ok(());
             }
+            self.restarts = 0;
         }
         self.stdout.write_all(&line(text)).await?;
         self.stdout.flush().await
     }
 
     /// The client has closed its end: passes on the server's remaining messages.
-    async fn finish(mut self, mut server: ServerConnection) -> anyhow::Result<()> {
+    async fn finish(mut self, server: Option<ServerConnection>) -> anyhow::Result<()> {
+        let Some(mut server) = server else { return Ok(()) };
         server.writer.shutdown().await?;
         while let Ok(InputLine::Text(line)) = server.reader.next().await {
             self.pass_back(line).await?;

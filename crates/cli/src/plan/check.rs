@@ -5,17 +5,18 @@ use super::{CheckedPlanFile, PlanChecker};
 use crate::args::plan::PlanCheckArgs;
 use crate::exit::CommandExit;
 use crate::printable::printable;
-use crate::report::{count, plural};
+use crate::report::plural;
 use crate::terminal::Terminal;
+use rutter_core::diagnostic::count;
 use serde_json::{Value, json};
 
 pub(crate) fn run(args: &PlanCheckArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
-    let Some(checker) = PlanChecker::new(&args.common, terminal) else { return Ok(CommandExit::Refused) };
+    let Some(checker) = PlanChecker::new(&args.common, &args.files, terminal)? else { return Ok(CommandExit::Refused) };
     let mut exit = CommandExit::Done;
     for path in &args.files {
         let file = checker.check(path);
         let fixed = if args.fix { fix(&checker, path, file, args.strict)? } else { FixedPlan::untouched(file) };
-        let is_refused = fixed.file.has_errors() || (args.strict && !fixed.file.diagnostics.is_empty());
+        let is_refused = fixed.file.has_errors() || (args.strict && fixed.file.has_warnings());
         if is_refused {
             exit = CommandExit::Refused;
         }
@@ -51,7 +52,7 @@ fn tell(fixed: &FixedPlan, args: &PlanCheckArgs, terminal: &Terminal) -> anyhow:
             terminal.remark(&format!("{}{verdict}\n", file.findings_in(name)));
             terminal.answer(&format!("{document:#}\n"))?;
         }
-        None => terminal.answer(&format!("{}{verdict}\n", file.findings()))?,
+        None => terminal.answer(&format!("{}{}{verdict}\n", file.findings(), file.policy_lines()))?,
     }
     Ok(())
 }

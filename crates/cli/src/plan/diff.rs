@@ -11,7 +11,8 @@ use rutter_core::plan::diff::{PlanDiff, diff};
 use serde_json::json;
 
 pub(crate) fn run(args: &PlanDiffArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
-    let Some(checker) = PlanChecker::new(&args.common, terminal) else { return Ok(CommandExit::Refused) };
+    let files = [args.old.clone(), args.new.clone()];
+    let Some(checker) = PlanChecker::new(&args.common, &files, terminal)? else { return Ok(CommandExit::Refused) };
     let (old, new) = (checker.check(&args.old), checker.check(&args.new));
     // Both are evaluated, so that the findings of both are printed.
     let plans = (old.plan_or_remark(terminal), new.plan_or_remark(terminal));

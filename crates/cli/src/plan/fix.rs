@@ -32,7 +32,8 @@ pub(super) fn is_fixable(found: &Diagnostic, is_strict: bool) -> bool {
     found.fix.is_some() && (is_strict || found.severity == DiagnosticSeverity::Error)
 }
 
-/// Fixes what can be fixed. JSON files are written back; other formats are returned as a document.
+/// Fixes what can be fixed. JSON files are written back; other formats and saved plans are returned as a
+/// document.
 pub(super) fn fix(
     checker: &PlanChecker,
     path: &Path,
@@ -43,7 +44,7 @@ pub(super) fn fix(
         return Ok(FixedPlan::untouched(file));
     }
     let is_json = DocumentFormat::guess(file.text.as_bytes()) == DocumentFormat::Json;
-    let is_in_place = is_json && path != Path::new("-");
+    let is_in_place = is_json && path != Path::new("-") && !file.is_saved;
     let (fixed, applied) = apply(checker, file, is_strict);
     let document = fixed.document.as_ref().map(|document| Value::clone(&document.value));
     if !is_in_place {
@@ -91,7 +92,7 @@ fn patched(checker: &PlanChecker, file: &CheckedPlanFile, fixed: &[Diagnostic]) 
 }
 
 /// Writes a temporary file and renames it, so that a full disk does not destroy the plan.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
+pub(super) fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let path = fs::canonicalize(path)?;
     let mut beside = path.clone().into_os_string();
     beside.push(".rutter-tmp");

@@ -6,8 +6,8 @@ use crate::exit::CommandExit;
 use crate::graph::{draw, waves};
 use crate::table::{COLUMNS, CellColor, LISTED_MAX, TableCell, columns, shortened};
 use crate::terminal::{Terminal, TerminalSymbols};
-use rutter_core::plan::preview::{UndoCoverage, preview};
 use rutter_core::plan::{Plan, Step};
+use rutter_core::preview::{UndoCoverage, preview};
 use rutter_core::text::listed;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn text(plan: &Plan, signs: TerminalSymbols) -> String {
             let wave = if wave_of[step] > last { wave_of[step].to_string() } else { String::new() };
             last = wave_of[step];
             let mut cells = vec![TableCell::new(wave, CellColor::Dim), row.lanes.into()];
-            cells.extend(step_cells(&plan.steps[step], coverage[step], signs));
+            cells.extend(step_cells(plan, &plan.steps[step], coverage[step], signs));
             cells
         });
         columns(&row.collect::<Vec<_>>())
@@ -70,7 +70,7 @@ fn list(
             let needed: Vec<&str> = needs[step].iter().map(|&need| plan.steps[need].id.as_str()).collect();
             let after =
                 if needed.is_empty() { String::new() } else { format!("after {}", listed(&needed, LISTED_MAX)) };
-            let [sign, id, tool, marks] = step_cells(&plan.steps[step], coverage[step], signs);
+            let [sign, id, tool, marks] = step_cells(plan, &plan.steps[step], coverage[step], signs);
             let indented = id.indented(wave.min(INDENT_MAX) * 2);
             rows.push(vec![TableCell::new(number, CellColor::Dim), sign, indented, tool, after.into(), marks]);
         }
@@ -78,22 +78,23 @@ fn list(
     columns(&rows)
 }
 
-fn step_cells(step: &Step, coverage: UndoCoverage, signs: TerminalSymbols) -> [TableCell; 4] {
+fn step_cells(plan: &Plan, step: &Step, coverage: UndoCoverage, signs: TerminalSymbols) -> [TableCell; 4] {
     [
         undo_sign(coverage, signs),
         TableCell::new(step.id.as_str(), CellColor::Bold),
         step.call.tool.as_str().into(),
-        TableCell::new(shortened(&marks(step).join(", "), COLUMNS / 2), CellColor::Yellow),
+        TableCell::new(shortened(&marks(plan, step).join(", "), COLUMNS / 2), CellColor::Yellow),
     ]
 }
 
 /// Properties of a step worth knowing at a glance.
-fn marks(step: &Step) -> Vec<String> {
+fn marks(plan: &Plan, step: &Step) -> Vec<String> {
     let approval = step.approval.map(|_| "approval".to_owned());
     let when = step.when.as_ref().map(|when| format!("when {}", when.source.trim()));
+    let other = step.else_of.map(|other| format!("else of {}", plan.steps[other].id));
     let for_each = step.for_each.as_ref().map(|fan_out| format!("for each of {}", fan_out.items.source.trim()));
     let fallback = step.fallback.as_ref().map(|fallback| format!("or else {}", fallback.call.tool));
-    [approval, when, for_each, fallback].into_iter().flatten().collect()
+    [approval, other, when, for_each, fallback].into_iter().flatten().collect()
 }
 
 /// Explains the symbols that were used.
@@ -146,6 +147,7 @@ fn graph_json(plan: &Plan) -> Value {
             "undo": coverage[at],
             "approval": step.approval.is_some(),
             "when": step.when.as_ref().map(|when| &*when.source),
+            "else_of": step.else_of.map(&id),
             "for_each": step.for_each.as_ref().map(|fan_out| &*fan_out.items.source),
             "fallback": step.fallback.as_ref().map(|fallback| &fallback.call.tool),
         })

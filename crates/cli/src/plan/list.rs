@@ -14,8 +14,12 @@ use serde_json::json;
 
 pub(crate) fn run(args: &PlanListArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let words = args.words.join(" ");
-    let filter =
-        PlanFilter { tag: args.tag.clone(), text: (!words.is_empty()).then_some(words), ..PlanFilter::default() };
+    let filter = PlanFilter {
+        archived: args.archived,
+        tag: args.tag.clone(),
+        text: (!words.is_empty()).then_some(words),
+        name: None,
+    };
     let listing = store::archive(&args.store)?.plans(&args.tenant.id(), &filter, &Pagination::first(args.count))?;
     if args.store.json {
         for plan in &listing.items {

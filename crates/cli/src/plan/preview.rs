@@ -2,21 +2,25 @@
 
 use super::{PlanChecker, each_plan, heading, undo_sign};
 use crate::args::plan::PlanPreviewArgs;
+use crate::config::Config;
 use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::table::{COLUMNS, CellColor, LISTED_MAX, TableCell, columns, wrapped};
 use crate::terminal::{Terminal, TerminalSymbols};
 use rutter_app::view::{PreviewView, StepPreviewView};
 use rutter_core::id::StepId;
-use rutter_core::plan::preview::{GuaranteeKind, PlanPreview, ScenarioOutcome, StepPreview, WhatIfScenario, preview};
-use rutter_core::plan::{Plan, Step};
+use rutter_core::plan::{FailureTolerance, Plan, Step};
+use rutter_core::policy::expect::PlanCaller;
+use rutter_core::preview::{GuaranteeKind, PlanPreview, ScenarioOutcome, StepPreview, WhatIfScenario, preview_under};
 use rutter_core::text::{listed, spelled};
 use rutter_core::wording::{SpellingGuess, guess, quoted};
 use serde_json::json;
 
 pub(crate) fn run(args: &PlanPreviewArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
+    let policy = Config::policy(args.common.config.clone())?;
+    let preview = |plan: &Plan| preview_under(plan, &policy, PlanCaller::default());
     match &args.step {
-        Some(step) => run_step(args, step, terminal),
+        Some(step) => run_step(args, step, &preview, terminal),
         None => each_plan(
             &args.files,
             &args.common,
@@ -28,13 +32,18 @@ pub(crate) fn run(args: &PlanPreviewArgs, terminal: &Terminal) -> anyhow::Result
     }
 }
 
-fn run_step(args: &PlanPreviewArgs, id: &str, terminal: &Terminal) -> anyhow::Result<CommandExit> {
-    let Some(checker) = PlanChecker::new(&args.common, terminal) else { return Ok(CommandExit::Refused) };
+fn run_step(
+    args: &PlanPreviewArgs,
+    id: &str,
+    preview: &dyn Fn(&Plan) -> PlanPreview,
+    terminal: &Terminal,
+) -> anyhow::Result<CommandExit> {
+    let Some(checker) = PlanChecker::new(&args.common, &args.files, terminal)? else { return Ok(CommandExit::Refused) };
     let mut exit = CommandExit::Done;
     for path in &args.files {
         let file = checker.check(path);
         let plan = if args.common.json { file.plan.as_deref() } else { file.plan_or_remark(terminal) };
-        let card = plan.and_then(|plan| card(plan, id));
+        let card = plan.and_then(|plan| card(plan, id, preview(plan)));
         if card.is_none() {
             exit = CommandExit::Refused;
         }
@@ -60,9 +69,8 @@ fn run_step(args: &PlanPreviewArgs, id: &str, terminal: &Terminal) -> anyhow::Re
 }
 
 /// The position and the preview of a step; none if the plan has no such step.
-fn card(plan: &Plan, id: &str) -> Option<(usize, StepPreview, WhatIfScenario)> {
+fn card(plan: &Plan, id: &str, preview: PlanPreview) -> Option<(usize, StepPreview, WhatIfScenario)> {
     let at = plan.find(id)?;
-    let preview = preview(plan);
     let turn = preview.steps.iter().position(|step| step.step.as_str() == id)?;
     Some((at, preview.steps.into_iter().nth(turn)?, preview.what_if.into_iter().nth(turn)?))
 }
@@ -102,8 +110,18 @@ fn text(plan: &Plan, preview: &PlanPreview, signs: TerminalSymbols) -> String {
         let chain = format!("Longest chain: {}", names(&preview.critical_path));
         text.push_str(&format!("\n{}\n", wrapped(&chain, 2)));
     }
-    text.push_str(&format!("\n{}\n", CellColor::Bold.on("If a step fails for good:")));
     let width = preview.steps.iter().map(|step| step.step.as_str().len()).max().unwrap_or(0);
+    let rules: Vec<_> =
+        preview.steps.iter().flat_map(|step| step.policy.iter().map(|rule| (&step.step, rule))).collect();
+    if !rules.is_empty() {
+        text.push_str(&format!("\n{}\n", CellColor::Bold.on("What the operator's policy says:")));
+    }
+    for (step, rule) in rules {
+        let line = format!("  {:width$}  {}", step.as_str(), printable(&rule.to_string()));
+        text.push_str(&wrapped(&line, width + 4));
+        text.push('\n');
+    }
+    text.push_str(&format!("\n{}\n", CellColor::Bold.on("If a step fails for good:")));
     for what_if in &preview.what_if {
         let sentence = format!("  {:width$}  {}", what_if.step.as_str(), sentence(what_if, plan.steps.len()));
         text.push_str(&wrapped(&sentence, width + 4));
@@ -133,6 +151,7 @@ fn marks(step: &Step) -> String {
     let marks = [
         (step.approval.is_some(), "approval"),
         (step.when.is_some(), "when"),
+        (step.else_of.is_some(), "else"),
         (step.for_each.is_some(), "for each"),
         (step.fallback.is_some(), "fallback"),
     ];
@@ -198,9 +217,14 @@ fn detail(plan: &Plan, at: usize, card: &StepPreview, what_if: &WhatIfScenario, 
         rows.push(("waits for", listed(&needs, LISTED_MAX)));
     }
     rows.extend(step.approval.map(|rule| ("approval", format!("a person must approve within {}", rule.expires))));
+    rows.extend(card.policy.iter().map(|rule| ("policy", printable(&rule.to_string()))));
     rows.extend(step.when.as_ref().map(|when| ("when", printable(when.source.trim()))));
+    rows.extend(step.else_of.map(|other| ("else of", plan.steps[other].id.to_string())));
     rows.extend(step.for_each.as_ref().map(|fan_out| {
-        let many = format!("at most {}, {} at a time", fan_out.max_items, fan_out.max_parallel);
+        let mut many = format!("at most {}, {} at a time", fan_out.max_items, fan_out.max_parallel);
+        if fan_out.tolerate != FailureTolerance::NONE {
+            many += &format!(", {} may fail", fan_out.tolerate);
+        }
         ("for each", format!("of {}; {many}", printable(fan_out.items.source.trim())))
     }));
     rows.extend(step.fallback.as_ref().map(|fallback| ("or else", fallback.call.tool.to_string())));

@@ -1,6 +1,7 @@
 //! `rutter plan save`: checks a plan against the available tools and saves it, here or through the server.
 
-use super::{CheckedPlanFile, bytes_of};
+use super::CheckedPlanFile;
+use super::named::bytes_of;
 use crate::args::plan::PlanSaveArgs;
 use crate::config::Config;
 use crate::daemon::{self, HandledBy};
@@ -14,7 +15,6 @@ use crate::terminal::Terminal;
 use rutter_app::plans::save_plan;
 use rutter_app::principal::Principal;
 use rutter_app::view::SavedPlanView;
-use rutter_core::id::PlanId;
 use serde_json::{Value, json};
 
 pub(crate) fn run(args: &PlanSaveArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
@@ -24,20 +24,21 @@ pub(crate) fn run(args: &PlanSaveArgs, terminal: &Terminal) -> anyhow::Result<Co
     let plan = String::from_utf8(source.clone()).map_err(|_| unreadable("it is not text".to_owned()))?;
     let config = Config::load_with(&args.store, &args.tools)?;
     let caller = Principal::owner(args.tenant.id(), &config.operator);
-    let id = args.id.as_deref().map(PlanId::new);
+    let id = args.id.clone();
     daemon::check_tools(&args.store, &args.tools, &config)?;
     let greeting = SocketRequest::Save {
         tenant: caller.tenant.clone(),
         person: config.operator.clone(),
         plan,
         id: id.clone(),
+        revision: None,
         driver: args.driver.into(),
     };
     let here = || {
         let text = text_of(&caller, source.clone(), args.driver.into());
         crate::blocking::block_on(async {
             let runtime = LocalRuntime::open(&args.store, &args.tools).await?;
-            let submitted = save_plan(&runtime.app, &caller, text, id.clone(), None, None).await;
+            let submitted = save_plan(&runtime.app, &caller, text, id.as_deref(), None, None).await;
             runtime.close().await;
             Ok(submitted)
         })

@@ -1,23 +1,28 @@
-//! `rutter tools call`: one call, by hand. Nothing is journaled.
+//! `rutter tools call`: one call, by hand, if the operator's policy allows it. Nothing is journaled.
 
-use super::with_registry;
+use super::with_registry_of;
 use crate::args::tools::ToolsCallArgs;
+use crate::config::Config;
 use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::printable::printable;
 use crate::terminal::Terminal;
-use rutter_core::id::ToolName;
+use rutter_core::actor::Actor;
+use rutter_core::hash::Hash;
+use rutter_core::id::{TenantId, ToolName};
+use rutter_core::plan::document::read_exact;
+use rutter_core::policy::{ResolvedCall, server_of};
 use rutter_core::port::tools::{CallReturn, ServerSelection, ToolGateway};
-use rutter_core::tool::CallOutcome;
+use rutter_core::tool::{CallOutcome, Safety, Tool};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Servers that are built in.
-const BUILT_IN: &[&str] = &["timer", "memory", "notify", "journal"];
+pub(crate) const BUILT_IN: &[&str] = &["timer", "memory", "notify", "journal"];
 
 pub(crate) fn run(args: &ToolsCallArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
-    let parameters: Value = serde_json::from_str(&args.parameters).map_err(|error| {
+    let parameters: Value = read_exact(args.parameters.as_bytes()).map_err(|error| {
         CommandRefusal::new("command.inputs", format!("the parameters must be a JSON object: {error}"))
     })?;
     if BUILT_IN.iter().any(|server| args.tool.split_once('.').is_some_and(|(name, _)| name == *server)) {
@@ -25,11 +30,17 @@ pub(crate) fn run(args: &ToolsCallArgs, terminal: &Terminal) -> anyhow::Result<C
         return Err(CommandRefusal::new("command.invalid", message).into());
     }
     let tool = ToolName::new(&args.tool);
-    let server = args.tool.split_once('.').map_or(args.tool.as_str(), |(server, _)| server).to_owned();
-    let returned = with_registry(&args.common, async |registry| {
-        let catalog = registry.catalog(ServerSelection::Named(BTreeSet::from([server]))).await;
+    let config = Config::load_with(&args.common.store, &args.common.tools)?;
+    let returned = with_registry_of(config.clone(), async |registry| {
+        let server = ServerSelection::Named(BTreeSet::from([server_of(&tool).to_owned()]));
+        registry.refresh(&server).await;
+        let catalog = registry.catalog(server).await;
         super::list::absent(&catalog, terminal);
-        let calling = registry.call_once(&tool, parameters);
+        let known = catalog.tools.tools.get(&tool);
+        judge(&config, &tool, known.map(|tool| &**tool), &parameters)?;
+        // What was judged is what is called.
+        let judged = known.map_or(Hash::ZERO, |tool| tool.definition);
+        let calling = registry.call_once(&tool, Some(judged), parameters);
         Ok(tokio::time::timeout(Duration::from_secs(args.timeout), calling).await)
     })?;
     let (word, value, exit) = match returned {
@@ -45,4 +56,25 @@ pub(crate) fn run(args: &ToolsCallArgs, terminal: &Terminal) -> anyhow::Result<C
         false => terminal.remark(&format!("{}: {}\n", word.replace('_', " "), printable(&value.to_string()))),
     }
     Ok(exit)
+}
+
+/// Refuses a call that the policy forbids, and one that it allows only with what a direct call does not have: a journal,
+/// in which a person is asked and calls are counted. An unknown tool counts as `once`.
+fn judge(config: &Config, tool: &ToolName, known: Option<&Tool>, parameters: &Value) -> Result<(), CommandRefusal> {
+    let safety = known.map_or(Safety::Once, |tool| tool.safety);
+    let (tenant, caller) = (TenantId::new("default"), Actor::person(&config.operator));
+    let principals = std::slice::from_ref(&caller);
+    let call = ResolvedCall { tool, safeties: [safety; 2], parameters, tenant: &tenant, principals };
+    let verdict = config.policy.judge(&call);
+    if verdict.deny.is_some() {
+        let error = CommandRefusal::new("command.forbidden", format!("{tool}: {verdict}"));
+        return Err(error.with_hint("nothing was called; `rutter policy check --call` explains every rule"));
+    }
+    if verdict.approval.is_some() || verdict.limit.is_some() {
+        let message = format!("{tool}: {verdict}; a direct call has no journal in which this could be done");
+        let hint = "nothing was called; carry it out as a plan of one step with `rutter run`, or from the page of the \
+                    tool: there the rule is followed";
+        return Err(CommandRefusal::new("command.not_direct", message).with_hint(hint));
+    }
+    Ok(())
 }

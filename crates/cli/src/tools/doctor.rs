@@ -8,7 +8,7 @@ use crate::printable::printable;
 use crate::table::{CellColor, wrapped};
 use crate::terminal::Terminal;
 use rutter_app::view::ServerView;
-use rutter_core::port::tools::{ServerSelection, ToolGateway};
+use rutter_core::port::tools::ServerSelection;
 use rutter_core::tool::report::ServerReport;
 use rutter_core::tool::{Safety, SafetySource};
 use serde_json::json;
@@ -16,7 +16,7 @@ use serde_json::json;
 pub(crate) fn run(args: &ToolsDoctorArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let config = Config::load_with(&args.common.store, &args.common.tools)?;
     let (reports, sandbox) = with_registry(&args.common, async |registry| {
-        registry.catalog(ServerSelection::All).await;
+        registry.refresh(&ServerSelection::All).await;
         Ok((registry.report(), rutter_tools::child::confine::sandbox()))
     })?;
     let is_well = reports.iter().all(|report| report.failure.is_none());

@@ -9,12 +9,13 @@ use crate::terminal::Terminal;
 use rutter_core::id::ToolName;
 use rutter_core::port::tools::{CatalogSnapshot, ServerSelection, ToolGateway};
 use rutter_core::text::first_chars;
-use rutter_core::tool::{Safety, Tool};
-use serde_json::json;
+use rutter_core::tool::{Safety, Tool, ToolCatalog};
+use std::sync::Arc;
 
 pub(crate) fn run(args: &ToolsListArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let words = args.words.join(" ");
     let (catalog, hits) = with_registry(&args.common, async |registry| {
+        registry.refresh(&ServerSelection::All).await;
         let catalog = registry.catalog(ServerSelection::All).await;
         let hits = (!words.is_empty()).then(|| registry.search(&words, args.count));
         Ok((catalog, hits))
@@ -25,9 +26,9 @@ pub(crate) fn run(args: &ToolsListArgs, terminal: &Terminal) -> anyhow::Result<C
     };
     let tools = names.iter().filter_map(|name| catalog.tools.tools.get(name));
     if args.common.store.json {
-        for tool in tools {
-            terminal.answer(&format!("{}\n", json!(tool)))?;
-        }
+        let listed = tools.map(|tool| (tool.name.clone(), Arc::clone(tool))).collect();
+        // In order of names: what is found best is the first row of the table.
+        terminal.answer(&format!("{}\n", ToolCatalog { tools: listed, ..ToolCatalog::default() }.to_json()))?;
     } else {
         let rows: Vec<Vec<TableCell>> = tools.map(|tool| row(tool)).collect();
         if rows.is_empty() {
@@ -43,7 +44,14 @@ pub(super) fn absent(catalog: &CatalogSnapshot, terminal: &Terminal) -> CommandE
     for (server, failure) in &catalog.absent {
         terminal.remark(&format!("{}\n", printable(&format!("server {server} could not be asked: {failure}"))));
     }
-    if catalog.absent.is_empty() { CommandExit::Done } else { CommandExit::Differs }
+    let known =
+        catalog.tools.unreachable.iter().filter(|(name, _)| !catalog.absent.iter().any(|(absent, _)| absent == *name));
+    for (server, why) in known {
+        let text = format!("server {server} could not be asked, its tools are as last known: {why}");
+        terminal.remark(&format!("{}\n", printable(&text)));
+    }
+    let is_whole = catalog.absent.is_empty() && catalog.tools.unreachable.is_empty();
+    if is_whole { CommandExit::Done } else { CommandExit::Differs }
 }
 
 fn row(tool: &Tool) -> Vec<TableCell> {

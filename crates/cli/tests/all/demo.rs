@@ -178,7 +178,10 @@ fn the_server_stays_with_keep_and_stops_as_the_demo_explains() {
     };
     let listed = typed("exec list");
     assert_eq!(listed.status.code(), Some(0), "{}", text(listed.stderr));
-    assert_eq!(text(listed.stdout).lines().filter(|line| line.contains("completed")).count(), 3);
+    assert_eq!(
+        text(listed.stdout).lines().filter(|line| line.split_whitespace().nth(1) == Some("completed")).count(),
+        3
+    );
     assert_eq!(typed("journal verify").status.code(), Some(1), "the copy was changed");
     assert_eq!(typed("claude mcp add").status.code(), Some(0), "a client that disconnects at once");
     let stopped = typed("stop --dir");

@@ -125,7 +125,6 @@ fn defaults_are_those_of_the_program() {
     }
     let tool = rutter_tools::config::command::CommandToolConfig::default();
     for (key, default) in [
-        ("timeout", tool.timeout.to_string()),
         ("memory_mib", tool.memory_mib.to_string()),
         ("cpu_seconds", tool.cpu_seconds.to_string()),
         ("processes", tool.processes.to_string()),

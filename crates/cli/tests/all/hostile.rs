@@ -8,7 +8,7 @@ mod http;
 mod messages;
 mod tally;
 mod tools;
-mod wire;
+pub mod wire;
 
 use crate::clients::fixture::ClientFixture;
 use expected::{Due, due};

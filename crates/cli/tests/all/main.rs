@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
+mod adversary;
 mod begin;
 mod browser;
 mod builtin;
@@ -12,8 +13,10 @@ mod fixture;
 mod handover;
 mod hostile;
 mod inspector;
+mod large_values;
 mod lines;
 mod plan;
+mod policy;
 mod recipes;
 mod scenarios;
 mod server;

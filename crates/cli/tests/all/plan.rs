@@ -361,6 +361,23 @@ fn documents_show_the_actual_output() {
     assert!(visible >= 3);
 }
 
+/// The commands in running text that make a plan of a template, as a reader types them.
+#[test]
+fn the_documents_make_plans_of_templates() {
+    let mut typed = 0;
+    for document in ["README.md", "docs/templates.md"] {
+        let text = fs::read_to_string(root().join(document)).unwrap();
+        let commands = text.split('`').filter_map(|piece| piece.strip_prefix("rutter plan new --template "));
+        for command in commands.filter(|command| !command.starts_with("NAME")) {
+            let arguments: Vec<&str> = ["plan", "new", "--template"].into_iter().chain(command.split(' ')).collect();
+            let answer = rutter(&arguments);
+            assert_eq!(answer.code, 0, "{document}: {command}: {}", answer.stderr);
+            typed += 1;
+        }
+    }
+    assert!(typed > 0);
+}
+
 /// A file that is removed with the test.
 struct Temporary {
     path: PathBuf,

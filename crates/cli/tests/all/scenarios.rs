@@ -3,7 +3,7 @@
 
 mod answer;
 mod bulk;
-mod fixture;
+pub mod fixture;
 mod incident;
 mod lost_answer;
 mod migration;

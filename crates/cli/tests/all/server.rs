@@ -8,6 +8,7 @@ mod doors;
 pub(crate) mod fixture;
 mod front;
 mod keys;
+mod plans;
 mod reasons;
 mod sent;
 mod through;

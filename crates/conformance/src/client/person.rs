@@ -1,7 +1,7 @@
 //! Answers tools' questions with any fitting value, and omits fields that have a default.
 
 use rutter_core::port::tools::{CallReporter, PortFuture, ToolProgress};
-use rutter_core::tool::Elicitation;
+use rutter_core::tool::{CallOutcome, Elicitation};
 use serde_json::{Map, Value, json};
 
 pub(super) struct ScriptedPerson;
@@ -20,6 +20,8 @@ impl CallReporter for ScriptedPerson {
     }
 
     fn progress(&self, _progress: ToolProgress) {}
+
+    fn late(&self, _outcome: CallOutcome) {}
 }
 
 /// A value of a property's type.

@@ -97,9 +97,13 @@ fn catalog() -> ToolCatalog {
         safety: Safety::Idempotent,
         safety_source: SafetySource::Configured,
         key_parameter: None,
+        sends_key: false,
+        grace: None,
+        key_window: None,
+        attempts: Default::default(),
         definition: Hash::of(&[b"shop.put"]),
     };
-    ToolCatalog { tools: [(name, Arc::new(tool))].into() }
+    ToolCatalog { tools: [(name, Arc::new(tool))].into(), ..ToolCatalog::default() }
 }
 
 /// Reads and checks a document, as `rutter plan check` does.

@@ -1,20 +1,19 @@
 //! Checks whether an input is possible in the present state. Nothing here changes the state.
 
+mod texts;
+
 use super::input::{ExecutionInput, Refusal};
+use super::opening::{inputs_fit, tools_are_there};
 use super::part::{PartState, ProbeProgress};
 use super::step::StepStage;
+use super::view::PendingQuestion;
 use super::{Execution, ExecutionPhase};
 use crate::actor::{Actor, ActorKind};
 use crate::hash::Hash;
-use crate::id::{ExecutionId, PartId};
-use crate::journal::event::{CallSide, Event, EventRecord, PlanReference, Question, QuestionAnswer};
-use crate::journal::payload::EventPayload;
-use crate::limits;
-use crate::plan::schema::CompiledSchema;
+use crate::id::{PartId, ToolName};
+use crate::journal::event::{CallSide, ExecutionEnding, Question, QuestionAnswer};
 use crate::plan::{Driver, Plan};
-use crate::time::Timestamp;
 use serde_json::Value;
-use std::sync::Arc;
 
 pub(super) type AdmissionResult = Result<(), Refusal>;
 
@@ -22,6 +21,7 @@ impl Execution {
     /// Refuses an input that is not possible in this state. [`Execution::decide`] calls this first.
     pub fn admit(&self, actor: &Actor, input: &ExecutionInput) -> AdmissionResult {
         self.admit_texts(input)?;
+        self.admit_while_held(actor, input)?;
         match input {
             ExecutionInput::Start => match self.phase {
                 ExecutionPhase::Pending => Ok(()),
@@ -29,8 +29,11 @@ impl Execution {
                 _ => Err(Refusal::new("execution.started", "this execution has started already")),
             },
             ExecutionInput::Wake | ExecutionInput::Recovered => Ok(()),
-            ExecutionInput::Returned { part, side, attempt, .. } => match self.part(part) {
+            ExecutionInput::Returned { part, side, attempt, .. }
+            | ExecutionInput::Withdraw { part, side, attempt, .. } => match self.part(part) {
                 Some(part) if *attempt >= 1 && *attempt <= part.attempts_of(*side) => Ok(()),
+                // Its effect is put on record.
+                None if self.dropped.contains_key(&part.step) => Ok(()),
                 _ => Err(Refusal::new(
                     "execution.unknown_attempt",
                     format!("attempt {attempt} of {part} was never made"),
@@ -39,20 +42,43 @@ impl Execution {
             ExecutionInput::Accepted { part, side, attempt, ticket } => {
                 self.admit_ticket(part, *side, *attempt, ticket)
             }
-            ExecutionInput::ToolAsks { part, side, attempt, schema, .. } => {
-                self.admit_inquiry(part, *side, *attempt, schema)
+            ExecutionInput::ToolAsks { part, side, attempt, question } => {
+                self.admit_inquiry(part, *side, *attempt, question)
             }
             ExecutionInput::AnswerTool { part, attempt, answer, .. } => {
                 self.admit_tool_answer(actor, part, *attempt, answer.as_deref())
             }
-            ExecutionInput::Approve { part, call, .. } | ExecutionInput::Deny { part, call, .. } => {
-                self.admit_approval(actor, part, call)
+            ExecutionInput::Approve { part, call, .. } => {
+                self.admit_approval(actor, part, call)?;
+                self.part(part).map_or(Ok(()), |part| self.admit_approver(actor, part))
             }
+            ExecutionInput::Deny { part, call, .. } => self.admit_approval(actor, part, call),
             ExecutionInput::Answer { about, answer, result, evidence, .. } => {
                 let is_visible = evidence.is_some() || result.is_some();
-                self.admit_answer(about, *answer, is_visible)
+                if let Question::SecondEffect(part) = about {
+                    return self.admit_second(actor, part, *answer);
+                }
+                self.admit_answer(actor, about, *answer, is_visible)?;
+                if let (Question::Limit(_), QuestionAnswer::Continue) = (about, answer) {
+                    person(actor, "go on past a limit")?;
+                }
+                if matches!(answer, QuestionAnswer::Skip | QuestionAnswer::Continue) {
+                    return self.admit_going_past(actor, about);
+                }
+                if *answer != QuestionAnswer::Resolve {
+                    return Ok(());
+                }
+                self.admit_resolving(actor, about)?;
+                self.admit_resolving_unanswered(about)?;
+                self.admit_resolved_result(about, result.as_deref())
             }
-            ExecutionInput::Settle { part, .. } => self.admit_settling(actor, part),
+            ExecutionInput::Settle { part, happened, result, .. } => {
+                self.admit_settling(actor, part)?;
+                if *happened { self.admit_settled_result(part, result.as_deref()) } else { Ok(()) }
+            }
+            ExecutionInput::Correct { part, happened, result, .. } => {
+                self.admit_correction(actor, part, *happened, result.as_deref())
+            }
             ExecutionInput::Pause { .. } => {
                 self.under_way()?;
                 if self.paused {
@@ -61,8 +87,13 @@ impl Execution {
                     Ok(())
                 }
             }
-            ExecutionInput::Resume { .. } => {
+            ExecutionInput::Hold { .. } => {
+                self.under_way()?;
+                self.admit_hold()
+            }
+            ExecutionInput::Resume { .. } | ExecutionInput::ResumeExpired { .. } => {
                 self.not_ended()?;
+                self.admit_end_of_hold(actor)?;
                 if self.paused {
                     Ok(())
                 } else {
@@ -95,6 +126,11 @@ impl Execution {
                 }
                 Ok(())
             }
+            ExecutionInput::Reopen { steps, .. } => {
+                let steps = steps.as_deref().unwrap_or_default();
+                self.admit_reopening(actor, steps)?;
+                self.admit_left_out_items(actor, steps)
+            }
             ExecutionInput::BeginReplan { .. } => {
                 self.forward()?;
                 if self.replanning {
@@ -103,44 +139,78 @@ impl Execution {
                 Ok(())
             }
             ExecutionInput::AbandonReplan { .. } => {
-                self.not_ended()?;
-                if self.replanning {
+                if self.proposal.is_none() {
+                    self.not_ended()?;
+                }
+                if self.replanning || self.proposal.is_some() {
                     Ok(())
                 } else {
                     Err(Refusal::new("execution.not_replanning", "this execution is not being replanned"))
                 }
             }
             ExecutionInput::Replan { plan, .. } => {
-                self.forward()?;
+                match self.outcome() {
+                    Some(ExecutionEnding::Completed) => {}
+                    Some(_) => self.admit_going_on()?,
+                    None => self.forward()?,
+                }
                 if self.driver == Driver::Server {
                     tools_are_there(plan)?;
                 }
                 inputs_fit(plan, self.inputs.value().map_or(&Value::Null, |value| value))?;
-                self.admit_replan(plan)
+                self.admit_replan(plan)?;
+                self.admit_proposal(actor, plan)
+            }
+            ExecutionInput::ApproveReplan { plan, .. } => {
+                person(actor, "approve a new plan")?;
+                let proposed = self.proposed(plan)?;
+                self.admit_proof_for_plan(actor)?;
+                if self.driver == Driver::Server {
+                    tools_are_there(proposed)?;
+                }
+                self.admit_replan(proposed)
+            }
+            ExecutionInput::RejectReplan { plan, .. } => {
+                person(actor, "reject a new plan")?;
+                self.proposed(plan).map(|_| ())
             }
             ExecutionInput::HandOver { to, .. } => {
                 self.not_ended()?;
-                if *to == self.driver {
+                if *to == self.driver && self.silent_since.is_none() {
                     return Err(Refusal::new("execution.driver", "this execution already has this driver"));
                 }
                 match to {
-                    Driver::Server => tools_are_there(self.plan()),
+                    Driver::Server => {
+                        tools_are_there(self.plan())?;
+                        self.admit_handing_back(actor)
+                    }
                     Driver::Agent => Ok(()),
                 }
             }
-            ExecutionInput::ReportDrift { tool, .. } | ExecutionInput::AcceptTool { tool, .. } => {
+            ExecutionInput::ReportDefinition { tool, .. } | ExecutionInput::AcceptTool { tool, .. } => {
                 self.not_ended()?;
                 if !self.plan.tools.contains_key(tool) {
                     return Err(Refusal::new("execution.unknown_tool", format!("the plan does not use {tool}")));
                 }
                 match input {
-                    ExecutionInput::AcceptTool { .. } => person(actor, "accept a changed tool"),
+                    ExecutionInput::AcceptTool { definition, .. } => {
+                        person(actor, "accept a changed tool")?;
+                        self.admit_definition(tool, *definition)
+                    }
                     _ => Ok(()),
                 }
             }
-            ExecutionInput::RecordStarted { .. }
-            | ExecutionInput::RecordFinished { .. }
-            | ExecutionInput::RecordFailed { .. } => self.admit_agent_record(),
+            ExecutionInput::AgentSeen { .. } => {
+                self.not_ended()?;
+                self.admit_sign_of_life(actor)
+            }
+            ExecutionInput::RecordFinished { part, result } => {
+                if self.late_record(part).is_none() {
+                    self.admit_agent_record()?;
+                }
+                self.admit_recorded_result(part, result)
+            }
+            ExecutionInput::RecordStarted { .. } | ExecutionInput::RecordFailed { .. } => self.admit_agent_record(),
             ExecutionInput::RecordEnd { .. } => {
                 self.admit_agent_record()?;
                 self.started()
@@ -154,7 +224,11 @@ impl Execution {
                     PartState::Completed { .. }
                     | PartState::Failed { .. }
                     | PartState::CompensationFailed { .. }
-                    | PartState::BackingOff { side: CallSide::Undo, .. } => Ok(()),
+                    | PartState::Asking { side: CallSide::Undo, .. }
+                    | PartState::Approved { side: CallSide::Undo, .. }
+                    | PartState::BackingOff { side: CallSide::Undo, .. } => {
+                        self.admit_resolving(actor, &Question::Compensation(part.clone()))
+                    }
                     _ => Err(Refusal::new(
                         "execution.nothing_to_undo",
                         format!("{part} is still being done, or its effect is in doubt"),
@@ -170,64 +244,11 @@ impl Execution {
         }
     }
 
-    fn admit_texts(&self, input: &ExecutionInput) -> AdmissionResult {
-        let texts: [&str; 2] = match input {
-            ExecutionInput::Approve { reason, .. }
-            | ExecutionInput::Deny { reason, .. }
-            | ExecutionInput::Answer { reason, .. }
-            | ExecutionInput::Settle { reason, .. }
-            | ExecutionInput::Pause { reason }
-            | ExecutionInput::Resume { reason }
-            | ExecutionInput::Cancel { reason, .. }
-            | ExecutionInput::Kill { reason }
-            | ExecutionInput::Compensate { reason, .. }
-            | ExecutionInput::BeginReplan { reason }
-            | ExecutionInput::AbandonReplan { reason }
-            | ExecutionInput::Replan { reason, .. }
-            | ExecutionInput::HandOver { reason, .. }
-            | ExecutionInput::AcceptTool { reason, .. }
-            | ExecutionInput::AnswerTool { reason, .. }
-            | ExecutionInput::RecordEnd { reason } => [reason, ""],
-            ExecutionInput::ToolAsks { message, .. } => [message, ""],
-            ExecutionInput::RecordCompensation { description, .. } => [description, ""],
-            ExecutionInput::RecordDecision { decision, reason, .. } => [decision, reason],
-            ExecutionInput::RecordAction { kind, description, .. } => [kind, description],
-            ExecutionInput::RecordFailed { failure, .. } => [&failure.message, ""],
-            ExecutionInput::SaveContext { values } => {
-                let mut merged = self.context.clone();
-                merged.extend(values.clone());
-                let size = serde_json::to_vec(&merged).map_or(usize::MAX, |bytes| bytes.len());
-                return if size <= limits::VALUE_BYTES_MAX {
-                    Ok(())
-                } else {
-                    Err(Refusal::new(
-                        "execution.too_large",
-                        format!("a context has at most {} bytes", limits::VALUE_BYTES_MAX),
-                    ))
-                };
-            }
-            ExecutionInput::Start
-            | ExecutionInput::Wake
-            | ExecutionInput::Recovered
-            | ExecutionInput::Returned { .. }
-            | ExecutionInput::Accepted { .. }
-            | ExecutionInput::ReportDrift { .. }
-            | ExecutionInput::RecordStarted { .. }
-            | ExecutionInput::RecordFinished { .. } => return Ok(()),
-        };
-        match texts.iter().find(|text| text.len() > limits::REASON_BYTES_MAX) {
-            Some(_) => Err(Refusal::new(
-                "execution.text_too_long",
-                format!("reasons and descriptions have at most {} bytes", limits::REASON_BYTES_MAX),
-            )),
-            None => Ok(()),
-        }
-    }
-
     fn admit_approval(&self, actor: &Actor, part: &PartId, call: &Hash) -> AdmissionResult {
         person(actor, "approve a call")?;
         match self.part(part).map(|part| &part.state) {
             None => Err(unknown(part)),
+            Some(PartState::Asking { side: CallSide::Undo, call: asked, .. }) if asked == call => self.under_way(),
             Some(PartState::Asking { call: asked, .. }) if asked == call => self.forward(),
             Some(PartState::Asking { .. }) => {
                 Err(Refusal::new("execution.other_call", format!("the call of {part} is not the one you saw"))
@@ -237,21 +258,57 @@ impl Execution {
         }
     }
 
-    fn admit_answer(&self, about: &Question, answer: QuestionAnswer, is_visible: bool) -> AdmissionResult {
-        self.not_ended()?;
+    fn admit_answer(
+        &self,
+        actor: &Actor,
+        about: &Question,
+        answer: QuestionAnswer,
+        is_visible: bool,
+    ) -> AdmissionResult {
+        if self.outcome().is_some() {
+            let (Question::Failure(step) | Question::Item(PartId { step, .. })) = about else {
+                return self.not_ended();
+            };
+            self.admit_reopening(actor, std::slice::from_ref(step))?;
+        }
         let (asked, answers): (bool, &[QuestionAnswer]) = match about {
             Question::Failure(step) => {
-                let held = self.plan.find(step.as_str()).is_some_and(|step| self.steps[step].stage == StepStage::Held);
-                (held, Question::FAILURE_ANSWERS)
+                // Once the execution has ended, the question about a failed step is put again.
+                let (asked, answers) = match self.outcome() {
+                    Some(_) => (StepStage::Failed, Question::ITEM_ANSWERS),
+                    None => (StepStage::Held, Question::FAILURE_ANSWERS),
+                };
+                let held = self.plan.find(step.as_str()).is_some_and(|step| self.steps[step].stage == asked);
+                (held, answers)
             }
             Question::Compensation(part) => {
                 let stuck = self.locate(part).is_some_and(|at| self.agenda.stuck.contains(&at));
                 (stuck, Question::COMPENSATION_ANSWERS)
             }
+            Question::Item(part) => {
+                let live = self.phase == ExecutionPhase::Forward || self.outcome().is_some();
+                let runs_after_all = answer == QuestionAnswer::Retry && self.is_left_out_item(part);
+                if live && runs_after_all {
+                    person(actor, "run an item after all that was skipped by decision")?;
+                }
+                (live && (runs_after_all || self.is_failed_item(part)), Question::ITEM_ANSWERS)
+            }
             Question::Limit(limit) => (self.over == Some(*limit), Question::LIMIT_ANSWERS),
+            Question::SecondEffect(_) => (false, Question::SECOND_EFFECT_ANSWERS),
+            Question::Silence => match self.ask_silence() {
+                Some(PendingQuestion::Silence { answers, .. }) => (true, answers),
+                _ => (false, Question::SILENCE_ANSWERS),
+            },
         };
         if !asked {
-            return Err(Refusal::new("execution.no_question", "this question is not open"));
+            return Err(self.not_asked_about(about));
+        }
+        if let (Question::Failure(step), QuestionAnswer::Skip | QuestionAnswer::Resolve | QuestionAnswer::Continue) =
+            (about, answer)
+            && let Some((item, _)) = self.parts().find(|(id, part)| id.step == *step && part.is_active())
+        {
+            return Err(Refusal::new("execution.item_under_way", format!("{item} is under way"))
+                .hint("wait until it has ended, or decide about one item"));
         }
         if !answers.contains(&answer) {
             return Err(Refusal::new("execution.no_such_answer", "this question does not accept this answer"));
@@ -263,6 +320,32 @@ impl Execution {
             return Err(Refusal::new("execution.replanning", "this execution is being replanned already"));
         }
         Ok(())
+    }
+
+    /// Why a question is not open.
+    fn not_asked_about(&self, about: &Question) -> Refusal {
+        let closed = |message: String| Refusal::new("execution.no_question", message);
+        let Question::Item(id) = about else { return closed("this question is not open".to_owned()) };
+        let Some(step) = self.plan.find(id.step.as_str()) else { return unknown(id) };
+        match (self.part(id), self.steps[step].parts.len()) {
+            (Some(part), _) if part.accepted => closed(format!("{id} was skipped by decision")),
+            (Some(part), _) => closed(format!("{id} is {}", part.status().replace('_', " "))),
+            (None, 1) => closed(format!("{} has 1 item", id.step)),
+            (None, count) => closed(format!("{} has {count} items", id.step)),
+        }
+    }
+
+    /// The plan that waits for a person's approval, if it is this one.
+    fn proposed(&self, plan: &Hash) -> Result<&Plan, Refusal> {
+        if self.outcome().is_none() {
+            self.forward()?;
+        }
+        match &self.proposal {
+            Some(proposal) if proposal.plan.hash == *plan => Ok(&proposal.plan),
+            Some(_) => Err(Refusal::new("execution.other_call", "the proposed plan is not the one you saw")
+                .hint("look at the question again: the approval is for one exact plan")),
+            None => Err(Refusal::new("replan.not_proposed", "no new plan waits for approval")),
+        }
     }
 
     fn admit_settling(&self, actor: &Actor, part: &PartId) -> AdmissionResult {
@@ -278,7 +361,7 @@ impl Execution {
         }
     }
 
-    fn admit_agent_record(&self) -> AdmissionResult {
+    pub(super) fn admit_agent_record(&self) -> AdmissionResult {
         if self.driver != Driver::Agent {
             return Err(Refusal::new("execution.driver", "Rutter drives this execution")
                 .hint("take it over first; then record what you do"));
@@ -293,9 +376,24 @@ impl Execution {
         }
     }
 
+    /// A person accepts the definition that was found last: an older one is not what the tool is now.
+    fn admit_definition(&self, tool: &ToolName, definition: Hash) -> AdmissionResult {
+        let refused = |why: &str| Err(Refusal::new("execution.no_question", format!("{tool} {why}")));
+        match self.drifted.get(tool) {
+            Some(found) if *found == definition => Ok(()),
+            Some(_) => refused("is not the one that was accepted: it has changed again"),
+            None => refused("has not changed"),
+        }
+    }
+
     fn not_ended(&self) -> AdmissionResult {
         match self.phase {
-            ExecutionPhase::Ended { .. } => Err(Refusal::new("execution.ended", "this execution has ended")),
+            ExecutionPhase::Ended { outcome: ExecutionEnding::Completed | ExecutionEnding::Compensated } => {
+                Err(Refusal::new("execution.ended", "this execution has ended"))
+            }
+            ExecutionPhase::Ended { .. } => {
+                Err(Refusal::new("execution.ended", "this execution has ended").hint("reopen it to go on"))
+            }
             _ => Ok(()),
         }
     }
@@ -325,51 +423,6 @@ impl Execution {
             Some(_) => Ok(()),
             None => Err(Refusal::new("execution.unknown_part", format!("the plan has no step {step:?}"))),
         }
-    }
-}
-
-/// The first record of an execution, if its inputs are valid and the driver can make its calls.
-pub fn opening(
-    plan: &Arc<Plan>,
-    driver: Driver,
-    inputs: Arc<Value>,
-    lineage: &ExecutionId,
-    actor: Actor,
-    now: Timestamp,
-) -> Result<EventRecord, Refusal> {
-    if driver == Driver::Server {
-        tools_are_there(plan)?;
-    }
-    inputs_fit(plan, &inputs)?;
-    let event = Event::ExecutionOpened {
-        plan: PlanReference::of(plan),
-        revision: 1,
-        lineage: lineage.to_string(),
-        driver,
-        inputs: EventPayload::Present(inputs),
-    };
-    Ok(EventRecord { at: now, actor, event })
-}
-
-fn tools_are_there(plan: &Plan) -> AdmissionResult {
-    match plan.tools_missing().next() {
-        Some(tool) => {
-            Err(Refusal::new("execution.unknown_tool", format!("the plan names {tool}, which is not registered"))
-                .hint("only an agent can carry out this plan"))
-        }
-        None => Ok(()),
-    }
-}
-
-fn inputs_fit(plan: &Plan, inputs: &Value) -> AdmissionResult {
-    let Some(schema) = &plan.inputs else { return Ok(()) };
-    // The schema compiled when the plan was checked; if it no longer does, the inputs are not validated.
-    let Ok(schema) = CompiledSchema::compile(schema) else { return Ok(()) };
-    match schema.validate(inputs).first() {
-        Some(violation) => {
-            Err(Refusal::new("execution.inputs", format!("inputs{}: {}", violation.pointer, violation.message)))
-        }
-        None => Ok(()),
     }
 }
 

@@ -80,6 +80,8 @@ pub struct ExecutionAgenda {
     pub to_evaluate: BTreeSet<PartPosition>,
     /// In doubt, and only a person can settle it.
     pub unknown: BTreeSet<PartPosition>,
+    /// Parts with a second effect that waits for a decision.
+    pub second: BTreeSet<PartPosition>,
     /// Compensations that failed for good.
     pub stuck: BTreeSet<PartPosition>,
     /// Steps that failed for good and whose policy has not been applied yet.
@@ -88,9 +90,12 @@ pub struct ExecutionAgenda {
     pub held: BTreeSet<usize>,
     /// The number of forward attempts in flight.
     pub calling: usize,
-    /// The number of parts that occupy a slot, going forward and undoing.
+    /// The number of parts that were started and are not settled, going forward and undoing.
     pub busy: usize,
     pub busy_undoing: usize,
+    /// Those among them that are in doubt and not being probed.
+    pub idle_doubts: usize,
+    pub idle_doubts_undoing: usize,
 }
 
 impl ExecutionAgenda {
@@ -104,6 +109,9 @@ impl ExecutionAgenda {
         if part.is_active() {
             *self.places(part) += 1;
         }
+        if part.is_idle_doubt() {
+            *self.given_back(part) += 1;
+        }
     }
 
     pub fn delist(&mut self, at: PartPosition, part: &StepPart, timeout_total: Option<Millis>) {
@@ -113,10 +121,18 @@ impl ExecutionAgenda {
             let places = self.places(part);
             *places = places.saturating_sub(1);
         }
+        if part.is_idle_doubt() {
+            let given_back = self.given_back(part);
+            *given_back = given_back.saturating_sub(1);
+        }
     }
 
     fn places(&mut self, part: &StepPart) -> &mut usize {
         if part.is_undoing() { &mut self.busy_undoing } else { &mut self.busy }
+    }
+
+    fn given_back(&mut self, part: &StepPart) -> &mut usize {
+        if part.is_undoing() { &mut self.idle_doubts_undoing } else { &mut self.idle_doubts }
     }
 
     /// Adds a part to the sets of its present state, or removes it from them.
@@ -125,16 +141,19 @@ impl ExecutionAgenda {
         if part.running().is_some_and(|attempt| attempt.inquiry.is_some()) {
             put(&mut self.inquiring, at, present);
         }
+        if part.has_surprise() {
+            put(&mut self.second, at, present);
+        }
         match &part.state {
-            PartState::Asking { expires_at, .. } => {
+            PartState::Asking { side, expires_at, .. } => {
                 put(&mut self.asking, at, present);
                 self.put_timer(TimerKind::Approval, Some(*expires_at), at, present);
-                self.put_timer(TimerKind::Step, total, at, present);
+                self.put_timer(TimerKind::Step, total.filter(|_| *side != CallSide::Undo), at, present);
             }
-            PartState::Approved { expires_at, .. } => {
+            PartState::Approved { side, expires_at, .. } => {
                 put(&mut self.approved, at, present);
                 self.put_timer(TimerKind::Approval, Some(*expires_at), at, present);
-                self.put_timer(TimerKind::Step, total, at, present);
+                self.put_timer(TimerKind::Step, total.filter(|_| *side != CallSide::Undo), at, present);
             }
             PartState::Running(attempt) => {
                 put(&mut self.running, at, present);
@@ -159,7 +178,7 @@ impl ExecutionAgenda {
                     ProbeProgress::BackingOff { until } => {
                         self.put_timer(TimerKind::RetryProbe, Some(*until), at, present);
                     }
-                    ProbeProgress::Answered(_) => put(&mut self.to_evaluate, at, present),
+                    ProbeProgress::Answered { .. } => put(&mut self.to_evaluate, at, present),
                     ProbeProgress::Exhausted { .. } => put(&mut self.unknown, at, present),
                 }
             }

@@ -2,35 +2,81 @@
 
 use super::agenda::PartPosition;
 use super::decide::{DecisionDraft, RecordResult};
-use super::part::{PartState, ProbeProgress};
+use super::part::{AnsweredAttempt, PartState, ProbeProgress, StepPart};
 use super::{Execution, ExecutionPhase};
 use crate::hash::Hash;
-use crate::id::PartId;
-use crate::journal::event::{AttemptFollowUp, CallSide, DoubtSource, Event, ExecutionEnding, LateAnswer};
+use crate::id::{PartId, ToolName};
+use crate::journal::event::{AttemptFollowUp, CallSide, DoubtSource, Event, ExecutionEnding, LateAnswer, NO_PROBE};
 use crate::journal::payload::EventPayload;
 use crate::limits;
-use crate::plan::{BackoffStrategy, RetryPolicy};
+use crate::plan::RetryPolicy;
 use crate::time::{Millis, Timestamp};
-use crate::tool::{CallOutcome, FailureCategory, ToolFailure};
+use crate::tool::attempts::BackoffStrategy;
+use crate::tool::{CallOutcome, FailureCategory, Safety, ToolFailure};
 use std::sync::Arc;
 
 impl DecisionDraft<'_> {
     /// A tool answered, in time or late.
     pub fn returned(&mut self, part: PartId, side: CallSide, attempt: u32, outcome: CallOutcome) -> RecordResult {
-        let Some(at) = self.execution.locate(&part) else { return Ok(()) };
+        let Some(at) = self.execution.locate(&part) else {
+            let is_done =
+                matches!(outcome, CallOutcome::Done { .. }) && matches!(side, CallSide::Do | CallSide::Fallback);
+            return if is_done { self.deviate_dropped(&part, attempt) } else { Ok(()) };
+        };
         if !self.execution.is_under_way(&part, side, attempt) {
-            return self.late(at, side, attempt, outcome);
+            // The connector's own end of the wait for an attempt that was closed for the same reason is no answer.
+            let is_answer = !matches!(&outcome, CallOutcome::Maybe(failure) if failure.is_impatience());
+            return if is_answer { self.late(at, side, attempt, outcome) } else { Ok(()) };
         }
         match outcome {
-            CallOutcome::Done { result, cost_micros } => self.follow(Event::AttemptSucceeded {
-                part,
-                side,
-                attempt,
-                result: EventPayload::Present(result),
-                cost_micros,
-            }),
+            CallOutcome::Done { result, cost_micros } => {
+                let twice = self.undone_twice(at, side, attempt);
+                let (result, of) = (EventPayload::Present(result), part.clone());
+                self.follow(Event::AttemptSucceeded { part, side, attempt, result, cost_micros })?;
+                twice.map_or(Ok(()), |attempt| self.deviate_late(&of, side, attempt, None))
+            }
             CallOutcome::NotDone(failure) => self.close(at, side, attempt, failure, false),
             CallOutcome::Maybe(failure) => self.close(at, side, attempt, failure, true),
+        }
+    }
+
+    /// The call was not sent, because its tool has changed. The step has not failed: it waits for its tool.
+    pub fn withdraw(
+        &mut self,
+        part: PartId,
+        side: CallSide,
+        attempt: u32,
+        (tool, found): (&ToolName, Hash),
+    ) -> RecordResult {
+        if self.execution.outcome().is_none() && self.execution.is_news(tool, found) {
+            self.note_definition(tool.clone(), found)?;
+        }
+        let message = format!("{tool} is no longer the tool the plan was checked with; nothing was sent");
+        let failure = ToolFailure::new(FailureCategory::Unavailable, message);
+        let waits = |at: &PartPosition| {
+            self.execution.is_under_way(&part, side, attempt)
+                && self.execution.call_of(*at, side).is_some()
+                && self.execution.is_wanted_again(*at, side)
+                && self.execution.answered_before(*at).is_none()
+        };
+        match self.execution.locate(&part).filter(waits) {
+            Some(_) => {
+                let then = AttemptFollowUp::Withdrawn;
+                self.follow(Event::AttemptFailed { part, side, attempt, failure, maybe: false, then })
+            }
+            None => self.returned(part, side, attempt, CallOutcome::NotDone(failure)),
+        }
+    }
+
+    /// Notes the definition that a tool has now: a change, or the end of one.
+    pub fn note_definition(&mut self, tool: ToolName, found: Hash) -> RecordResult {
+        let pinned = self.execution.definition(&tool);
+        if found != pinned {
+            return self.note(Event::ToolDrifted { tool, pinned, found });
+        }
+        match self.execution.drifted.contains_key(&tool) {
+            true => self.note(Event::ToolRestored { tool, definition: found }),
+            false => Ok(()),
         }
     }
 
@@ -62,6 +108,10 @@ impl DecisionDraft<'_> {
             self.execution.part_at(at).map(|part| &part.state),
             Some(PartState::InDoubt { side: doubted, attempt: number, .. }) if (*doubted, *number) == (side, attempt)
         );
+        let refusal = match &outcome {
+            CallOutcome::NotDone(failure) => Some(failure.clone()),
+            CallOutcome::Done { .. } | CallOutcome::Maybe(_) => None,
+        };
         let (answer, cost_micros, settled) = match outcome {
             CallOutcome::Done { result, cost_micros } => {
                 let result = EventPayload::Present(result);
@@ -69,21 +119,80 @@ impl DecisionDraft<'_> {
             }
             // It says nothing of earlier attempts, which may have taken effect.
             CallOutcome::NotDone(failure) => {
-                let effect =
-                    self.execution.part_at(at).and_then(|part| part.effect).filter(|effect| effect.side == side);
-                let is_first = effect.is_none_or(|effect| effect.attempt == attempt);
+                let first = self.execution.part_at(at).and_then(|part| part.first_unsure(side));
+                let is_first = first.is_none_or(|first| first == attempt);
                 (LateAnswer::NotDone(failure), 0, Some((false, None)).filter(|_| is_first))
             }
             CallOutcome::Maybe(failure) => (LateAnswer::Maybe(failure), 0, None),
         };
-        self.note(Event::LateAnswerArrived { part: part.clone(), side, attempt, answer, cost_micros })?;
+        let is_done = match &answer {
+            LateAnswer::Done(_) => !in_doubt,
+            LateAnswer::Maybe(failure) => failure.is_answer() && !in_doubt,
+            LateAnswer::NotDone(_) => false,
+        };
+        let usable = matches!(answer, LateAnswer::Done(_));
+        let effect = self.execution.late_effect(at, side, attempt, usable).filter(|_| is_done);
+        let is_awaited = self.execution.is_awaited(at, effect);
+        // An effect that is undone by one attempt is undone twice only if another one has done it too.
+        let is_undoing =
+            side == CallSide::Undo && self.execution.part_at(at).is_some_and(|part| attempt > part.undone_by);
+        self.note(Event::LateAnswerArrived { part: part.clone(), side, attempt, answer, cost_micros, effect })?;
+        if effect.is_some() && !is_undoing && !is_awaited {
+            self.deviate_late(&part, side, attempt, effect)?;
+        }
+        if usable && effect.is_none() && !in_doubt {
+            self.compare_by_hand(at, attempt)?;
+        }
         if let Some((happened, result)) = settled.filter(|_| in_doubt) {
-            let then = if happened { AttemptFollowUp::GiveUp } else { self.after_not_happened(at, side) };
+            let then = match refusal {
+                Some(refusal) if !happened => self.after_late_not_done(at, side, &refusal),
+                _ => AttemptFollowUp::GiveUp,
+            };
             let reason = "the answer came after all".to_owned();
-            let source = DoubtSource::LateAnswer;
+            let (source, twice) = (DoubtSource::LateAnswer, self.undone_twice(at, side, attempt).filter(|_| happened));
+            let of = part.clone();
+            self.follow(Event::DoubtSettled { part, side, happened, source, reason, result, evidence: None, then })?;
+            if let Some(attempt) = twice {
+                self.deviate_late(&of, side, attempt, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles the doubts about attempts that repeat one which was answered "done".
+    pub fn settle_answered(&mut self) -> RecordResult {
+        for at in self.execution.agenda.doubts.clone() {
+            let Some(answered) = self.execution.answered_before(at).cloned() else { continue };
+            let AnsweredAttempt { side, attempt, result } = answered;
+            let (part, source, then) = (self.execution.name(at), DoubtSource::LateAnswer, AttemptFollowUp::GiveUp);
+            let reason = format!("attempt {attempt}, which has the same effect, was answered");
+            let (happened, result) = (true, Some(result));
             self.follow(Event::DoubtSettled { part, side, happened, source, reason, result, evidence: None, then })?;
         }
         Ok(())
+    }
+
+    /// The other attempt that is known to have undone the effect which this one undoes.
+    fn undone_twice(&self, at: PartPosition, side: CallSide, attempt: u32) -> Option<u32> {
+        let known = self.execution.known_beside(at, side).filter(|_| side == CallSide::Undo)?;
+        (known != attempt && !self.execution.is_undo_repeat(at, attempt)).then_some(known)
+    }
+
+    /// The follow-up of a doubt that ends with "it was not done": as if that had come in time.
+    fn after_late_not_done(&self, at: PartPosition, side: CallSide, refusal: &ToolFailure) -> AttemptFollowUp {
+        let execution = &*self.execution;
+        let is_beside_undoing = side == CallSide::Undo && execution.phase != ExecutionPhase::Undoing;
+        match execution.part_at(at).map(|part| (part, &part.state)) {
+            Some((part, PartState::InDoubt { since, .. })) if !is_beside_undoing => {
+                // The attempt was counted when it was closed.
+                let tries = (part.failures + part.losses).max(1);
+                match self.after_refusal(at, side, refusal, tries, *since) {
+                    AttemptFollowUp::RetryAt(when) => AttemptFollowUp::RetryAt(when.max(self.now)),
+                    then => then,
+                }
+            }
+            _ => AttemptFollowUp::GiveUp,
+        }
     }
 
     pub fn settle_by_person(
@@ -96,23 +205,25 @@ impl DecisionDraft<'_> {
     ) -> RecordResult {
         let at = self.execution.locate(&part);
         let state = at.and_then(|at| self.execution.part_at(at)).map(|part| &part.state);
-        let (Some(at), Some(PartState::InDoubt { side, .. })) = (at, state) else { return Ok(()) };
-        let side = *side;
+        let (Some(at), Some(PartState::InDoubt { side, attempt, .. })) = (at, state) else { return Ok(()) };
+        let (side, attempt) = (*side, *attempt);
+        let (of, twice) = (part.clone(), self.undone_twice(at, side, attempt).filter(|_| happened));
         // A person's statement permits sending it again, whatever the retry policy says.
         let then = match self.execution.phase {
-            _ if happened => AttemptFollowUp::GiveUp,
+            _ if happened || self.execution.took_effect_before(at, side) => AttemptFollowUp::GiveUp,
             ExecutionPhase::Forward | ExecutionPhase::Undoing => AttemptFollowUp::RetryAt(self.now),
             _ => self.after_not_happened(at, side),
         };
         let (source, evidence) = (DoubtSource::Person, Some(evidence));
-        self.note(Event::DoubtSettled { part, side, happened, source, reason, result, evidence, then })
+        self.note(Event::DoubtSettled { part, side, happened, source, reason, result, evidence, then })?;
+        twice.map_or(Ok(()), |attempt| self.deviate_late(&of, side, attempt, None))
     }
 
     /// Evaluates the answers of probes.
     pub fn evaluate_probes(&mut self) -> RecordResult {
         while let Some(at) = self.execution.agenda.to_evaluate.first().copied() {
             let part = self.execution.name(at);
-            let Some(PartState::InDoubt { side, probing: ProbeProgress::Answered(answer), .. }) =
+            let Some(PartState::InDoubt { side, since, probing: ProbeProgress::Answered { answer, asked_at }, .. }) =
                 self.execution.part_at(at).map(|part| part.state.clone())
             else {
                 return Ok(());
@@ -123,11 +234,20 @@ impl DecisionDraft<'_> {
             };
             let source = DoubtSource::Probe;
             let event = match verdict {
+                Ok(Some(_)) if let Some(known) = self.execution.known_beside(at, side) => {
+                    let reason =
+                        format!("the probe found an effect, which may be that of attempt {known}: it is known by now");
+                    Event::ProbeInconclusive { part, reason }
+                }
                 Ok(Some(result)) => {
                     let result = Some(EventPayload::Present(Arc::new(result)));
                     let reason = "the probe says that it happened".to_owned();
                     let then = AttemptFollowUp::GiveUp;
                     Event::DoubtSettled { part, side, happened: true, source, reason, result, evidence: None, then }
+                }
+                // A slow answer tells of the time when the probe was asked.
+                Ok(None) if self.execution.settles_at(at, side, since) > asked_at => {
+                    Event::ProbePostponed { part, until: self.execution.settles_at(at, side, since) }
                 }
                 Ok(None) => {
                     let then = self.after_not_happened(at, side);
@@ -164,7 +284,7 @@ impl DecisionDraft<'_> {
             if self.execution.probe_of(at).is_some() {
                 self.start(at, CallSide::Probe)?;
             } else {
-                let (part, reason) = (self.execution.name(at), "the plan has no probe for it".to_owned());
+                let (part, reason) = (self.execution.name(at), NO_PROBE.to_owned());
                 self.follow(Event::ProbeInconclusive { part, reason })?;
             }
         }
@@ -174,50 +294,65 @@ impl DecisionDraft<'_> {
     /// The follow-up of an attempt that failed; with `maybe`, it may have taken effect.
     fn after_failure(&self, at: PartPosition, side: CallSide, failure: &ToolFailure, maybe: bool) -> AttemptFollowUp {
         let execution = &*self.execution;
+        let Some(part) = execution.part_at(at).filter(|_| execution.call_of(at, side).is_some()) else {
+            return AttemptFollowUp::GiveUp;
+        };
+        // What is known of another attempt settles it at once.
+        if side != CallSide::Probe && execution.answered_before(at).is_some() {
+            return AttemptFollowUp::InDoubt;
+        }
+        if maybe && !execution.is_repeatable(at, side, self.now) {
+            return AttemptFollowUp::InDoubt;
+        }
+        let failures = if side == CallSide::Probe { part.probe_failures } else { part.failures };
+        let untouched = part.effect.is_none() && (!maybe || execution.is_read(at.step(), side));
+        match self.after_refusal(at, side, failure, failures + 1, self.now) {
+            AttemptFollowUp::FallBack if !untouched => AttemptFollowUp::GiveUp,
+            then => then,
+        }
+    }
+
+    /// The follow-up of the last of so many attempts, which ended at this time and had no effect.
+    fn after_refusal(
+        &self,
+        at: PartPosition,
+        side: CallSide,
+        failure: &ToolFailure,
+        tries: u32,
+        ended_at: Timestamp,
+    ) -> AttemptFollowUp {
+        let execution = &*self.execution;
         let (Some(call), Some(part)) = (execution.call_of(at, side), execution.part_at(at)) else {
             return AttemptFollowUp::GiveUp;
         };
-        if maybe && !call.is_repeatable() {
-            return AttemptFollowUp::InDoubt;
-        }
-        let wanted = match side {
-            CallSide::Do | CallSide::Fallback => execution.phase == ExecutionPhase::Forward,
-            CallSide::Undo | CallSide::Probe => true,
-        };
+        let wanted = execution.is_wanted_again(at, side);
         let listed = call.retry.on.contains(&failure.category) && failure.category != FailureCategory::Cancelled;
-        let tries = if side == CallSide::Probe { part.attempts_of(CallSide::Probe) } else { part.failures + 1 };
         if wanted && listed && tries < call.retry.max_attempts {
             let seed = self.seed(at, side, part.attempts_of(side));
-            let retry_at = self.now.plus(delay(&call.retry, tries, seed, failure.retry_after));
+            let retry_at = ended_at.plus(delay(&call.retry, tries, seed, failure.retry_after));
             if side == CallSide::Undo || side == CallSide::Probe || !execution.is_out_of_time(at, retry_at) {
                 return AttemptFollowUp::RetryAt(retry_at);
             }
         }
-        let untouched = part.effect.is_none() && (!maybe || execution.is_read(at.step(), side));
-        if side == CallSide::Do && wanted && untouched && execution.plan.steps[at.step()].fallback.is_some() {
-            return AttemptFollowUp::FallBack;
+        match side == CallSide::Do && wanted && execution.plan.steps[at.step()].fallback.is_some() {
+            true => AttemptFollowUp::FallBack,
+            false => AttemptFollowUp::GiveUp,
         }
-        AttemptFollowUp::GiveUp
     }
 
     /// The follow-up of an attempt that was lost.
     pub fn after_loss(&self, at: PartPosition, side: CallSide) -> AttemptFollowUp {
         let execution = &*self.execution;
-        let (Some(call), Some(part)) = (execution.call_of(at, side), execution.part_at(at)) else {
+        let Some(part) = execution.part_at(at).filter(|_| execution.call_of(at, side).is_some()) else {
             return AttemptFollowUp::GiveUp;
         };
-        if !call.is_repeatable() {
+        let is_known = side != CallSide::Probe && execution.answered_before(at).is_some();
+        if is_known || !execution.is_repeatable(at, side, self.now) {
             return AttemptFollowUp::InDoubt;
         }
-        let wanted = match side {
-            CallSide::Do | CallSide::Fallback => execution.phase == ExecutionPhase::Forward,
-            CallSide::Undo | CallSide::Probe => true,
-        };
-        if wanted && part.losses < limits::LOSSES_MAX {
-            AttemptFollowUp::RetryAt(self.now)
-        } else {
-            AttemptFollowUp::GiveUp
-        }
+        let wanted = execution.is_wanted_again(at, side);
+        let losses = if side == CallSide::Probe { part.probe_losses } else { part.losses };
+        if wanted && losses < limits::LOSSES_MAX { AttemptFollowUp::RetryAt(self.now) } else { AttemptFollowUp::GiveUp }
     }
 
     /// The follow-up of an attempt that is known to have had no effect.
@@ -226,11 +361,9 @@ impl DecisionDraft<'_> {
         let (Some(call), Some(part)) = (execution.call_of(at, side), execution.part_at(at)) else {
             return AttemptFollowUp::GiveUp;
         };
-        let wanted = match side {
-            CallSide::Do | CallSide::Fallback => execution.phase == ExecutionPhase::Forward,
-            CallSide::Undo | CallSide::Probe => execution.phase == ExecutionPhase::Undoing,
-        };
-        if wanted && part.attempts_of(side) < call.retry.max_attempts {
+        let wanted = execution.is_wanted_again(at, side)
+            && (side != CallSide::Undo || execution.phase == ExecutionPhase::Undoing);
+        if wanted && part.failures + part.losses < call.retry.max_attempts {
             return AttemptFollowUp::RetryAt(self.now);
         }
         let falls_back = side == CallSide::Do && wanted && execution.plan.steps[at.step()].fallback.is_some();
@@ -278,20 +411,46 @@ impl Execution {
         !self.is_under_way(part, side, attempt) || stopping
     }
 
+    /// Whether another attempt is of use: unless the execution stops, or one is known to have taken effect.
+    fn is_wanted_again(&self, at: PartPosition, side: CallSide) -> bool {
+        let goes_on = matches!(side, CallSide::Undo | CallSide::Probe) || self.phase == ExecutionPhase::Forward;
+        goes_on && !self.took_effect_before(at, side)
+    }
+
+    /// Whether the call of a side can be sent again without harm: not with a key that its tool may have forgotten.
+    pub(super) fn is_repeatable(&self, at: PartPosition, side: CallSide, now: Timestamp) -> bool {
+        let (Some(call), Some(part)) = (self.call_of(at, side), self.part_at(at)) else { return false };
+        let is_forgotten = || part.key_since.is_some_and(|since| since.plus(call.key_window) <= now);
+        call.is_repeatable() && !(call.safety == Safety::Once && side != CallSide::Probe && is_forgotten())
+    }
+
+    /// Whether the next attempt of a side would repeat a call that may have taken effect, with a forgotten key.
+    pub(super) fn has_forgotten_key(&self, at: PartPosition, side: CallSide, now: Timestamp) -> bool {
+        let may_repeat = |part: &StepPart| {
+            part.key_unsure.is_some()
+                && part.sent.as_ref().is_some_and(|(sent, _)| *sent == side)
+                && part.attempts_of(side) > 0
+        };
+        let is_keyed = self.call_of(at, side).is_some_and(|call| call.keyed);
+        is_keyed && self.part_at(at).is_some_and(may_repeat) && !self.is_repeatable(at, side, now)
+    }
+
+    /// How long a call of a side may act on after its time is up.
+    pub(super) fn grace_of(&self, at: PartPosition, side: CallSide) -> Millis {
+        let tool = self.call_of(at, side).and_then(|call| self.plan.tools.get(&call.tool));
+        tool.and_then(|tool| tool.grace).unwrap_or_default()
+    }
+
+    /// When "it did not happen" counts for a doubt of this age.
+    fn settles_at(&self, at: PartPosition, side: CallSide, since: Timestamp) -> Timestamp {
+        let settle = self.probe_of(at).and_then(|probe| probe.settle);
+        let timeout = || self.call_of(at, side).map_or(limits::ATTEMPT_TIMEOUT_DEFAULT, |call| call.timeout);
+        since.plus(settle.unwrap_or_else(timeout).max(self.grace_of(at, side)))
+    }
+
     /// Whether an attempt has started and is not closed.
     pub fn is_under_way(&self, part: &PartId, side: CallSide, attempt: u32) -> bool {
         self.attempt_under_way(part, side, attempt).is_some()
-    }
-
-    /// Whether the deadline of all attempts of a part together has passed by then.
-    pub(super) fn is_out_of_time(&self, at: PartPosition, when: Timestamp) -> bool {
-        let total = self.plan.steps[at.step()].timeout_total;
-        self.part_at(at).and_then(|part| part.ends_by(total)).is_some_and(|end| end <= when)
-    }
-
-    /// The deadline of an attempt that starts now.
-    pub(super) fn attempt_deadline(&self, at: PartPosition, side: CallSide, now: Timestamp) -> Option<Timestamp> {
-        self.call_of(at, side).map(|call| now.plus(call.timeout))
     }
 }
 

@@ -1,18 +1,23 @@
 //! The only way state changes: one event at a time, live and in replay alike.
 
 use super::agenda::{ExecutionAgenda, PartPosition};
-use super::part::{PartState, StepPart};
-use super::step::{StepStage, StepState};
+use super::gates::ApprovalGates;
+use super::hold::ExecutionHold;
+use super::part::StepPart;
+use super::step::{SkipCause, StepStage, StepState};
+use super::weaken::{PendingReplan, guards};
 use super::{Execution, ExecutionIdentity, ExecutionPhase, IllegalEvent, SharedPlan, SpentBudget};
 use crate::id::{PartId, StepId};
-use crate::journal::event::{CallSide, Event, EventRecord, ExecutionEnding, Question, QuestionAnswer, SkipReason};
+use crate::journal::event::{
+    AttemptFollowUp, CallSide, Event, EventRecord, ExecutionEnding, LateEffect, Question, QuestionAnswer, SkipReason,
+};
 use crate::journal::payload::EventPayload;
 use crate::limits;
 use crate::plan::{Driver, PolicyAction};
 use crate::time::Timestamp;
-use crate::tool::{Safety, ToolFailure};
+use crate::tool::Safety;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) type ApplyResult = Result<(), String>;
 
@@ -30,14 +35,27 @@ impl Execution {
             identity,
             lineage: lineage.clone(),
             revision: *revision,
+            replans: 0,
             driver: *driver,
             inputs: inputs.clone(),
             context: Map::new(),
             phase: ExecutionPhase::Pending,
             paused: false,
+            held: None,
+            agent: None,
+            agent_seen_at: Some(record.at),
+            silent_since: None,
             replanning: false,
+            proposal: None,
+            guarded: guards(&plan),
+            gates: ApprovalGates::of(&plan),
+            rejections: 0,
+            principals: vec![record.actor.clone()],
+            denied: BTreeMap::new(),
+            defied: BTreeSet::new(),
             over: None,
             raised: BTreeMap::new(),
+            time_added: BTreeMap::new(),
             unsettled: steps.len(),
             steps,
             agenda: ExecutionAgenda::default(),
@@ -45,15 +63,20 @@ impl Execution {
             drifted: BTreeMap::new(),
             accepted: BTreeMap::new(),
             gave_up: false,
+            ended_by_person: false,
             deviations: Vec::new(),
             spent: SpentBudget::default(),
             entries: 1,
             rests: 0,
             opened_at: record.at,
             started_at: None,
+            reopened_at: None,
             last_at: record.at,
             ended_at: None,
             stop_reason: String::new(),
+            stop_limit: None,
+            undo_reason: String::new(),
+            dropped: BTreeMap::new(),
             plan: SharedPlan(plan),
         };
         for step in 0..execution.steps.len() {
@@ -64,9 +87,16 @@ impl Execution {
 
     /// Applies one event. An event that cannot follow the present state is an error; it is never repaired.
     pub fn apply(&mut self, record: &EventRecord) -> Result<(), IllegalEvent> {
+        let was_its_turn = self.agent_lease_end().is_some();
         self.entries += 1;
         self.last_at = self.last_at.max(record.at);
-        self.apply_event(record.at, &record.event).map_err(|why| IllegalEvent::new(&record.event, why))
+        self.remember_principal(record);
+        self.remember_gates(record);
+        self.apply_event(record.at, &record.event).map_err(|why| IllegalEvent::new(&record.event, why))?;
+        self.remember_word(record);
+        self.remember_who_ended(record);
+        self.notice_actor(record, was_its_turn);
+        Ok(())
     }
 
     fn apply_event(&mut self, at: Timestamp, event: &Event) -> ApplyResult {
@@ -77,10 +107,12 @@ impl Execution {
             | Event::PayloadsErased { .. }
             | Event::ExecutionsRemoved { .. }
             | Event::LedgerRestored { .. }
-            | Event::SettingChanged { .. } => return Err("it never follows in an execution".into()),
+            | Event::SettingChanged { .. }
+            | Event::ActRefused { .. } => return Err("it never follows in an execution".into()),
             Event::ExecutionStarted {} => {
                 self.phase = ExecutionPhase::Forward;
                 self.started_at = Some(at);
+                self.agent_seen_at = Some(at);
             }
             Event::FanOutOpened { step, count, items } => {
                 let step = self.expect_step(step)?;
@@ -89,14 +121,20 @@ impl Execution {
                 let state = &mut self.steps[step];
                 state.stage = StepStage::Begun;
                 state.items = Some(items.clone());
-                state.parts = vec![StepPart::new(); *count as usize];
+                state.parts = vec![StepPart { generation: state.generation, ..StepPart::new() }; *count as usize];
                 state.unsettled = *count;
                 self.feed(step);
                 self.conclude(step);
             }
             Event::StepsSkipped { steps, because } => {
                 self.gave_up |= *because == SkipReason::LeftUndone;
-                self.settle_all(steps, StepStage::Skipped, &because.to_string())?;
+                let cause = match because {
+                    SkipReason::Condition => SkipCause::Condition,
+                    SkipReason::ElseOf(_) => SkipCause::OtherBranch,
+                    SkipReason::NeedsResultOf(_) => SkipCause::NoResult,
+                    SkipReason::LeftUndone => SkipCause::LeftUndone,
+                };
+                self.settle_all(steps, StepStage::Skipped, &because.to_string(), Some(cause))?;
             }
             Event::PreparationFailed { part: PartId { step, item: None }, failure, .. }
                 if self.plan.find(step.as_str()).is_some_and(|step| self.plan.steps[step].for_each.is_some()) =>
@@ -108,16 +146,26 @@ impl Execution {
             | Event::ApprovalDenied { part, .. }
             | Event::ApprovalExpired { part, .. }
             | Event::ApprovalVoided { part, .. }
+            | Event::CallForbidden { part, .. }
+            | Event::CallDelayed { part, .. }
             | Event::AttemptAccepted { part, .. }
             | Event::ToolAsked { part, .. }
             | Event::ToolAnswered { part, .. }
             | Event::AttemptLost { part, .. }
-            | Event::AttemptFailed { part, .. }
             | Event::PreparationFailed { part, .. }
             | Event::RetryAbandoned { part, .. }
             | Event::ProbeInconclusive { part, .. }
+            | Event::ProbePostponed { part, .. }
+            | Event::KeyExpired { part, .. }
             | Event::DoubtSettled { part, .. }
             | Event::CompensationRecorded { part, .. } => self.change_part(part, at, event)?,
+            Event::AttemptFailed { part, side, then, .. } => {
+                self.change_part(part, at, event)?;
+                if *then == AttemptFollowUp::Withdrawn && matches!(side, CallSide::Do | CallSide::Fallback) {
+                    self.spent.calls = self.spent.calls.saturating_sub(1);
+                }
+            }
+            Event::SettlementCorrected { part, happened, .. } => self.apply_correction(part, at, *happened, event)?,
             Event::LateAnswerArrived { part, cost_micros, .. } => {
                 self.change_part(part, at, event)?;
                 self.spent.cost_micros = self.spent.cost_micros.saturating_add(*cost_micros);
@@ -143,9 +191,11 @@ impl Execution {
                     return Ok(());
                 }
                 let why = format!("{id} failed");
-                self.settle_all(cancelled, StepStage::Cancelled, &why)?;
-                self.settle_all(skipped, StepStage::Skipped, &why)?;
+                self.settle_all(cancelled, StepStage::Cancelled, &why, None)?;
+                // Only in journals of versions that skipped dependents before evaluating them.
+                self.settle_all(skipped, StepStage::Skipped, &why, Some(SkipCause::NoResult))?;
                 self.settle(step, StepStage::Failed);
+                self.steps[step].left_behind = *action == PolicyAction::ContinueOthers;
                 match action {
                     PolicyAction::CancelAll => self.stop_forward(at, false, ExecutionEnding::Failed),
                     PolicyAction::Compensate => self.stop_forward(at, true, ExecutionEnding::Failed),
@@ -154,6 +204,7 @@ impl Execution {
             }
             Event::QuestionAnswered { about, answer, skipped, .. } => match about {
                 Question::Failure(step) => self.answer_failure(at, step, *answer, skipped, event)?,
+                Question::Item(part) => self.answer_item(at, part, *answer, event)?,
                 Question::Compensation(part) => {
                     let stuck = self.locate(part).is_some_and(|at| self.agenda.stuck.contains(&at));
                     if !stuck || !Question::COMPENSATION_ANSWERS.contains(answer) {
@@ -161,17 +212,30 @@ impl Execution {
                     }
                     self.change_part(part, at, event)?;
                 }
+                Question::SecondEffect(part) => self.answer_second(part, *answer)?,
+                Question::Silence => match answer {
+                    QuestionAnswer::Continue => self.begin_lease(at),
+                    // It stays silent: what it left open is closed, and what is to be undone is not left to it unasked.
+                    QuestionAnswer::Stop | QuestionAnswer::Compensate => {
+                        self.stop_forward(at, *answer == QuestionAnswer::Compensate, ExecutionEnding::Failed);
+                    }
+                    QuestionAnswer::Retry | QuestionAnswer::Skip | QuestionAnswer::Resolve | QuestionAnswer::Replan => {
+                        return Err("a silent agent does not accept this answer".into());
+                    }
+                },
                 Question::Limit(limit) => {
                     if self.over != Some(*limit) {
                         return Err("this limit was not reached".into());
                     }
                     match answer {
                         QuestionAnswer::Continue => {
-                            *self.raised.entry(*limit).or_default() += 1;
+                            self.raise_limit(*limit, at);
                             self.over = None;
                         }
-                        QuestionAnswer::Stop => self.stop_forward(at, false, ExecutionEnding::Failed),
-                        QuestionAnswer::Compensate => self.stop_forward(at, true, ExecutionEnding::Failed),
+                        QuestionAnswer::Stop | QuestionAnswer::Compensate => {
+                            self.stop_limit = Some(*limit);
+                            self.stop_forward(at, *answer == QuestionAnswer::Compensate, ExecutionEnding::Failed);
+                        }
                         QuestionAnswer::Replan => self.replanning = true,
                         QuestionAnswer::Retry | QuestionAnswer::Skip | QuestionAnswer::Resolve => {
                             return Err("a limit does not accept this answer".into());
@@ -181,13 +245,28 @@ impl Execution {
             },
             Event::LimitReached { limit, action } => match action {
                 PolicyAction::ManualDecision => self.over = Some(*limit),
-                PolicyAction::CancelAll | PolicyAction::CancelDependent | PolicyAction::ContinueOthers => {
-                    self.stop_forward(at, false, ExecutionEnding::Failed);
+                PolicyAction::CancelAll
+                | PolicyAction::CancelDependent
+                | PolicyAction::ContinueOthers
+                | PolicyAction::Compensate => {
+                    self.stop_reason = super::time_limits::limit_reached(*limit);
+                    self.stop_limit = Some(*limit);
+                    self.stop_forward(at, *action == PolicyAction::Compensate, ExecutionEnding::Failed);
                 }
-                PolicyAction::Compensate => self.stop_forward(at, true, ExecutionEnding::Failed),
             },
             Event::Paused { .. } => self.paused = true,
             Event::Resumed { .. } => self.paused = false,
+            Event::Held { reason, since, due, more } => {
+                self.paused = true;
+                let (reason, since, due, more) = (reason.clone(), *since, due.clone(), *more);
+                self.held = Some(ExecutionHold { reason, since, at, due, more });
+            }
+            Event::HoldEnded { frozen, .. } => {
+                self.paused = false;
+                if let (Some(hold), Some(span)) = (self.held.take(), frozen) {
+                    self.thaw(&hold, *span);
+                }
+            }
             Event::CancelRequested { undo, reason } => {
                 self.stop_reason = reason.clone();
                 self.stop_forward(at, *undo, ExecutionEnding::Cancelled);
@@ -195,22 +274,42 @@ impl Execution {
             Event::Killed { reason } => {
                 self.stop_reason = reason.clone();
                 self.stop_forward(at, false, ExecutionEnding::Cancelled);
-                self.abandon();
+                self.abandon(at);
                 self.phase = ExecutionPhase::Killed;
             }
-            Event::CompensationStarted { parts, whole, .. } => self.start_undo(parts, *whole)?,
+            Event::Reopened { steps, held, .. } => self.reopen(at, steps, held)?,
+            Event::CompensationStarted { parts, whole, reason } => {
+                self.undo_reason = reason.clone();
+                self.start_undo(parts, *whole)?;
+            }
             Event::ReplanBegun { .. } => self.replanning = true,
-            Event::ReplanAbandoned { .. } => self.replanning = false,
+            Event::ReplanAbandoned { .. } => (self.replanning, self.proposal) = (false, None),
+            Event::ReplanProposed { plan, revision, weakens, reason } => {
+                let (plan, revision) = (SharedPlan(plan.plan.clone().ok_or("its plan is missing")?), saved(*revision)?);
+                let (weakens, reason) = (weakens.clone(), reason.clone());
+                self.replanning = false;
+                self.proposal = Some(PendingReplan { plan, revision, weakens, reason, by: None });
+            }
+            Event::ReplanRejected { plan, .. } => {
+                let proposal = self.proposal.take().filter(|proposal| proposal.plan.hash == *plan);
+                proposal.ok_or("another plan, or none, is proposed")?;
+                self.rejections += 1;
+            }
             Event::Replanned { plan, revision, .. } => {
                 let plan = plan.plan.clone().ok_or("its plan is missing")?;
-                if *revision != self.revision + 1 {
-                    return Err(format!("the next revision is {}", self.revision + 1));
-                }
-                self.adopt(plan, *revision)?;
+                self.adopt(plan, saved(*revision)?)?;
             }
-            Event::HandedOver { to, .. } => self.driver = *to,
+            Event::HandedOver { to, .. } => {
+                self.driver = *to;
+                self.begin_lease(at);
+            }
+            Event::AgentSeen {} => {}
+            Event::AgentSilent { since } => self.silent_since = Some(*since),
             Event::ToolDrifted { tool, found, .. } => {
                 self.drifted.insert(tool.clone(), *found);
+            }
+            Event::ToolRestored { tool, .. } => {
+                self.drifted.remove(tool);
             }
             Event::ToolAccepted { tool, definition, .. } => {
                 self.drifted.remove(tool);
@@ -230,7 +329,10 @@ impl Execution {
                 self.ended_at = Some(at);
                 self.undo = None;
                 self.paused = false;
+                self.held = None;
+                self.silent_since = None;
                 self.replanning = false;
+                self.proposal = None;
                 self.over = None;
             }
         }
@@ -255,26 +357,27 @@ impl Execution {
         }
     }
 
-    /// A fan-out failed before its list was known.
-    fn fail_unopened(&mut self, id: &StepId, failure: &ToolFailure) -> ApplyResult {
-        let step = self.expect_step(id)?;
-        if self.steps[step].stage != StepStage::Waiting {
-            return Err(format!("step {id:?} has begun"));
-        }
-        self.withdraw(step, 0);
-        self.steps[step].failure = Some(failure.clone());
-        self.steps[step].stage = StepStage::Failing;
-        self.agenda.failing.insert(step);
-        Ok(())
-    }
-
     /// Applies an event to one part, and updates everything derived from the part.
     pub(super) fn change_part(&mut self, id: &PartId, at: Timestamp, event: &Event) -> ApplyResult {
         let place = self.locate(id).ok_or_else(|| format!("part {id} is not in the plan"))?;
         let harmless = self.is_harmless(place, event);
-        let mut part = self.part_at(place).ok_or_else(|| format!("part {id} is not there yet"))?.clone();
+        let before = self.part_at(place).ok_or_else(|| format!("part {id} is not there yet"))?;
+        let mut part = before.clone();
         part.apply(at, event, harmless).map_err(|why| format!("part {id} {why}"))?;
+        if let Some(hold) = &self.held {
+            part.set_back(before, at.since(hold.since));
+        }
+        let is_over = self.turn_to_next_effect(place, at, &mut part);
+        let is_late =
+            matches!(event, Event::LateAnswerArrived { side: CallSide::Undo, effect: Some(LateEffect::Only), .. });
+        if is_late && self.undo.as_ref().is_none_or(|undo| !undo.open.contains_key(&place)) {
+            // It was undone after the undoing had ended: its own effect remains.
+            part.turn_to_own();
+        }
         self.replace(place, part);
+        if let Some(undo) = self.undo.as_mut().filter(|_| is_over) {
+            undo.closed(&self.plan.0.graph, place);
+        }
         Ok(())
     }
 
@@ -284,7 +387,8 @@ impl Execution {
             Event::AttemptSucceeded { side, .. }
             | Event::AttemptFailed { side, .. }
             | Event::AttemptLost { side, .. }
-            | Event::DoubtSettled { side, .. } => *side,
+            | Event::DoubtSettled { side, .. }
+            | Event::SettlementCorrected { side, .. } => *side,
             _ => CallSide::Do,
         };
         self.is_read(at.step(), side)
@@ -301,76 +405,6 @@ impl Execution {
         }
     }
 
-    /// Replaces a part with its new state and updates everything derived from it.
-    pub(super) fn replace(&mut self, at: PartPosition, mut new: StepPart) {
-        let timeout_total = self.plan.steps[at.step()].timeout_total;
-        let state = &mut self.steps[at.step()];
-        let old = &state.parts[at.item()];
-        let (was_pending, was_resting) = (old.state == PartState::Pending, is_resting(&old.state));
-        let (is_pending, rests) = (new.state == PartState::Pending, is_resting(&new.state));
-        let (was_active, is_active) = (old.is_active(), new.is_active());
-        let began_undo = !old.is_undoing() && new.is_undoing();
-        let failed = matches!(new.state, PartState::Failed { .. });
-        let undone = match &new.state {
-            PartState::Compensated { .. } | PartState::CompensationFailed { accepted: true, .. } => true,
-            PartState::CompensationFailed { accepted: false, .. } => {
-                // It was tried and failed; it stays open until its question is answered.
-                if let Some(undo) = &mut self.undo {
-                    undo.begun(at);
-                }
-                false
-            }
-            _ => false,
-        };
-        if rests && !was_resting {
-            self.rests += 1;
-            new.rest = self.rests;
-        }
-        self.agenda.delist(at, old, timeout_total);
-        self.agenda.enlist(at, &new, timeout_total);
-        state.parts[at.item()] = new;
-        match (was_active, is_active) {
-            (false, true) => state.active += 1,
-            (true, false) => state.active = state.active.saturating_sub(1),
-            (true, true) | (false, false) => {}
-        }
-        if state.stage == StepStage::Waiting && !is_pending {
-            state.stage = StepStage::Begun;
-        }
-        if was_pending && !is_pending && state.halted {
-            // The item was held back and not counted as unsettled; from here on it is.
-            state.unsettled += 1;
-        }
-        if was_pending && !is_pending {
-            self.withdraw(at.step(), at.item());
-        }
-        if is_pending && !was_pending {
-            if self.steps[at.step()].halted {
-                self.hold_back(at);
-                self.conclude(at.step());
-            } else {
-                self.enqueue(at);
-            }
-        }
-        if let Some(undo) = &mut self.undo {
-            if began_undo {
-                undo.begun(at);
-            }
-            if undone {
-                undo.closed(&self.plan.0.graph, at);
-            }
-        }
-        if rests && !was_resting && self.steps[at.step()].stage == StepStage::Begun {
-            let state = &mut self.steps[at.step()];
-            state.unsettled = state.unsettled.saturating_sub(1);
-            if failed {
-                self.halt_unless_others_go_on(at.step());
-            }
-            self.feed(at.step());
-            self.conclude(at.step());
-        }
-    }
-
     /// Whether the server makes the part's call, so that a crash loses it.
     pub(crate) fn runs_here(&self, at: PartPosition) -> bool {
         let running = self.steps[at.step()].parts[at.item()].running();
@@ -378,19 +412,9 @@ impl Execution {
     }
 }
 
-/// Whether a part is settled going forward; undoing starts from these states.
-fn is_resting(state: &PartState) -> bool {
-    match state {
-        PartState::Completed { .. } | PartState::Failed { .. } | PartState::Cancelled => true,
-        PartState::Pending
-        | PartState::Asking { .. }
-        | PartState::Approved { .. }
-        | PartState::Running(_)
-        | PartState::BackingOff { .. }
-        | PartState::InDoubt { .. }
-        | PartState::Compensated { .. }
-        | PartState::CompensationFailed { .. } => false,
-    }
+/// A revision is numbered where it is saved, from one.
+fn saved(revision: u32) -> Result<u32, String> {
+    if revision == 0 { Err("its plan was not saved".to_owned()) } else { Ok(revision) }
 }
 
 pub(super) fn count(n: usize) -> u32 {

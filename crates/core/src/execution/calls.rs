@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 
 impl DecisionDraft<'_> {
     /// The calls to make now. An attempt that this decision started and closed again is not called; after a crash,
-    /// attempts with a ticket are resumed with it.
+    /// attempts that can be resumed are.
     pub fn calls(&self, recovers: bool) -> Vec<ToolCall> {
         let started = self.records.iter().filter_map(|record| match &record.event {
             Event::AttemptStarted { part, side, attempt, by: Driver::Server, .. } => {
@@ -22,7 +22,7 @@ impl DecisionDraft<'_> {
         });
         let resumed = self.execution.agenda.running.iter().filter(|_| recovers).filter_map(|at| {
             let running = self.execution.part_at(*at)?.running()?;
-            let is_known = running.by == Driver::Server && running.ticket.is_some();
+            let is_known = running.by == Driver::Server && running.is_resumable();
             is_known.then(|| call(self.execution.name(*at), running, self.now))
         });
         started.chain(resumed).collect()
@@ -49,5 +49,6 @@ fn call(part: PartId, attempt: &Attempt, now: Timestamp) -> ToolCall {
         key: attempt.sent.key,
         deadline: attempt.deadline.unwrap_or(now),
         ticket: attempt.ticket.clone(),
+        continuation: attempt.continuation().cloned(),
     }
 }

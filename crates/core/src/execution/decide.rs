@@ -1,17 +1,18 @@
 //! Decides on an input: which events to record, then which calls to make.
 
 use super::agenda::{PartPosition, TimerKind};
-use super::input::{CallCapacity, Decision, DecisionContext, ExecutionInput, Refusal};
+use super::input::{CallCapacity, Decision, DecisionContext, DecisionTerms, ExecutionInput, Refusal};
 use super::part::PartState;
 use super::{Execution, ExecutionPhase, IllegalEvent};
 use crate::actor::Actor;
-use crate::id::ToolName;
+use crate::id::{PartId, ToolName};
 use crate::journal::event::{CallSide, Event, EventRecord, ExecutionLimit, Question, QuestionAnswer};
 use crate::journal::payload::EventPayload;
 use crate::limits;
 use crate::plan::{Driver, PolicyAction};
+use crate::policy::OperatorPolicy;
 use crate::time::Timestamp;
-use crate::tool::{FailureCategory, ToolFailure};
+use crate::tool::{Elicitation, FailureCategory, ToolFailure};
 use serde_json::Value;
 
 /// Why there is no decision.
@@ -33,24 +34,28 @@ impl Execution {
     /// value is ahead of the journal: it must be dropped and loaded again. A refusal changes nothing.
     pub fn decide(&mut self, actor: &Actor, input: ExecutionInput, moment: DecisionContext) -> Result<Decision, Error> {
         let DecisionContext { now, mut room } = moment;
-        self.decide_within(actor, input, now, &mut room)
+        let policy = OperatorPolicy::default();
+        self.decide_within(actor, input, DecisionTerms { now, room: &mut room, policy: &policy })
     }
 
-    /// Decides with limits per tool: calls without capacity wait, the others start.
+    /// Decides under the operator's policy and with limits per tool: calls without capacity wait, the others start.
     pub fn decide_within(
         &mut self,
         actor: &Actor,
         input: ExecutionInput,
-        now: Timestamp,
-        room: &mut dyn CallCapacity,
+        terms: DecisionTerms<'_>,
     ) -> Result<Decision, Error> {
+        let DecisionTerms { now, room, policy } = terms;
         self.admit(actor, &input)?;
         let now = now.max(self.last_at);
+        let actor = actor.clone();
         let mut draft =
-            DecisionDraft { execution: self, actor: actor.clone(), now, room, full: Vec::new(), records: Vec::new() };
-        let recovers = matches!(input, ExecutionInput::Recovered);
+            DecisionDraft { execution: self, actor, now, room, policy, full: Vec::new(), records: Vec::new() };
+        // A hold begins with a recovery: only when it ends are calls resumed.
+        let recovers = matches!(input, ExecutionInput::Recovered) || draft.execution.held.is_some();
         draft.take(input)?;
         draft.advance()?;
+        let recovers = recovers && draft.execution.held.is_none();
         let calls = draft.calls(recovers);
         Ok(Decision { records: draft.records, calls })
     }
@@ -62,18 +67,23 @@ impl Execution {
     pub fn wake_at(&self) -> Option<Timestamp> {
         let timers = TimerKind::ALL.into_iter().filter(|timer| self.minds(*timer));
         let parts = timers.filter_map(|timer| self.timers_of(timer).next().map(|(when, _)| when));
-        parts.chain(self.time_limits().map(|(_, when)| when)).min()
+        let aging = self.aging().map(|(when, _)| when);
+        parts.chain(aging).chain(self.time_limits().map(|(_, when)| when)).chain(self.agent_lease_end()).min()
     }
 
     /// Whether timers of this kind are active now.
     pub(super) fn minds(&self, timer: TimerKind) -> bool {
+        if self.held.is_some() {
+            return false;
+        }
         let live = match self.phase {
             ExecutionPhase::Forward | ExecutionPhase::Draining { .. } | ExecutionPhase::Undoing => true,
             ExecutionPhase::Pending | ExecutionPhase::Killed | ExecutionPhase::Ended { .. } => false,
         };
         match timer {
             TimerKind::Attempt => live,
-            TimerKind::Step | TimerKind::Approval => self.phase == ExecutionPhase::Forward,
+            TimerKind::Step => self.phase == ExecutionPhase::Forward,
+            TimerKind::Approval => matches!(self.phase, ExecutionPhase::Forward | ExecutionPhase::Undoing),
             TimerKind::Retry => self.may_begin() && self.has_line(),
             TimerKind::RetryUndo => self.phase == ExecutionPhase::Undoing && self.may_call(),
             TimerKind::RetryProbe => live && self.may_call(),
@@ -101,19 +111,28 @@ impl Execution {
 
     /// Whether one more forward attempt is within the plan's parallelism.
     ///
-    /// While Rutter drives, a part with a slot always passes; an agent may have started more parts than slots.
+    /// More parts than slots may be under way: an agent started them, or a doubt that gave its slot back is settled.
     pub(super) fn has_line(&self) -> bool {
         self.agenda.calling < self.plan.max_parallel as usize
     }
 
-    /// Whether there is a slot for one more part. A part that an agent started out of order and that now waits for its
+    /// Whether there is a slot for one more part. A doubt gives its slot back, except where one step follows the other:
+    /// see [decision 22](../../../../docs/decisions/0022-doubt-has-an-age.md). A part that an agent started out of order and that now waits for its
     /// dependencies occupies none, or they could never start.
     pub(super) fn has_place(&self) -> bool {
-        let (busy, places) = (self.agenda.busy, self.plan.max_parallel as usize);
+        let places = self.plan.max_parallel as usize;
+        let busy = self.agenda.busy - if places > 1 { self.agenda.idle_doubts } else { 0 };
         let out_of_turn = |at: &PartPosition| self.steps[at.step()].unmet > 0;
         let retries = || self.agenda.timer(TimerKind::Retry).iter().filter(|(_, at)| out_of_turn(at)).count();
         let approved = || self.agenda.approved.iter().filter(|at| out_of_turn(at)).count();
         busy < places || busy - retries() - approved() < places
+    }
+
+    /// Whether there is a slot for one more part to be undone.
+    pub(super) fn has_undo_place(&self) -> bool {
+        let places = self.plan.max_parallel as usize;
+        let given_back = if places > 1 { self.agenda.idle_doubts_undoing } else { 0 };
+        self.agenda.busy_undoing - given_back < places
     }
 
     /// Whether new forward attempts may start.
@@ -124,17 +143,7 @@ impl Execution {
             && self.agenda.failing.is_empty()
             && self.over.is_none()
             && !self.replanning
-    }
-
-    /// The times at which the execution's deadline and time budget are reached.
-    fn time_limits(&self) -> impl Iterator<Item = (ExecutionLimit, Timestamp)> {
-        let started = self.started_at.filter(|_| self.phase == ExecutionPhase::Forward && self.over.is_none());
-        let spans =
-            [(ExecutionLimit::Deadline, Some(self.plan.deadline)), (ExecutionLimit::Time, self.plan.budget.time)];
-        spans.into_iter().filter_map(move |(limit, span)| {
-            let times = u64::from(1 + self.raised.get(&limit).copied().unwrap_or(0));
-            Some((limit, started?.plus(crate::time::Millis(span?.0.saturating_mul(times)))))
-        })
+            && self.proposal.is_none()
     }
 
     /// A limit that forbids another call.
@@ -158,9 +167,10 @@ impl Execution {
 /// A decision under construction.
 pub(super) struct DecisionDraft<'a> {
     pub execution: &'a mut Execution,
-    actor: Actor,
+    pub actor: Actor,
     pub now: Timestamp,
     pub room: &'a mut dyn CallCapacity,
+    pub policy: &'a OperatorPolicy,
     /// Tools without capacity.
     pub full: Vec<ToolName>,
     /// The events decided so far. The calls are derived from them at the end: see [`DecisionDraft::calls`].
@@ -177,6 +187,10 @@ impl DecisionDraft<'_> {
     /// Records a consequence, as an event of Rutter.
     pub fn follow(&mut self, event: Event) -> RecordResult {
         self.record(Actor::rutter(), event)
+    }
+
+    pub fn actor(&self) -> &Actor {
+        &self.actor
     }
 
     fn record(&mut self, actor: Actor, event: Event) -> RecordResult {
@@ -196,9 +210,10 @@ impl DecisionDraft<'_> {
             ExecutionInput::Accepted { part, side, attempt, ticket } => {
                 self.follow(Event::AttemptAccepted { part, side, attempt, ticket })
             }
-            ExecutionInput::ToolAsks { part, side, attempt, message, schema } => {
-                let schema = EventPayload::Present(schema);
-                self.follow(Event::ToolAsked { part, side, attempt, message, schema })
+            ExecutionInput::ToolAsks { part, side, attempt, question } => {
+                let Elicitation { message, schema, continuation } = question;
+                let (schema, continuation) = (EventPayload::Present(schema), payload(continuation));
+                self.follow(Event::ToolAsked { part, side, attempt, message, schema, continuation })
             }
             ExecutionInput::AnswerTool { part, attempt, answer, reason } => {
                 self.answer_tool(part, attempt, payload(answer), reason)
@@ -206,21 +221,36 @@ impl DecisionDraft<'_> {
             ExecutionInput::Approve { part, call, reason } => self.note(Event::ApprovalGranted { part, call, reason }),
             ExecutionInput::Deny { part, call, reason } => self.note(Event::ApprovalDenied { part, call, reason }),
             ExecutionInput::Answer { about, answer, reason, result, evidence } => {
-                let skipped = match (&about, answer) {
-                    (Question::Failure(step), QuestionAnswer::Skip | QuestionAnswer::Continue) => {
-                        let step = self.execution.plan.find(step.as_str()).into_iter().collect::<Vec<_>>();
-                        self.execution.names(&self.execution.lacking(&step))
-                    }
-                    _ => Vec::new(),
+                if let (Some(_), Question::Failure(step) | Question::Item(PartId { step, .. })) =
+                    (self.execution.outcome(), &about)
+                {
+                    // The question is put again, and this is its answer.
+                    self.reopen(&[], std::slice::from_ref(step), reason.clone())?;
+                }
+                let (result, evidence, skipped) = (payload(result), payload(evidence), Vec::new());
+                let undo = match (&about, answer) {
+                    (Question::SecondEffect(part), QuestionAnswer::Compensate) => Some((part.clone(), reason.clone())),
+                    _ => None,
                 };
-                let (result, evidence) = (payload(result), payload(evidence));
-                self.note(Event::QuestionAnswered { about, answer, reason, result, evidence, skipped })
+                self.note(Event::QuestionAnswered { about, answer, reason, result, evidence, skipped })?;
+                match undo {
+                    Some((part, reason)) => {
+                        self.note(Event::CompensationStarted { parts: vec![part], whole: false, reason })
+                    }
+                    None => Ok(()),
+                }
             }
             ExecutionInput::Settle { part, happened, reason, result, evidence } => {
                 self.settle_by_person(part, happened, reason, payload(result), EventPayload::Present(evidence))
             }
+            ExecutionInput::Correct { part, happened, reason, result, evidence } => {
+                self.correct(part, happened, reason, payload(result), payload(evidence))
+            }
             ExecutionInput::Pause { reason } => self.note(Event::Paused { reason }),
-            ExecutionInput::Resume { reason } => self.note(Event::Resumed { reason }),
+            ExecutionInput::Resume { reason } => self.resume(reason, false),
+            ExecutionInput::ResumeExpired { reason } => self.resume(reason, true),
+            ExecutionInput::Hold { reason, since } => self.begin_hold(reason, since),
+            ExecutionInput::AgentSeen { remembered } => self.agent_seen(remembered),
             ExecutionInput::Cancel { reason, undo } => {
                 let undo = undo.unwrap_or(self.execution.plan.on_failure == PolicyAction::Compensate);
                 self.note(Event::CancelRequested { reason, undo })
@@ -230,13 +260,19 @@ impl DecisionDraft<'_> {
                 let parts = self.execution.undo_scope(steps.as_deref());
                 self.note(Event::CompensationStarted { parts, whole: steps.is_none(), reason })
             }
+            ExecutionInput::Reopen { steps, reason } => self.reopen(&steps.unwrap_or_default(), &[], reason),
             ExecutionInput::BeginReplan { reason } => self.note(Event::ReplanBegun { reason }),
             ExecutionInput::AbandonReplan { reason } => self.note(Event::ReplanAbandoned { reason }),
-            ExecutionInput::Replan { plan, reason } => self.replan(&plan, reason),
+            ExecutionInput::Replan { plan, revision, reason } => self.propose(&plan, revision, reason),
+            ExecutionInput::ApproveReplan { reason, .. } => match self.execution.proposal.clone() {
+                Some(proposal) => self.replan(&proposal.plan.0, proposal.revision, reason),
+                None => Ok(()),
+            },
+            ExecutionInput::RejectReplan { plan, reason } => self.note(Event::ReplanRejected { plan, reason }),
             ExecutionInput::HandOver { to, reason } => self.hand_over(to, reason),
-            ExecutionInput::ReportDrift { tool, found } => {
-                let pinned = self.execution.definition(&tool);
-                self.note(Event::ToolDrifted { tool, pinned, found })
+            ExecutionInput::ReportDefinition { tool, found } => self.note_definition(tool, found),
+            ExecutionInput::Withdraw { part, side, attempt, tool, found } => {
+                self.withdraw(part, side, attempt, (&tool, found))
             }
             ExecutionInput::AcceptTool { tool, definition, reason } => {
                 self.note(Event::ToolAccepted { tool, definition, reason })
@@ -245,7 +281,7 @@ impl DecisionDraft<'_> {
             ExecutionInput::RecordFinished { part, result } => self.record_finished(part, result),
             ExecutionInput::RecordFailed { part, failure, maybe } => self.record_failed(part, failure, maybe),
             ExecutionInput::RecordCompensation { part, description, evidence } => {
-                self.note(Event::CompensationRecorded { part, description, evidence: payload(evidence) })
+                self.record_compensation(part, description, payload(evidence))
             }
             ExecutionInput::RecordDecision { step, decision, reason, details } => {
                 self.note(Event::DecisionRecorded { step, decision, reason, details: payload(details) })
@@ -265,18 +301,25 @@ impl DecisionDraft<'_> {
     fn advance(&mut self) -> RecordResult {
         loop {
             let before = self.records.len();
+            self.settle_answered()?;
+            if self.execution.held.is_some() {
+                return self.advance_while_held();
+            }
             self.expire()?;
+            self.notice_silence()?;
             self.evaluate_probes()?;
             match self.execution.phase {
                 ExecutionPhase::Pending | ExecutionPhase::Ended { .. } => {}
                 ExecutionPhase::Forward => {
                     self.handle_failures()?;
+                    self.complete_answered()?;
                     self.reach_limits()?;
                     self.probe()?;
                     self.go_forward()?;
                     self.finish_forward()?;
                 }
                 ExecutionPhase::Draining { undo, outcome } => {
+                    self.stop_waiting_for_silent_agent()?;
                     self.probe()?;
                     self.finish_draining(undo, outcome)?;
                 }
@@ -304,8 +347,7 @@ impl DecisionDraft<'_> {
     /// Closes attempts, parts and approvals whose time is up.
     fn expire(&mut self) -> RecordResult {
         for at in self.due(TimerKind::Attempt) {
-            let failure = ToolFailure::new(FailureCategory::Timeout, "no answer in time");
-            self.close_running(at, failure)?;
+            self.close_running(at, self.no_answer())?;
         }
         for at in self.due(TimerKind::Step) {
             self.run_out_of_time(at)?;
@@ -340,22 +382,6 @@ impl DecisionDraft<'_> {
             }
             _ => Ok(()),
         }
-    }
-
-    fn reach_limits(&mut self) -> RecordResult {
-        if self.execution.phase != ExecutionPhase::Forward {
-            return Ok(());
-        }
-        let reached = self.execution.time_limits().find(|(_, when)| *when <= self.now).map(|(limit, _)| limit);
-        match reached {
-            Some(limit) => self.reach(limit),
-            None => Ok(()),
-        }
-    }
-
-    pub fn reach(&mut self, limit: ExecutionLimit) -> RecordResult {
-        let action = self.execution.plan.on_failure;
-        self.follow(Event::LimitReached { limit, action })
     }
 
     /// Records that an open attempt is lost.

@@ -1,8 +1,10 @@
 //! Which events may follow in which phase. Any other event is a bug in Rutter, or bytes that Rutter did not write.
 
 use super::apply::ApplyResult;
+use super::view::PendingQuestion;
 use super::{Execution, ExecutionPhase};
 use crate::journal::event::{CallSide, Event, Question};
+use crate::plan::Driver;
 
 impl Execution {
     pub(super) fn may_follow(&self, event: &Event) -> ApplyResult {
@@ -12,30 +14,60 @@ impl Execution {
         let ended = matches!(self.phase, ExecutionPhase::Ended { .. });
         let live =
             matches!(self.phase, ExecutionPhase::Forward | ExecutionPhase::Draining { .. } | ExecutionPhase::Undoing);
+        let held = self.held.is_some();
         let may = match event {
+            // Time stands still.
+            Event::AttemptStarted { by: Driver::Server, .. }
+            | Event::ApprovalExpired { .. }
+            | Event::FailureHandled { .. }
+            | Event::LimitReached { .. }
+            | Event::AgentSilent { .. }
+                if held =>
+            {
+                false
+            }
             Event::ExecutionOpened { .. }
             | Event::PlanSaved { .. }
             | Event::PayloadsErased { .. }
             | Event::ExecutionsRemoved { .. }
             | Event::LedgerRestored { .. }
-            | Event::SettingChanged { .. } => false,
+            | Event::SettingChanged { .. }
+            | Event::ActRefused { .. } => false,
             Event::ExecutionStarted {} => pending,
             Event::FanOutOpened { .. }
             | Event::StepsSkipped { .. }
-            | Event::ApprovalRequested { .. }
-            | Event::ApprovalGranted { .. }
-            | Event::ApprovalDenied { .. }
-            | Event::ApprovalExpired { .. }
-            | Event::ApprovalVoided { .. }
             | Event::RetryAbandoned { .. }
             | Event::FailureHandled { .. }
             | Event::Replanned { .. } => forward,
-            Event::LimitReached { .. } => forward && self.over.is_none(),
+            // The execution stays ended while a person decides.
+            Event::ReplanProposed { .. } => forward || ended,
+            Event::ApprovalGranted { .. }
+            | Event::ApprovalDenied { .. }
+            | Event::ApprovalExpired { .. }
+            | Event::ApprovalVoided { .. } => forward || undoing,
+            Event::ReplanRejected { .. } => (forward || ended) && self.proposal.is_some(),
+            // Time goes on while the question about another limit is open.
+            Event::LimitReached { limit, .. } => {
+                forward && self.over.is_none_or(|over| limit.is_time() && !over.is_time())
+            }
             Event::ReplanBegun { .. } => forward && !self.replanning,
-            Event::ReplanAbandoned { .. } => self.replanning,
-            Event::QuestionAnswered { about: Question::Failure(_) | Question::Limit(_), .. } => forward,
+            Event::ReplanAbandoned { .. } => self.replanning || self.proposal.is_some(),
+            Event::QuestionAnswered {
+                about: Question::Failure(_) | Question::Item(_) | Question::Limit(_), ..
+            } => forward,
+            Event::QuestionAnswered { about: Question::Silence, answer, .. } => match self.ask_silence() {
+                Some(PendingQuestion::Silence { answers, .. }) => answers.contains(answer),
+                _ => false,
+            },
             Event::QuestionAnswered { about: Question::Compensation(_), .. } => undoing,
-            Event::AttemptStarted { side, .. } | Event::PreparationFailed { side, .. } => match side {
+            Event::QuestionAnswered { about: Question::SecondEffect(_), .. } => !pending,
+            Event::KeyExpired { side: CallSide::Probe, .. } => false,
+            Event::AttemptStarted { side, .. }
+            | Event::PreparationFailed { side, .. }
+            | Event::KeyExpired { side, .. }
+            | Event::ApprovalRequested { side, .. }
+            | Event::CallForbidden { side, .. }
+            | Event::CallDelayed { side, .. } => match side {
                 CallSide::Do | CallSide::Fallback => forward,
                 CallSide::Undo => undoing,
                 CallSide::Probe => live,
@@ -46,19 +78,28 @@ impl Execution {
             | Event::AttemptSucceeded { .. }
             | Event::AttemptFailed { .. }
             | Event::AttemptLost { .. }
-            | Event::ProbeInconclusive { .. } => live,
+            | Event::ProbeInconclusive { .. }
+            | Event::ProbePostponed { .. } => live,
             Event::LateAnswerArrived { .. } | Event::DoubtSettled { .. } | Event::CompensationRecorded { .. } => {
                 !pending
             }
+            Event::SettlementCorrected { happened, .. } => (*happened && !pending) || forward || ended,
             Event::Paused { .. } => live && !self.paused,
-            Event::Resumed { .. } => self.paused,
+            Event::Resumed { .. } => self.paused && !held,
+            Event::Held { .. } => live && !held,
+            Event::HoldEnded { .. } => held,
             Event::CancelRequested { .. } => pending || forward,
             Event::Killed { .. } => !ended && self.phase != ExecutionPhase::Killed,
+            Event::Reopened { .. } => ended,
             Event::CompensationStarted { .. } => {
                 ended || matches!(self.phase, ExecutionPhase::Draining { undo: true, .. })
             }
-            Event::HandedOver { to, .. } => !ended && *to != self.driver,
+            // An agent may take over from one that is silent.
+            Event::HandedOver { to, .. } => !ended && (*to != self.driver || self.silent_since.is_some()),
+            Event::AgentSeen {} => !ended && self.driver == Driver::Agent,
+            Event::AgentSilent { .. } => live && self.driver == Driver::Agent && self.silent_since.is_none(),
             Event::ToolDrifted { .. } | Event::ToolAccepted { .. } => !ended,
+            Event::ToolRestored { tool, .. } => !ended && self.drifted.contains_key(tool),
             Event::DecisionRecorded { .. }
             | Event::ActionRecorded { .. }
             | Event::ContextSaved { .. }

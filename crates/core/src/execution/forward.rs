@@ -2,15 +2,17 @@
 
 use super::agenda::{PartPosition, TimerKind};
 use super::decide::{DecisionDraft, RecordResult};
+use super::denial::CallDemand;
 use super::part::{PartState, StepPart};
-use super::step::StepStage;
+use super::prepare::UnpreparedCall;
+use super::step::{SkipCause, StepStage, StepState};
 use super::{Execution, ExecutionPhase};
 use crate::id::{PartId, StepId};
-use crate::journal::event::{CallSide, Event, ExecutionEnding, SkipReason};
+use crate::journal::event::{CallSide, Event, ExecutionEnding, ExecutionLimit, SkipReason};
 use crate::journal::payload::EventPayload;
 use crate::plan::graph::NeedKind;
 use crate::plan::{Driver, PolicyAction};
-use crate::tool::ToolFailure;
+use crate::tool::{FailureCategory, ToolFailure};
 
 impl DecisionDraft<'_> {
     /// Applies the policy of every step that failed for good.
@@ -18,34 +20,32 @@ impl DecisionDraft<'_> {
         while let Some(step) = self.execution.agenda.failing.first().copied() {
             let plan = self.execution.plan().clone();
             let policy = &plan.steps[step].policy;
-            let (cancelled, skipped) = match policy.action {
-                PolicyAction::ManualDecision | PolicyAction::CancelAll | PolicyAction::Compensate => (vec![], vec![]),
+            // What is known to be done is completed next, and nothing else of the plan is given up for it.
+            let is_answered = self.execution.is_answered_after_all(step);
+            let needs_a_yes = self.execution.needs_a_yes(step);
+            let action = if needs_a_yes || is_answered { PolicyAction::ManualDecision } else { policy.action };
+            let cancelled = match action {
+                PolicyAction::ManualDecision | PolicyAction::CancelAll | PolicyAction::Compensate => vec![],
                 PolicyAction::CancelDependent => {
                     let mut roots = vec![step];
                     roots.extend(&policy.propagate_to);
                     let mut cancelled =
                         self.execution.waiting(plan.graph.dependents_of(&roots, |kind| kind > NeedKind::Sequence));
                     cancelled.extend(self.execution.waiting(policy.propagate_to.clone()));
-                    (cancelled, vec![])
+                    cancelled
                 }
-                PolicyAction::ContinueOthers => {
-                    let cancelled = self.execution.waiting(policy.propagate_to.clone());
-                    let mut roots = cancelled.clone();
-                    roots.push(step);
-                    let skipped = self.execution.lacking(&roots);
-                    (cancelled, skipped)
-                }
+                PolicyAction::ContinueOthers => self.execution.waiting(policy.propagate_to.clone()),
             };
-            let (mut cancelled, mut skipped) = (cancelled, skipped);
+            let mut cancelled = self.execution.with_those_behind(cancelled);
             cancelled.sort_unstable();
             cancelled.dedup();
-            skipped.retain(|step| !cancelled.contains(step));
             let event = Event::FailureHandled {
                 step: plan.steps[step].id.clone(),
-                action: policy.action,
+                action,
                 reason: policy.reason.clone(),
                 cancelled: self.execution.names(&cancelled),
-                skipped: self.execution.names(&skipped),
+                // Which dependents cannot do without its result is decided when they are evaluated.
+                skipped: Vec::new(),
             };
             self.follow(event)?;
         }
@@ -97,41 +97,45 @@ impl DecisionDraft<'_> {
     fn begin(&mut self, at: PartPosition) -> RecordResult {
         let step = at.step();
         if self.execution.steps[step].stage == StepStage::Waiting {
-            match self.execution.is_wanted(step) {
-                Ok(true) => {}
-                Ok(false) => return self.skip(step),
-                Err(failure) => return self.fail_to_prepare(step, failure),
+            match self.execution.skipped_because(step) {
+                Ok(None) => {}
+                Ok(Some(because)) => return self.skip(step, because),
+                Err(unprepared) => return self.fail_to_prepare(step, unprepared),
             }
             if self.execution.plan.steps[step].for_each.is_some() {
                 return self.open_fan_out(step);
+            }
+            if let Some(lacked) = self.execution.lacked_by_call(step) {
+                return self.skip(step, SkipReason::NeedsResultOf(lacked));
             }
         }
         self.start(at, CallSide::Do)
     }
 
-    fn skip(&mut self, step: usize) -> RecordResult {
-        let because = SkipReason::Condition;
-        let steps = self.execution.names(&[step]);
-        let lacking = self.execution.lacking(&[step]);
-        let id = self.execution.plan.steps[step].id.clone();
-        self.follow(Event::StepsSkipped { steps, because })?;
-        if lacking.is_empty() {
-            return Ok(());
-        }
-        let steps = self.execution.names(&lacking);
-        self.follow(Event::StepsSkipped { steps, because: SkipReason::NeedsResultOf(id) })
-    }
-
-    fn fail_to_prepare(&mut self, step: usize, failure: ToolFailure) -> RecordResult {
+    /// A step whose condition or list needs a result that does not exist is skipped; any other reason is a failure.
+    fn fail_to_prepare(&mut self, step: usize, unprepared: UnpreparedCall) -> RecordResult {
+        let failure = match unprepared {
+            UnpreparedCall::Lacks { step: lacked, .. } => {
+                return self.skip(step, SkipReason::NeedsResultOf(lacked));
+            }
+            UnpreparedCall::Failed(failure) => failure,
+        };
+        let failure = self.unjudged(PartPosition::new(step, 0), CallSide::Do, failure);
         let part = PartId::whole(self.execution.plan.steps[step].id.clone());
         self.follow(Event::PreparationFailed { part, side: CallSide::Do, failure })
     }
 
     fn open_fan_out(&mut self, step: usize) -> RecordResult {
         match self.execution.items(step) {
-            Err(failure) => self.fail_to_prepare(step, failure),
+            Err(unprepared) => self.fail_to_prepare(step, unprepared),
             Ok(items) => {
+                if let Some(lacked) = self.execution.lacked_by_items(step, &items) {
+                    return self.skip(step, SkipReason::NeedsResultOf(lacked));
+                }
                 let count = items.as_array().map_or(0, |list| u32::try_from(list.len()).unwrap_or(u32::MAX));
+                if count == 0 && self.execution.needs_a_yes(step) {
+                    return self.hold_gate(step, "its list is empty");
+                }
                 let step = self.execution.plan.steps[step].id.clone();
                 self.follow(Event::FanOutOpened { step, count, items: EventPayload::Present(items) })
             }
@@ -144,28 +148,41 @@ impl DecisionDraft<'_> {
         if forward && self.execution.is_out_of_time(at, self.now) {
             return self.run_out_of_time(at);
         }
-        let needs_approval = forward && self.execution.plan.steps[at.step()].approval.is_some();
-        if !needs_approval && !self.has_room(at, side) {
-            return Ok(());
+        if forward && self.execution.is_known_beside_unsure(at, side) {
+            let failure = ToolFailure::new(FailureCategory::Conflict, "another attempt took effect");
+            let part = self.execution.name(at);
+            return self.follow(Event::RetryAbandoned { part, side, failure });
         }
-        if let Some(limit) = self.execution.spent_limit().filter(|_| forward) {
-            return self.reach(limit);
+        if self.execution.has_forgotten_key(at, side, self.now) {
+            let part = self.execution.name(at);
+            return self.follow(Event::KeyExpired { part, side });
+        }
+        let is_unguarded = self.execution.is_unguarded(at, self.policy);
+        if is_unguarded && !self.has_room(at, side) {
+            return Ok(());
         }
         let part = self.execution.name(at);
         let prepared = match self.execution.prepare(at, side) {
             Ok(prepared) => prepared,
-            Err(failure) => {
+            Err(unprepared) => {
+                let failure = self.unjudged(at, side, unprepared.into_failure());
+                let failure = self.with_first_failure(at, side, failure);
                 return self.follow(Event::PreparationFailed { part, side, failure });
             }
         };
-        if needs_approval {
-            let given = self.execution.part_at(at).and_then(|part| part.approved);
-            if given != Some(prepared.hash) {
-                return self.ask(at, side, &prepared);
+        if !is_unguarded {
+            match self.execution.demand(at, side, &prepared, self.policy) {
+                CallDemand::Forbidden { rule, reason } => return self.forbid(at, side, &prepared, rule, reason),
+                CallDemand::Approval(demand) => return self.ask(at, side, &prepared, demand),
+                CallDemand::None => {}
             }
-            if !self.has_room(at, side) {
-                return Ok(());
-            }
+        }
+        // Only a call that could be made now reaches a limit: what waits for an approval does not.
+        if let Some(limit) = self.execution.spent_limit().filter(|_| forward) {
+            return self.reach(limit);
+        }
+        if !is_unguarded && (!self.has_room(at, side) || !self.is_within_limit(at, side, &prepared)?) {
+            return Ok(());
         }
         let attempt = self.execution.part_at(at).map_or(0, |part| part.attempts_of(side)) + 1;
         let deadline = self.execution.attempt_deadline(at, side, self.now).unwrap_or(self.now);
@@ -183,6 +200,33 @@ impl DecisionDraft<'_> {
         })
     }
 
+    /// The failure of a call that cannot be evaluated. Where a rule may be about it, only a person says that it is done.
+    fn unjudged(&self, at: PartPosition, side: CallSide, failure: ToolFailure) -> ToolFailure {
+        let execution = &*self.execution;
+        let call = match side {
+            // A list that is not known yet has no parts.
+            CallSide::Do => Some(&execution.plan.steps[at.step()].call),
+            CallSide::Fallback | CallSide::Undo => execution.call_of(at, side),
+            CallSide::Probe => None,
+        };
+        match call {
+            Some(call) => execution.unjudged(call, failure, self.policy),
+            None => failure,
+        }
+    }
+
+    /// A fallback that could not be prepared does not hide why it was needed.
+    fn with_first_failure(&self, at: PartPosition, side: CallSide, failure: ToolFailure) -> ToolFailure {
+        let first = self.execution.part_at(at).and_then(|part| part.fell_back.as_ref());
+        match first.filter(|_| side == CallSide::Fallback) {
+            Some(first) => {
+                let message = format!("{first}; then its fallback could not be called: {}", failure.message);
+                ToolFailure { message, ..failure }
+            }
+            None => failure,
+        }
+    }
+
     /// Acquires capacity for a call. A tool without capacity is not tried again in the same decision.
     fn has_room(&mut self, at: PartPosition, side: CallSide) -> bool {
         let Some(tool) = self.execution.call_of(at, side).map(|call| call.tool.clone()) else { return true };
@@ -197,30 +241,6 @@ impl DecisionDraft<'_> {
         if self.execution.is_drifted(at, side) { Ok(()) } else { self.start_call(at, side) }
     }
 
-    pub(super) fn ask(
-        &mut self,
-        at: PartPosition,
-        side: CallSide,
-        prepared: &super::prepare::PreparedCall,
-    ) -> RecordResult {
-        let part = self.execution.name(at);
-        if let Some(PartState::Approved { call, .. } | PartState::Asking { call, .. }) =
-            self.execution.part_at(at).map(|part| &part.state)
-        {
-            let (call, reason) = (*call, "the call is no longer the one that was approved".to_owned());
-            return self.follow(Event::ApprovalVoided { part, call, reason });
-        }
-        let Some(rule) = self.execution.plan.steps[at.step()].approval else { return Ok(()) };
-        self.follow(Event::ApprovalRequested {
-            part,
-            side,
-            call: prepared.hash,
-            tool: prepared.tool.clone(),
-            parameters: EventPayload::Present(prepared.parameters.clone()),
-            expires_at: self.now.plus(rule.expires),
-        })
-    }
-
     /// While an agent drives, Rutter evaluates conditions and lists and requests approvals, but calls nothing.
     fn accompany(&mut self) -> RecordResult {
         if self.execution.paused || self.execution.replanning || !self.execution.agenda.held.is_empty() {
@@ -230,23 +250,35 @@ impl DecisionDraft<'_> {
         for at in ready {
             let step = at.step();
             if self.execution.steps[step].stage == StepStage::Waiting {
-                // A condition that cannot be evaluated is left to the agent.
-                if self.execution.is_wanted(step) == Ok(false) {
-                    self.skip(step)?;
-                    continue;
+                // A condition or a list that cannot be evaluated is left to the agent, unless a result is missing.
+                match self.execution.skipped_because(step) {
+                    Ok(Some(because)) => {
+                        self.skip(step, because)?;
+                        continue;
+                    }
+                    Err(unprepared @ UnpreparedCall::Lacks { .. }) => {
+                        self.fail_to_prepare(step, unprepared)?;
+                        continue;
+                    }
+                    Ok(None) | Err(UnpreparedCall::Failed(_)) => {}
                 }
                 if self.execution.plan.steps[step].for_each.is_some() {
-                    // A list that cannot be evaluated is left to the agent.
-                    if self.execution.items(step).is_ok() {
+                    if !matches!(self.execution.items(step), Err(UnpreparedCall::Failed(_))) {
                         self.open_fan_out(step)?;
                     }
                     continue;
                 }
+                if let Some(lacked) = self.execution.lacked_by_call(step) {
+                    self.skip(step, SkipReason::NeedsResultOf(lacked))?;
+                    continue;
+                }
             }
-            if self.execution.plan.steps[step].approval.is_some()
+            // What the policy forbids is left to the agent, too: if it makes the call, that is a deviation.
+            if !self.execution.is_unguarded(at, self.policy)
                 && let Ok(prepared) = self.execution.prepare(at, CallSide::Do)
+                && let CallDemand::Approval(demand) = self.execution.demand(at, CallSide::Do, &prepared, self.policy)
             {
-                self.ask(at, CallSide::Do, &prepared)?;
+                self.ask(at, CallSide::Do, &prepared, demand)?;
             }
         }
         Ok(())
@@ -256,10 +288,16 @@ impl DecisionDraft<'_> {
         if self.execution.phase != ExecutionPhase::Forward || self.execution.unsettled > 0 {
             return Ok(());
         }
-        let stages = || self.execution.steps.iter().map(|step| step.stage);
-        let completed = stages().any(|stage| stage == StepStage::Completed);
-        let short =
-            stages().any(|stage| matches!(stage, StepStage::Failed | StepStage::Cancelled)) || self.execution.gave_up;
+        // What is finished after its time is not simply completed: the question about the limit comes first.
+        if self.execution.over.is_some_and(ExecutionLimit::is_time) {
+            return Ok(());
+        }
+        let steps = || self.execution.steps.iter();
+        let completed = steps().any(|state| state.stage == StepStage::Completed && !state.is_undone());
+        let is_short = |state: &StepState| {
+            matches!(state.stage, StepStage::Failed | StepStage::Cancelled) || (state.is_undone() && !state.retired)
+        };
+        let short = steps().any(is_short) || self.execution.gave_up;
         let outcome = match (short, completed) {
             (false, _) => ExecutionEnding::Completed,
             (true, true) => ExecutionEnding::Partial,
@@ -271,11 +309,6 @@ impl DecisionDraft<'_> {
 }
 
 impl Execution {
-    /// Steps not started that need the result of one of these, directly or indirectly.
-    pub(super) fn lacking(&self, roots: &[usize]) -> Vec<usize> {
-        self.waiting(self.plan.graph.dependents_of(roots, |kind| kind == NeedKind::Data))
-    }
-
     fn waiting(&self, mut steps: Vec<usize>) -> Vec<usize> {
         steps.retain(|step| self.steps[*step].stage == StepStage::Waiting);
         steps
@@ -288,8 +321,18 @@ impl Execution {
     /// Parts whose effect remains, or may remain, although the plan did not reach its goal.
     pub(super) fn remaining(&self, outcome: ExecutionEnding) -> Vec<PartId> {
         let wanted = matches!(outcome, ExecutionEnding::Completed | ExecutionEnding::Partial);
-        let is_wanted = |part: &StepPart| wanted && matches!(part.state, PartState::Completed { .. });
-        let remains = self.parts().filter(|(_, part)| part.effect.is_some() && !is_wanted(part));
+        // Items that were done before their step was left out are no longer wanted.
+        let is_left_out = |id: &PartId| {
+            let state = self.plan.find(id.step.as_str()).map(|step| &self.steps[step]);
+            state.is_some_and(|state| state.skip_cause == Some(SkipCause::Decision))
+        };
+        let is_wanted = |id: &PartId, part: &StepPart| {
+            wanted && matches!(part.state, PartState::Completed { .. }) && !is_left_out(id)
+        };
+        let second = |part: &StepPart| part.second.iter().any(|second| !(wanted && second.accepted));
+        let aside = |part: &StepPart| part.aside.is_some();
+        let own = |id: &PartId, part: &StepPart| part.effect.is_some() && !is_wanted(id, part);
+        let remains = self.parts().filter(|(id, part)| own(id, part) || second(part) || aside(part));
         remains.map(|(id, _)| id).collect()
     }
 
@@ -297,7 +340,10 @@ impl Execution {
     /// to them.
     pub(super) fn is_free(&self, at: PartPosition) -> bool {
         let (step, state) = (&self.plan.steps[at.step()], &self.steps[at.step()]);
-        let full = step.for_each.as_ref().is_some_and(|fan_out| state.active >= fan_out.max_parallel);
+        let full = step
+            .for_each
+            .as_ref()
+            .is_some_and(|fan_out| state.slots_taken(fan_out.max_parallel) >= fan_out.max_parallel);
         !full && state.unmet == 0 && !self.is_drifted(at, CallSide::Do)
     }
 

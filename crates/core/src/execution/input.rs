@@ -4,9 +4,11 @@ use crate::hash::Hash;
 use crate::id::{PartId, StepId, ToolName};
 use crate::journal::event::{CallSide, EventRecord, Question, QuestionAnswer};
 use crate::plan::{Driver, Plan};
+use crate::policy::OperatorPolicy;
+use crate::policy::window::LimitedCall;
 use crate::time::Timestamp;
-use crate::tool::{CallOutcome, ToolFailure};
-use serde::{Deserialize, Serialize};
+use crate::tool::{CallOutcome, Elicitation, ToolFailure};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -19,7 +21,7 @@ pub enum ExecutionInput {
     /// Time has passed, or there is capacity for calls.
     #[serde(skip)]
     Wake,
-    /// The worker of this execution is gone; its attempts are lost, except those with a ticket.
+    /// The worker of this execution is gone; its attempts are lost, except those that can be resumed.
     #[serde(skip)]
     Recovered,
     #[serde(skip)]
@@ -43,9 +45,7 @@ pub enum ExecutionInput {
         part: PartId,
         side: CallSide,
         attempt: u32,
-        message: String,
-        /// JSON Schema of a flat object.
-        schema: Arc<Value>,
+        question: Elicitation,
     },
 
     /// Answers a tool's question; `None` declines.
@@ -69,6 +69,8 @@ pub enum ExecutionInput {
         about: Question,
         answer: QuestionAnswer,
         reason: String,
+        /// `null` says that nobody knows it.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
         result: Option<Arc<Value>>,
         evidence: Option<Arc<Value>>,
     },
@@ -76,15 +78,36 @@ pub enum ExecutionInput {
         part: PartId,
         happened: bool,
         reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
         result: Option<Arc<Value>>,
         evidence: Arc<Value>,
+    },
+    /// Corrects what was settled by hand.
+    Correct {
+        part: PartId,
+        happened: bool,
+        reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+        result: Option<Arc<Value>>,
+        evidence: Option<Arc<Value>>,
     },
 
     Pause {
         reason: String,
     },
+    /// Resumes. After a hold, its span does not count.
     Resume {
         reason: String,
+    },
+    /// Resumes; after a hold, what came due happens now.
+    ResumeExpired {
+        reason: String,
+    },
+    /// Stops the clock until a person has looked.
+    #[serde(skip)]
+    Hold {
+        reason: String,
+        since: Timestamp,
     },
     /// `undo`: whether to compensate; `None` follows the plan's `on_failure`.
     Cancel {
@@ -100,6 +123,12 @@ pub enum ExecutionInput {
         reason: String,
     },
 
+    /// After the end: goes on from these steps, or from everything that failed or did not run because of that.
+    Reopen {
+        steps: Option<Vec<StepId>>,
+        reason: String,
+    },
+
     BeginReplan {
         reason: String,
     },
@@ -109,6 +138,17 @@ pub enum ExecutionInput {
     #[serde(skip)]
     Replan {
         plan: Arc<Plan>,
+        /// The number it is saved under.
+        revision: u32,
+        reason: String,
+    },
+    /// Approves or rejects a proposed plan that weakens the present one.
+    ApproveReplan {
+        plan: Hash,
+        reason: String,
+    },
+    RejectReplan {
+        plan: Hash,
         reason: String,
     },
 
@@ -116,9 +156,25 @@ pub enum ExecutionInput {
         to: Driver,
         reason: String,
     },
-    /// The tool's current definition differs from the pinned one.
+    /// A sign of life of the agent that drives.
+    AgentSeen {
+        /// It was too early to be worth an entry when it came. It is recorded as of then, before its agent is called
+        /// silent.
+        #[serde(default)]
+        remembered: bool,
+    },
+    /// The tool's current definition: another than the pinned one, or again that one.
     #[serde(skip)]
-    ReportDrift {
+    ReportDefinition {
+        tool: ToolName,
+        found: Hash,
+    },
+    /// The call was not sent: its tool has another definition than the attempt was made for.
+    #[serde(skip)]
+    Withdraw {
+        part: PartId,
+        side: CallSide,
+        attempt: u32,
         tool: ToolName,
         found: Hash,
     },
@@ -168,6 +224,11 @@ pub enum ExecutionInput {
     },
 }
 
+/// Reads a value that is there, `null` too: a result that nobody knows is not one that was left out.
+pub fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Value>>, D::Error> {
+    Arc::<Value>::deserialize(deserializer).map(Some)
+}
+
 /// The time of a decision, and how many calls can start now.
 ///
 /// `room` is an argument so that no start is recorded for a call that then waits in a queue.
@@ -181,6 +242,19 @@ pub struct DecisionContext {
 pub trait CallCapacity {
     /// Whether one more call of this tool may start; a permit is held until the decision is carried out.
     fn try_acquire(&mut self, tool: &ToolName) -> bool;
+
+    /// Counts one more call under a limit of the operator's policy, or says when there is room for it.
+    fn reserve(&mut self, _call: &LimitedCall<'_>, _now: Timestamp) -> Option<Timestamp> {
+        None
+    }
+}
+
+/// The terms of a decision: the time, the capacity for calls and the operator's policy.
+#[expect(missing_debug_implementations, reason = "the capacity is a trait object")]
+pub struct DecisionTerms<'a> {
+    pub now: Timestamp,
+    pub room: &'a mut dyn CallCapacity,
+    pub policy: &'a OperatorPolicy,
 }
 
 /// A number of calls, of any tools.
@@ -199,7 +273,7 @@ pub struct Decision {
     pub calls: Vec<ToolCall>,
 }
 
-/// A call whose attempt is in the decision's records or, with a ticket, already in the journal.
+/// A call whose attempt is in the decision's records or, if it is resumed, already in the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
     pub part: PartId,
@@ -214,14 +288,21 @@ pub struct ToolCall {
     pub deadline: Timestamp,
     /// The ticket from before a crash. The call resumes with it; the parameters are not sent again.
     pub ticket: Option<Arc<str>>,
+    /// The open question from before a crash. The call resumes with its answer.
+    pub continuation: Option<Arc<Value>>,
 }
 
 impl ToolCall {
-    /// The outcome of a call that is not made. With a ticket it was sent before a crash, and may have taken effect.
+    /// Whether it was sent before a crash.
+    pub fn is_resumed(&self) -> bool {
+        self.ticket.is_some() || self.continuation.is_some()
+    }
+
+    /// The outcome of a call that is not made. One that was sent before a crash may have taken effect.
     pub fn not_made(&self, failure: ToolFailure) -> CallOutcome {
-        match self.ticket {
-            Some(_) => CallOutcome::Maybe(failure),
-            None => CallOutcome::NotDone(failure),
+        match self.is_resumed() {
+            true => CallOutcome::Maybe(failure),
+            false => CallOutcome::NotDone(failure),
         }
     }
 }
@@ -254,6 +335,7 @@ pub const CODES: &[&str] = &[
     "execution.ended",
     "execution.stopping",
     "execution.paused",
+    "execution.held",
     "execution.not_paused",
     "execution.unknown_part",
     "execution.unknown_attempt",
@@ -263,13 +345,26 @@ pub const CODES: &[&str] = &[
     "execution.not_asked",
     "execution.other_call",
     "execution.not_a_person",
+    "execution.not_the_approver",
+    "execution.not_proven",
     "execution.no_question",
     "execution.no_such_answer",
     "execution.evidence_missing",
+    "execution.result_invalid",
+    "execution.result_missing",
+    "execution.answered",
+    "execution.not_by_hand",
+    "execution.nothing_to_correct",
+    "execution.built_upon",
     "execution.not_in_doubt",
     "execution.in_doubt",
     "execution.nothing_to_undo",
     "execution.not_ended",
+    "execution.nothing_left",
+    "execution.after_failure",
+    "execution.item_under_way",
+    "execution.completed",
+    "execution.compensated",
     "execution.replanning",
     "execution.not_replanning",
     "execution.replan_limit",
@@ -282,4 +377,6 @@ pub const CODES: &[&str] = &[
     "replan.in_doubt",
     "replan.completed_changed",
     "replan.may_have_happened",
+    "replan.rejected",
+    "replan.not_proposed",
 ];

@@ -3,12 +3,12 @@
 use super::Execution;
 use super::agenda::PartPosition;
 use super::part::{PartState, StepPart};
+use super::step::{SkipCause, StepStage};
 use crate::hash::Hash;
-use crate::id::ToolName;
-use crate::journal::event::CallSide;
-use crate::limits;
-use crate::plan::expression::{EvaluationError, ExpressionScope};
-use crate::plan::{PlannedCall, Probe, Step};
+use crate::id::{StepId, ToolName};
+use crate::journal::event::{CallSide, SkipReason};
+use crate::plan::expression::{EvaluationError, ExpressionScope, ItemOutcome};
+use crate::plan::{PlannedCall, Probe};
 use crate::tool::{FailureCategory, ToolFailure};
 use serde_json::Value;
 use std::sync::Arc;
@@ -21,6 +21,31 @@ pub(super) struct PreparedCall {
     pub key: Hash,
     /// What an approval is bound to: step, item, tool, its definition, parameters.
     pub hash: Hash,
+}
+
+/// Why there is no call.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum UnpreparedCall {
+    /// Evaluating it needs the result of this step, which was skipped, failed or was cancelled.
+    Lacks {
+        step: StepId,
+        failure: ToolFailure,
+    },
+    Failed(ToolFailure),
+}
+
+impl UnpreparedCall {
+    pub fn into_failure(self) -> ToolFailure {
+        match self {
+            UnpreparedCall::Lacks { failure, .. } | UnpreparedCall::Failed(failure) => failure,
+        }
+    }
+}
+
+impl From<ToolFailure> for UnpreparedCall {
+    fn from(failure: ToolFailure) -> UnpreparedCall {
+        UnpreparedCall::Failed(failure)
+    }
 }
 
 impl Execution {
@@ -53,40 +78,43 @@ impl Execution {
         }
     }
 
-    pub(super) fn prepare(&self, at: PartPosition, side: CallSide) -> Result<PreparedCall, ToolFailure> {
+    pub(super) fn prepare(&self, at: PartPosition, side: CallSide) -> Result<PreparedCall, UnpreparedCall> {
         let step = &self.plan.steps[at.step()];
         let part = self.part_at(at).ok_or_else(|| invalid("the part does not exist"))?;
         let call = self.call_of(at, side).ok_or_else(|| invalid("the plan names no call for this"))?;
-        let mut scope = PartScope { execution: self, step, at, part, key: Some(String::new()), result: None };
+        let item = self.item_of(at);
+        let mut scope = PartScope { execution: self, part, item, key: Some(String::new()), result: None };
         if side == CallSide::Probe {
             scope.key = part.key.map(|key| key.to_string());
         }
         let render = |scope: &PartScope<'_>| {
             call.parameters
                 .render(scope)
-                .map_err(|error| invalid(format!("parameters{}: {}", error.pointer, error.error)))
+                .map_err(|error| self.unprepared(&format!("parameters{}", error.pointer), error.error))
         };
-        let (parameters, key) = match self.repeated(part, side) {
-            Some((parameters, key)) => (parameters, key),
+        let (parameters, text, key) = match self.repeated(part, side) {
+            Some((parameters, key)) => {
+                let text = bytes(&parameters);
+                (parameters, text, key)
+            }
             None => {
                 // The key depends on the parameters, so they are evaluated without it first.
                 let parameters = render(&scope)?;
+                let text = bytes(&parameters);
                 let key = match side {
                     CallSide::Probe => part.key.unwrap_or(Hash::ZERO),
-                    CallSide::Do | CallSide::Fallback | CallSide::Undo => self.key(at, side, part, &bytes(&parameters)),
+                    CallSide::Do | CallSide::Fallback | CallSide::Undo => self.key(at, side, part, &text),
                 };
                 if side != CallSide::Probe && call.parameters.uses_key() {
                     scope.key = Some(key.to_string());
-                    (render(&scope)?, key)
+                    let parameters = render(&scope)?;
+                    let text = bytes(&parameters);
+                    (parameters, text, key)
                 } else {
-                    (parameters, key)
+                    (parameters, text, key)
                 }
             }
         };
-        let text = bytes(&parameters);
-        if text.len() > limits::VALUE_BYTES_MAX {
-            return Err(invalid(format!("parameters are larger than {} bytes", limits::VALUE_BYTES_MAX)));
-        }
         let definition = self.definition(&call.tool);
         let item = at.item.to_be_bytes();
         let hash = Hash::of_fields(
@@ -129,9 +157,9 @@ impl Execution {
         self.steps[self.plan.find(step)?].result()
     }
 
-    /// Whether this definition of a tool is a change that was neither reported nor accepted.
+    /// Whether this definition of a tool is a change that was neither reported nor accepted, or the end of one.
     pub fn is_news(&self, tool: &ToolName, found: Hash) -> bool {
-        found != self.definition(tool) && self.drifted.get(tool) != Some(&found)
+        found != self.drifted.get(tool).copied().unwrap_or_else(|| self.definition(tool))
     }
 
     pub(super) fn definition(&self, tool: &ToolName) -> Hash {
@@ -139,34 +167,116 @@ impl Execution {
         self.accepted.get(tool).copied().or_else(pinned).unwrap_or(Hash::ZERO)
     }
 
-    /// Evaluates `when`: whether the step is to run at all.
-    pub(super) fn is_wanted(&self, step: usize) -> Result<bool, ToolFailure> {
-        match &self.plan.steps[step].when {
-            None => Ok(true),
-            Some(when) => {
-                when.evaluate_bool(&StepScope { execution: self }).map_err(|error| invalid(format!("when: {error}")))
-            }
+    /// Evaluates `else_of` and `when`: whether the step is to run at all, or why it is skipped.
+    pub(super) fn skipped_because(&self, step: usize) -> Result<Option<SkipReason>, UnpreparedCall> {
+        let planned = &self.plan.steps[step];
+        if let Some(other) = planned.else_of
+            && self.steps[other].skip_cause != Some(SkipCause::Condition)
+        {
+            return Ok(Some(SkipReason::ElseOf(self.plan.steps[other].id.clone())));
+        }
+        let Some(when) = &planned.when else { return Ok(None) };
+        match when.evaluate_bool(&StepScope { execution: self }) {
+            Ok(true) => Ok(None),
+            Ok(false) => Ok(Some(SkipReason::Condition)),
+            Err(error) => Err(self.unprepared("when", error)),
         }
     }
 
+    /// The step whose missing result the call of this step cannot do without.
+    pub(super) fn lacked_by_call(&self, step: usize) -> Option<StepId> {
+        if !self.may_lack(step) {
+            return None;
+        }
+        let part = self.part_at(PartPosition::new(step, 0))?;
+        let scope = PartScope { execution: self, part, item: None, key: Some(String::new()), result: None };
+        let rendered = self.plan.steps[step].call.parameters.can_render(&scope);
+        match rendered.map_err(|error| self.unprepared("", error.error)) {
+            Err(UnpreparedCall::Lacks { step, .. }) => Some(step),
+            Err(UnpreparedCall::Failed(_)) | Ok(()) => None,
+        }
+    }
+
+    /// The same for a fan-out: no item can do without. A single item that cannot fails by itself.
+    pub(super) fn lacked_by_items(&self, step: usize, items: &Value) -> Option<StepId> {
+        let items = items.as_array().filter(|_| self.may_lack(step))?;
+        let part = StepPart::new();
+        let mut lacked = None;
+        for (index, item) in (0..).zip(items) {
+            let (item, key) = (Some((item, index)), Some(String::new()));
+            let scope = PartScope { execution: self, part: &part, item, key, result: None };
+            let rendered = self.plan.steps[step].call.parameters.can_render(&scope);
+            match rendered.map_err(|error| self.unprepared("", error.error)) {
+                Err(UnpreparedCall::Lacks { step, .. }) => lacked = lacked.or(Some(step)),
+                Err(UnpreparedCall::Failed(_)) | Ok(()) => return None,
+            }
+        }
+        lacked
+    }
+
+    /// Whether a step that this one comes after has settled without a result.
+    fn may_lack(&self, step: usize) -> bool {
+        let stages = self.plan.graph.needs[step].iter().map(|need| self.steps[need.step].stage);
+        stages.into_iter().any(|stage| stage.is_settled() && stage != StepStage::Completed)
+    }
+
+    /// Why an expression has no value: a step has no result, or anything else.
+    fn unprepared(&self, place: &str, error: EvaluationError) -> UnpreparedCall {
+        let EvaluationError::Missing { step: Some(lacked), .. } = &error else {
+            return invalid(format!("{place}: {error}")).into();
+        };
+        let state = self.plan.find(lacked).map(|step| &self.steps[step]);
+        match state.filter(|state| state.stage.is_settled() && state.stage != StepStage::Completed) {
+            Some(state) => UnpreparedCall::Lacks {
+                step: StepId::new(lacked),
+                failure: invalid(format!("{place}: {error}, because {lacked} is {}", state.status())),
+            },
+            None => invalid(format!("{place}: {error}")).into(),
+        }
+    }
+
+    /// The number of items of a fan-out that has settled.
+    fn item_count(&self, step: &str) -> Option<usize> {
+        let step = self.plan.find(step)?;
+        let state = &self.steps[step];
+        (state.stage.is_settled() && state.items.is_some()).then_some(state.parts.len())
+    }
+
+    fn item_outcome(&self, step: &str, item: usize) -> Option<ItemOutcome<'_>> {
+        let part = self.steps[self.plan.find(step)?].parts.get(item)?;
+        let failure = match &part.state {
+            PartState::Failed { failure } | PartState::CompensationFailed { failure, .. } => Some(failure),
+            _ => None,
+        };
+        let result = part.result.as_ref().filter(|_| matches!(part.state, PartState::Completed { .. }));
+        Some(ItemOutcome { status: part.status(), result: result.and_then(|it| it.value()).map(|it| &**it), failure })
+    }
+
+    fn item_of(&self, at: PartPosition) -> Option<(&Value, u32)> {
+        self.plan.steps[at.step()].for_each.as_ref()?;
+        let items = self.steps[at.step()].items.as_ref()?.value()?;
+        Some((items.get(at.item())?, at.item))
+    }
+
     /// Evaluates `for_each`: the items of a step's list.
-    pub(super) fn items(&self, step: usize) -> Result<Arc<Value>, ToolFailure> {
+    pub(super) fn items(&self, step: usize) -> Result<Arc<Value>, UnpreparedCall> {
         let Some(fan_out) = &self.plan.steps[step].for_each else {
-            return Err(invalid("the step has no for_each"));
+            return Err(invalid("the step has no for_each").into());
         };
         let items = fan_out
             .items
             .evaluate(&StepScope { execution: self })
-            .map_err(|error| invalid(format!("for_each: {error}")))?;
+            .map_err(|error| self.unprepared("for_each", error))?;
         let Value::Array(list) = &items else {
-            return Err(invalid("for_each: expected a list"));
+            return Err(invalid("for_each: expected a list").into());
         };
         if list.len() > fan_out.max_items as usize {
             return Err(invalid(format!(
                 "for_each: {} items, at most {} are allowed (max_items)",
                 list.len(),
                 fan_out.max_items
-            )));
+            ))
+            .into());
         }
         Ok(Arc::new(items))
     }
@@ -176,9 +286,8 @@ impl Execution {
         let (Some(probe), Some(part)) = (self.probe_of(at), self.part_at(at)) else {
             return Err("the plan no longer has the probe".to_owned());
         };
-        let step = &self.plan.steps[at.step()];
-        let key = part.key.map(|key| key.to_string());
-        let scope = PartScope { execution: self, step, at, part, key, result: Some(answer) };
+        let (item, key) = (self.item_of(at), part.key.map(|key| key.to_string()));
+        let scope = PartScope { execution: self, part, item, key, result: Some(answer) };
         let text = |error: EvaluationError| error.to_string();
         if !probe.happened.evaluate_bool(&scope).map_err(text)? {
             return Ok(None);
@@ -215,14 +324,22 @@ impl ExpressionScope for StepScope<'_> {
     fn step_status(&self, step: &str) -> Option<&'static str> {
         Some(self.execution.steps[self.execution.plan.find(step)?].status())
     }
+
+    fn step_items(&self, step: &str) -> Option<usize> {
+        self.execution.item_count(step)
+    }
+
+    fn step_item(&self, step: &str, item: usize) -> Option<ItemOutcome<'_>> {
+        self.execution.item_outcome(step, item)
+    }
 }
 
 /// The values that the calls of one part can read.
 struct PartScope<'a> {
     execution: &'a Execution,
-    step: &'a Step,
-    at: PartPosition,
     part: &'a StepPart,
+    /// In a fan-out: the item and its position.
+    item: Option<(&'a Value, u32)>,
     key: Option<String>,
     /// The answer of its probe, instead of the part's own result.
     result: Option<&'a Value>,
@@ -241,6 +358,14 @@ impl ExpressionScope for PartScope<'_> {
         Some(self.execution.steps[self.execution.plan.find(step)?].status())
     }
 
+    fn step_items(&self, step: &str) -> Option<usize> {
+        self.execution.item_count(step)
+    }
+
+    fn step_item(&self, step: &str, item: usize) -> Option<ItemOutcome<'_>> {
+        self.execution.item_outcome(step, item)
+    }
+
     fn key(&self) -> Option<&str> {
         self.key.as_deref()
     }
@@ -254,8 +379,6 @@ impl ExpressionScope for PartScope<'_> {
     }
 
     fn item(&self) -> Option<(&Value, u32)> {
-        self.step.for_each.as_ref()?;
-        let items = self.execution.steps[self.at.step()].items.as_ref()?.value()?;
-        Some((items.get(self.at.item())?, self.at.item))
+        self.item
     }
 }

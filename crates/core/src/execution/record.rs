@@ -1,16 +1,16 @@
 //! Records the actions that an agent reports, and their deviations from the plan.
 
-use super::ExecutionPhase;
 use super::agenda::PartPosition;
 use super::decide::{DecisionDraft, RecordResult};
 use super::part::{Attempt, PartState};
 use super::step::StepStage;
+use super::{Execution, ExecutionPhase};
 use crate::hash::Hash;
 use crate::id::{PartId, StepId, ToolName};
 use crate::journal::event::{CallSide, Deviation, Event, LateAnswer, Question, QuestionAnswer, SkipReason};
 use crate::journal::payload::EventPayload;
 use crate::plan::Driver;
-use crate::tool::{FailureCategory, ToolFailure};
+use crate::tool::{CallOutcome, FailureCategory, ToolFailure};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -35,18 +35,31 @@ impl DecisionDraft<'_> {
             Some(PartState::Approved { side, .. } | PartState::Asking { side, .. }) => side,
             Some(PartState::BackingOff { side: side @ (CallSide::Do | CallSide::Fallback), .. }) => side,
             Some(PartState::Cancelled) | None => {
-                return self.deviate(Deviation::Undeclared, &part.step, "done although it was cancelled");
+                self.deviate(Deviation::Undeclared, &part.step, "done although it was cancelled")?;
+                return self.compare_word(at, CallSide::Do, tool.as_ref(), parameters.as_deref());
             }
-            Some(_) => return self.deviate(Deviation::Duplicate, &part.step, "begun again"),
+            Some(state) => {
+                let side = self.execution.part_at(at).and_then(|part| part.sent.as_ref()).map(|(side, _)| *side);
+                let side = side.filter(|side| *side == CallSide::Fallback).unwrap_or(CallSide::Do);
+                self.deviate(Deviation::Duplicate, &part.step, "begun again")?;
+                // Said twice of the same attempt, nothing is new.
+                let is_under_way = matches!(state, PartState::Running(_)) && tool.is_none() && parameters.is_none();
+                return match is_under_way {
+                    true => Ok(()),
+                    false => self.compare_word(at, side, tool.as_ref(), parameters.as_deref()),
+                };
+            }
         };
         if self.execution.steps[at.step()].stage.is_settled() {
-            return self.deviate(Deviation::Undeclared, &part.step, "done although it was skipped or cancelled");
+            self.deviate(Deviation::Undeclared, &part.step, "done although it was skipped or cancelled")?;
+            return self.compare_word(at, side, tool.as_ref(), parameters.as_deref());
         }
         self.compare_order(at)?;
         let Some(planned) = self.execution.call_of(at, side).map(|call| call.tool.clone()) else {
             return Ok(());
         };
         self.compare_call(at, &planned, tool.as_ref())?;
+        self.compare_word(at, side, tool.as_ref(), parameters.as_deref())?;
         let prepared = self.execution.prepare(at, side).ok();
         let attempt = self.execution.part_at(at).map_or(0, |part| part.attempts_of(side)) + 1;
         let parameters = parameters.or_else(|| prepared.as_ref().map(|prepared| prepared.parameters.clone()));
@@ -61,17 +74,20 @@ impl DecisionDraft<'_> {
             call: prepared.as_ref().map_or(Hash::ZERO, |prepared| prepared.hash),
             key: prepared.as_ref().map_or(Hash::ZERO, |prepared| prepared.key),
             parameters: EventPayload::Present(parameters.unwrap_or_else(|| Arc::new(Value::Null))),
-            deadline: None,
+            deadline: self.execution.agent_deadline(at, side, self.now),
         })
     }
 
-    /// An agent that continues a step that waits for a decision has decided to retry it.
+    /// An agent that continues what failed and waits for a decision has decided to retry it. The other items of a
+    /// fan-out decide nothing about the one that failed.
     fn decide_by_doing(&mut self, at: PartPosition) -> RecordResult {
-        if self.execution.steps[at.step()].stage != StepStage::Held {
+        let part = self.execution.name(at);
+        let decides = part.item.is_none() || self.execution.is_failed_item(&part);
+        if self.execution.steps[at.step()].stage != StepStage::Held || !decides {
             return Ok(());
         }
         self.note(Event::QuestionAnswered {
-            about: Question::Failure(self.execution.plan.steps[at.step()].id.clone()),
+            about: if part.item.is_some() { Question::Item(part) } else { Question::Failure(part.step) },
             answer: QuestionAnswer::Retry,
             reason: "the agent went on with it".into(),
             result: None,
@@ -83,7 +99,15 @@ impl DecisionDraft<'_> {
     pub fn record_finished(&mut self, part: PartId, result: Arc<Value>) -> RecordResult {
         if let Some((side, attempt)) = self.doubted(&part) {
             let answer = LateAnswer::Done(EventPayload::Present(result));
-            return self.note(Event::LateAnswerArrived { part, side, attempt, answer, cost_micros: 0 });
+            return self.note(Event::LateAnswerArrived { part, side, attempt, answer, cost_micros: 0, effect: None });
+        }
+        if let Some((at, side, attempt)) = self.execution.late_record(&part) {
+            return self.late(at, side, attempt, CallOutcome::Done { result, cost_micros: 0 });
+        }
+        if let Some((side, attempt)) = self.finished(&part) {
+            let (step, answer) = (part.step.clone(), LateAnswer::Done(EventPayload::Present(result)));
+            self.note(Event::LateAnswerArrived { part, side, attempt, answer, cost_micros: 0, effect: None })?;
+            return self.deviate(Deviation::Duplicate, &step, "finished again");
         }
         let Some((at, attempt)) = self.begun(&part)? else { return Ok(()) };
         let part = self.execution.name(at);
@@ -94,7 +118,7 @@ impl DecisionDraft<'_> {
     pub fn record_failed(&mut self, part: PartId, failure: ToolFailure, maybe: bool) -> RecordResult {
         if let Some((side, attempt)) = self.doubted(&part) {
             let answer = if maybe { LateAnswer::Maybe(failure) } else { LateAnswer::NotDone(failure) };
-            return self.note(Event::LateAnswerArrived { part, side, attempt, answer, cost_micros: 0 });
+            return self.note(Event::LateAnswerArrived { part, side, attempt, answer, cost_micros: 0, effect: None });
         }
         match self.begun(&part)? {
             Some((at, attempt)) => self.close(at, attempt.side, attempt.number, failure, maybe),
@@ -113,6 +137,13 @@ impl DecisionDraft<'_> {
             }
             _ => None,
         }
+    }
+
+    /// The agent's own attempt, if it has finished already. The result of a second report is kept.
+    fn finished(&self, part: &PartId) -> Option<(CallSide, u32)> {
+        let part = self.execution.part(part).filter(|part| part.sent_by == Some(Driver::Agent))?;
+        let side = part.sent.as_ref().map(|(side, _)| *side)?;
+        matches!(part.state, PartState::Completed { by_hand: false }).then(|| (side, part.attempts_of(side)))
     }
 
     /// The attempt the agent reports about; one without a recorded start is started now.
@@ -187,14 +218,15 @@ impl DecisionDraft<'_> {
     }
 
     pub fn hand_over(&mut self, to: Driver, reason: String) -> RecordResult {
-        if to == Driver::Server {
+        // From an agent that is silent, to Rutter or to another agent.
+        if self.execution.driver == Driver::Agent {
             self.lose_agents_attempts()?;
         }
         self.note(Event::HandedOver { to, reason })
     }
 
     /// Attempts that the agent started and never finished are lost, as in a crash.
-    fn lose_agents_attempts(&mut self) -> RecordResult {
+    pub(super) fn lose_agents_attempts(&mut self) -> RecordResult {
         for at in self.execution.agenda.running.clone() {
             if !self.execution.runs_here(at) {
                 let step = self.execution.plan.steps[at.step()].id.clone();
@@ -214,11 +246,22 @@ impl DecisionDraft<'_> {
             Some(tool) => format!("{part}: called {tool}"),
             None => part.to_string(),
         };
-        let details = parameters.map(EventPayload::Present);
+        let details = parameters.clone().map(EventPayload::Present);
         self.note(Event::ActionRecorded { step: None, kind: "undeclared".into(), description, details })?;
-        let known = self.known(part).is_some();
-        let why = if known { "begun after the execution was stopped" } else { "the plan has no such step" };
-        self.deviate(Deviation::Undeclared, &part.step, why)
+        let known = self.known(part);
+        let is_step = self.execution.plan.find(part.step.as_str()).is_some();
+        let why = match (known.is_some(), is_step, part.item) {
+            (true, ..) => "begun after the execution was stopped".to_owned(),
+            (false, true, Some(_)) => format!("the step has no item {part}"),
+            (false, true, None) => "the step has items, and none was named".to_owned(),
+            (false, false, _) => "the plan has no such step".to_owned(),
+        };
+        self.deviate(Deviation::Undeclared, &part.step, &why)?;
+        match (known, tool) {
+            (Some(at), _) => self.compare_word(at, CallSide::Do, tool, parameters.as_deref()),
+            (None, Some(tool)) => self.compare_undeclared(&part.step, tool, parameters.as_deref()),
+            (None, None) => Ok(()),
+        }
     }
 
     /// Records a deviation for every dependency that is not settled.
@@ -255,19 +298,32 @@ impl DecisionDraft<'_> {
     }
 
     fn compare_call(&mut self, at: PartPosition, planned: &ToolName, tool: Option<&ToolName>) -> RecordResult {
-        let step = self.execution.plan.steps[at.step()].clone();
         if let Some(tool) = tool.filter(|tool| *tool != planned) {
+            let step = self.execution.plan.steps[at.step()].id.clone();
             let description = format!("called {tool}, the plan says {planned}");
-            self.deviate(Deviation::OtherTool, &step.id, &description)?;
-        }
-        let approved = self.execution.part_at(at).is_some_and(|part| part.approved.is_some());
-        if step.approval.is_some() && !approved {
-            self.deviate(Deviation::Unapproved, &step.id, "begun without the approval the plan asks for")?;
+            self.deviate(Deviation::OtherTool, &step, &description)?;
         }
         Ok(())
     }
 
-    fn deviate(&mut self, kind: Deviation, step: &StepId, description: &str) -> RecordResult {
+    pub(super) fn deviate(&mut self, kind: Deviation, step: &StepId, description: &str) -> RecordResult {
         self.follow(Event::DeviationFound { kind, step: Some(step.clone()), description: description.to_owned() })
+    }
+}
+
+impl Execution {
+    /// The attempt that an agent reports about late: it was the agent's, and has been settled otherwise since, while the
+    /// agent does not drive any more, while the execution stops, or after the end.
+    pub(super) fn late_record(&self, id: &PartId) -> Option<(PartPosition, CallSide, u32)> {
+        let starts_none = matches!(self.phase, ExecutionPhase::Draining { .. });
+        if self.admit_agent_record().is_ok() && !starts_none {
+            return None;
+        }
+        let at = self.locate(id)?;
+        let part = self.part_at(at)?;
+        let mut by_agent = part.calls.iter().rev().filter(|call| call.by == Driver::Agent);
+        let call = by_agent.find(|call| call.side != CallSide::Undo)?;
+        let is_settled_so = part.is_done(call.side, call.attempt) || self.is_under_way(id, call.side, call.attempt);
+        (!is_settled_so).then_some((at, call.side, call.attempt))
     }
 }

@@ -4,8 +4,10 @@ use super::agenda::{ExecutionAgenda, PartPosition};
 use super::decide::{DecisionDraft, RecordResult};
 use super::input::Refusal;
 use super::part::{PartState, ProbeProgress, StepPart};
-use super::step::{StepStage, StepState};
+use super::step::{SkipCause, StepStage, StepState};
+use super::weaken::{WrittenCall, own_calls, written};
 use super::{Execution, SharedPlan};
+use crate::id::StepId;
 use crate::journal::event::{CallSide, Event, PlanReference};
 use crate::limits;
 use crate::plan::graph::{StepGraph, StepNeed};
@@ -15,7 +17,7 @@ use std::sync::Arc;
 impl Execution {
     /// Refuses a new revision that cannot take over now.
     pub(super) fn admit_replan(&self, new: &Plan) -> Result<(), Refusal> {
-        if self.revision > limits::REPLANS_MAX {
+        if self.replans >= limits::REPLANS_MAX {
             return Err(Refusal::new(
                 "execution.replan_limit",
                 format!("this execution was replanned {} times already", limits::REPLANS_MAX),
@@ -47,7 +49,7 @@ impl Execution {
                 )
                 .hint("wait until it has ended, or keep it in the new plan"));
             }
-            let touched = state.parts.iter().any(|part| part.effect.is_some());
+            let touched = state.parts.iter().any(StepPart::is_touched);
             if same_call == Some(false) && state.stage == StepStage::Completed {
                 return Err(Refusal::new(
                     "replan.completed_changed",
@@ -70,33 +72,73 @@ impl Execution {
     pub(super) fn adopt(&mut self, new: Arc<Plan>, revision: u32) -> Result<(), String> {
         let retired: Vec<usize> = (0..self.steps.len())
             .filter(|step| new.find(self.plan.steps[*step].id.as_str()).is_none())
-            .filter(|step| self.steps[*step].parts.iter().any(|part| part.effect.is_some()))
+            .filter(|step| self.steps[*step].parts.iter().any(StepPart::is_touched))
             .collect();
+        self.remember_dropped(&new, revision);
         let merged = merge(&new, &self.plan, &retired)?;
         let steps: Vec<StepState> = merged.steps.iter().map(|step| self.taken_over(&new, step)).collect();
         self.plan = SharedPlan(Arc::new(merged));
         self.revision = revision;
+        self.replans = self.replans.saturating_add(1);
         self.steps = steps;
         self.replanning = false;
+        self.proposal = None;
         self.over = None;
         // The new plan was checked with the tools as they are now.
         self.drifted.clear();
         self.accepted.clear();
+        self.gave_up = self.has_left_out();
         self.rebuild();
+        self.conclude_revived();
         Ok(())
+    }
+
+    /// The steps that a new plan runs although they were skipped by decision or undone, one line each.
+    pub fn runs_after_all(&self, new: &Plan) -> Vec<String> {
+        let planned = self.plan.steps.iter().zip(&self.steps).filter_map(|(old, state)| {
+            let kept = &new.steps[new.find(old.id.as_str())?];
+            let was = state.set_aside()?;
+            (!same_call(old, kept)).then(|| format!("{}: it {was}, and runs with another call", old.id))
+        });
+        let is_back = |id: &StepId| self.plan.find(id.as_str()).is_none() && new.find(id.as_str()).is_some();
+        let dropped = self.dropped.iter().filter(|(id, _)| is_back(id)).filter_map(|(id, dropped)| {
+            let was = dropped.set_aside?;
+            Some(format!("{id}: it {was} before revision {} left it out, and runs after all", dropped.revision))
+        });
+        let is_new =
+            |step: &&Arc<Step>| self.plan.find(step.id.as_str()).is_none() && !self.dropped.contains_key(&step.id);
+        let renamed = new.steps.iter().filter(is_new).filter_map(|step| {
+            let calls: Vec<_> = own_calls(step).map(written).collect();
+            let skipped = self.skipped_calls().find(|(_, call)| calls.contains(call))?.0;
+            Some(format!("{}: it makes the call of {skipped}, which was skipped by decision", step.id))
+        });
+        planned.chain(dropped).chain(renamed).collect()
+    }
+
+    /// The calls of the steps that were skipped by decision, also of those that a replan left out.
+    fn skipped_calls(&self) -> impl Iterator<Item = (&StepId, WrittenCall)> {
+        let planned = self.plan.steps.iter().zip(&self.steps);
+        let skipped = planned.filter(|(_, state)| state.skip_cause == Some(SkipCause::Decision));
+        let of_plan = skipped.flat_map(|(step, _)| own_calls(step).map(|call| (&step.id, written(call))));
+        let dropped =
+            self.dropped.iter().flat_map(|(id, dropped)| dropped.skipped.iter().map(move |call| (id, call.clone())));
+        of_plan.chain(dropped)
     }
 
     /// The state of a step under the new revision.
     fn taken_over(&self, new: &Plan, step: &Step) -> StepState {
-        let fresh = StepState::new(0, step.for_each.is_some());
-        let Some(old) = self.plan.find(step.id.as_str()) else { return fresh };
+        let fans_out = step.for_each.is_some();
+        let Some(old) = self.plan.find(step.id.as_str()) else { return StepState::new(0, fans_out) };
         let mut state = self.steps[old].clone();
-        let touched = state.parts.iter().any(|part| part.effect.is_some());
+        let fresh = state.anew(fans_out);
+        state.retired = false;
+        let touched = state.parts.iter().any(StepPart::is_touched);
         if new.find(step.id.as_str()).is_none() {
             // Retired: settled for good, and only there to be undone.
             for part in &mut state.parts {
                 part.stop();
             }
+            state.retired = true;
             let completed = state.stage == StepStage::Completed;
             state.stage = if completed { StepStage::Completed } else { StepStage::Failed };
             return state;
@@ -106,29 +148,48 @@ impl Execution {
         }
         let done = state.stage == StepStage::Completed && state.status() != "compensated";
         let under_way = state.stage == StepStage::Begun && state.parts.iter().any(StepPart::is_active);
-        if done || under_way {
+        // A decision stays, and what was undone is not done again.
+        let is_kept_out = state.skip_cause == Some(SkipCause::Decision) || state.is_undone();
+        if done || under_way || is_kept_out {
+            if state.skip_cause == Some(SkipCause::Decision) {
+                // A plan in between may have left it out.
+                state.stage = StepStage::Skipped;
+            }
             return state;
         }
-        if step.for_each.is_some() && !touched {
+        if step.for_each.is_some() && !touched && !state.parts.iter().any(StepPart::is_active) {
             return fresh;
         }
-        for part in &mut state.parts {
-            if !matches!(part.state, PartState::Completed { .. }) {
-                part.revive(self.last_at);
-            }
+        let is_over = |part: &StepPart| {
+            matches!(part.state, PartState::Completed { .. })
+                || (step.for_each.is_some() && matches!(part.state, PartState::Compensated { .. }))
+        };
+        for part in state.parts.iter_mut().filter(|part| !is_over(part) && !part.is_active()) {
+            part.revive(self.last_at);
         }
-        let unsettled = state.parts.iter().filter(|part| !matches!(part.state, PartState::Completed { .. })).count();
+        let unsettled = state.parts.iter().filter(|part| !is_over(part)).count();
         state.unsettled = u32::try_from(unsettled).unwrap_or(u32::MAX);
         state.next_item = u32::try_from(state.parts.len()).unwrap_or(u32::MAX);
-        let begun = step.for_each.is_some() || state.parts.iter().any(StepPart::is_active);
+        let begun = step.for_each.is_some() || unsettled == 0 || state.parts.iter().any(StepPart::is_active);
         state.stage = if begun { StepStage::Begun } else { StepStage::Waiting };
-        state.halted = false;
+        (state.halted, state.left_behind) = (false, false);
         state.failure = None;
+        (state.results, state.skip_reason, state.skip_cause) = (None, None, None);
         state
     }
 
+    /// Completes the steps of which every part took effect after all.
+    pub(super) fn conclude_revived(&mut self) {
+        for step in 0..self.steps.len() {
+            let state = &self.steps[step];
+            if state.stage == StepStage::Begun && state.unsettled == 0 && !state.parts.is_empty() {
+                self.conclude(step);
+            }
+        }
+    }
+
     /// Rebuilds everything that is derived from the steps.
-    fn rebuild(&mut self) {
+    pub(super) fn rebuild(&mut self) {
         self.agenda = ExecutionAgenda::default();
         let plan = self.plan.0.clone();
         self.unsettled = self.steps.iter().filter(|step| !step.stage.is_settled()).count();
@@ -138,6 +199,8 @@ impl Execution {
             self.steps[step].queued = 0;
             let active = self.steps[step].parts.iter().filter(|part| part.is_active()).count();
             self.steps[step].active = u32::try_from(active).unwrap_or(u32::MAX);
+            let doubts = self.steps[step].parts.iter().filter(|part| part.is_idle_doubt()).count();
+            self.steps[step].idle_doubts = u32::try_from(doubts).unwrap_or(u32::MAX);
             for item in 0..self.steps[step].parts.len() {
                 let at = PartPosition::new(step, item);
                 let part = &self.steps[step].parts[item];
@@ -155,7 +218,17 @@ impl Execution {
 }
 
 impl DecisionDraft<'_> {
-    pub fn replan(&mut self, plan: &Arc<Plan>, reason: String) -> RecordResult {
+    /// Takes over a new plan, or proposes it to a person if it weakens the present one.
+    pub fn propose(&mut self, plan: &Arc<Plan>, revision: u32, reason: String) -> RecordResult {
+        let weakens = self.execution.weakened_by(&self.actor, plan);
+        if weakens.is_empty() {
+            return self.replan(plan, revision, reason);
+        }
+        self.note(Event::ReplanProposed { plan: PlanReference::of(plan), revision, weakens, reason })
+    }
+
+    pub fn replan(&mut self, plan: &Arc<Plan>, revision: u32, reason: String) -> RecordResult {
+        self.reopen_for_replan(&reason)?;
         for at in self.execution.agenda.asking.union(&self.execution.agenda.approved).copied().collect::<Vec<_>>() {
             let old = &self.execution.plan.steps[at.step()];
             let stored = plan.find(old.id.as_str()).is_some_and(|new| same_call(old, &plan.steps[new]));
@@ -166,7 +239,6 @@ impl DecisionDraft<'_> {
                 self.follow(Event::ApprovalVoided { part, call, reason })?;
             }
         }
-        let revision = self.execution.revision + 1;
         self.note(Event::Replanned { plan: PlanReference::of(plan), revision, reason })
     }
 }
@@ -202,9 +274,9 @@ fn same_safety(old: &Step, new: &Step, side: CallSide) -> bool {
 /// Whether two revisions of a step are probed by the same call, and its answer means the same.
 fn same_probe(old: &Step, new: &Step) -> bool {
     let probe = |step: &Step| {
-        let Probe { call, happened, result } = step.probe.as_ref()?;
+        let Probe { call, happened, result, settle } = step.probe.as_ref()?;
         let result = result.as_ref().map(|result| result.source.clone());
-        Some((call.tool.clone(), call.parameters.source().clone(), happened.source.clone(), result))
+        Some((call.tool.clone(), call.parameters.source().clone(), happened.source.clone(), result, *settle))
     };
     probe(old) == probe(new)
 }
@@ -246,6 +318,8 @@ fn merge(new: &Plan, old: &Plan, retired: &[usize]) -> Result<Plan, String> {
         inputs: new.inputs.clone(),
         max_parallel: new.max_parallel,
         deadline: new.deadline,
+        agent_timeout: new.agent_timeout,
+        on_agent_silence: new.on_agent_silence,
         budget: new.budget,
         on_failure: new.on_failure,
         steps,

@@ -4,11 +4,15 @@ use super::view::ExecutionStatus;
 use super::{Execution, ExecutionPhase};
 use crate::hash::Hash;
 use crate::plan::Driver;
+use crate::text::cut;
 use crate::time::Timestamp;
 use serde::Serialize;
 
+/// The length of the line about its end.
+const ENDING_CHARS_MAX: usize = 1_000;
+
 /// Derived from the state; a comparison with a replay shows whether a stored row was altered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExecutionProjection {
     pub status: ExecutionStatus,
     pub driver: Driver,
@@ -24,6 +28,39 @@ pub struct ExecutionProjection {
     pub last_at: Timestamp,
     /// When another worker must take over if this one disappears; `None` until the next command.
     pub due_at: Option<Timestamp>,
+    /// Why it did not complete, is being stopped, or what it waits for; `None` in rows of older versions.
+    pub cause: Option<String>,
+    /// Steps that are completed and were not undone; `None` in rows of older versions.
+    pub completed: Option<u32>,
+    /// Once it has ended: its state in one line.
+    pub ending: Option<String>,
+}
+
+impl ExecutionProjection {
+    /// What is to be said besides its status and its count: why it is where it is, and what it left behind.
+    pub fn remark(&self) -> Option<&str> {
+        let Some(ending) = &self.ending else { return self.cause.as_deref() };
+        let rest = ending.strip_prefix(self.status.as_str()).unwrap_or(ending);
+        match self.status {
+            // One that completed has no cause, only what follows the count.
+            ExecutionStatus::Completed => rest.split_once("; ").map(|(_, rest)| rest),
+            _ => Some(rest.trim_start_matches([':', ',', ' '])),
+        }
+    }
+
+    /// The state in one line, as in every answer.
+    pub fn summary(&self) -> String {
+        if let Some(ending) = &self.ending {
+            return ending.clone();
+        }
+        let cause = self.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
+        let (status, total) = (self.status.as_str(), self.total);
+        let steps = if total == 1 { "step" } else { "steps" };
+        match self.completed {
+            Some(completed) => format!("{status}{cause}, {completed} of {total} {steps} completed"),
+            None => format!("{status}{cause}, {} of {total} {steps} settled", self.settled),
+        }
+    }
 }
 
 impl Execution {
@@ -31,8 +68,8 @@ impl Execution {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         // Without a worker, open attempts and parts that could start are due at once, without a timer.
         let at_once = self.phase == ExecutionPhase::Pending
-            || !self.agenda.running.is_empty()
-            || !self.agenda.to_evaluate.is_empty()
+            || (self.held.is_none() && !self.agenda.running.is_empty())
+            || (self.held.is_none() && !self.agenda.to_evaluate.is_empty())
             || self.wants_room();
         ExecutionProjection {
             status: self.status(),
@@ -47,6 +84,9 @@ impl Execution {
             last_at: self.last_at,
             // A time long past means now, and does not change with every entry.
             due_at: if at_once { Some(self.opened_at) } else { self.wake_at() },
+            cause: self.cause(),
+            completed: Some(count(self.steps.iter().filter(|state| state.status() == "completed").count())),
+            ending: self.outcome().map(|_| cut(&self.view().summary(), ENDING_CHARS_MAX)),
         }
     }
 }

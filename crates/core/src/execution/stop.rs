@@ -20,6 +20,7 @@ impl Execution {
         }
         self.over = None;
         self.replanning = false;
+        self.proposal = None;
         for step in 0..self.steps.len() {
             match self.steps[step].stage {
                 StepStage::Waiting => {
@@ -32,7 +33,13 @@ impl Execution {
                         self.stop_part(at, PartPosition::new(step, item));
                     }
                 }
-                StepStage::Failing | StepStage::Held => self.settle(step, StepStage::Failed),
+                StepStage::Failing | StepStage::Held => {
+                    // An agent may have begun items while a person was asked about the step.
+                    for item in 0..self.steps[step].parts.len() {
+                        self.stop_part(at, PartPosition::new(step, item));
+                    }
+                    self.settle(step, StepStage::Failed);
+                }
                 StepStage::Begun => {
                     self.halt(step);
                     for item in 0..self.steps[step].parts.len() {
@@ -64,14 +71,16 @@ impl Execution {
     }
 
     /// After a kill, open attempts are not awaited: a read is dropped, everything else stays unknown.
-    pub(super) fn abandon(&mut self) {
+    pub(super) fn abandon(&mut self, at: Timestamp) {
         for step in 0..self.steps.len() {
             for item in 0..self.steps[step].parts.len() {
                 let place = PartPosition::new(step, item);
                 let mut part = self.steps[step].parts[item].clone();
-                let unknown = |side, attempt| PartState::InDoubt {
+                let unknown = |side, attempt, since, failure| PartState::InDoubt {
                     side,
                     attempt,
+                    since,
+                    failure,
                     probing: ProbeProgress::Exhausted {
                         reason: "the execution was killed while it was under way".into(),
                     },
@@ -83,13 +92,17 @@ impl Execution {
                             let (side, attempt) = (attempt.side, attempt.number);
                             part.effect.get_or_insert(PartEffect { side, certain: false, attempt });
                         }
-                        unknown(attempt.side, attempt.number)
+                        unknown(attempt.side, attempt.number, at, None)
                     }
-                    PartState::InDoubt { side, attempt, .. } => unknown(*side, *attempt),
+                    PartState::InDoubt { side, attempt, since, failure, .. } => {
+                        unknown(*side, *attempt, *since, failure.clone())
+                    }
                     PartState::CompensationFailed { failure, .. } => {
                         PartState::CompensationFailed { failure: failure.clone(), accepted: true }
                     }
-                    PartState::BackingOff { side: CallSide::Undo, .. } => PartState::CompensationFailed {
+                    PartState::BackingOff { side: CallSide::Undo, .. }
+                    | PartState::Asking { side: CallSide::Undo, .. }
+                    | PartState::Approved { side: CallSide::Undo, .. } => PartState::CompensationFailed {
                         failure: ToolFailure::new(
                             FailureCategory::Cancelled,
                             "the execution was killed before it was undone",
@@ -108,7 +121,8 @@ impl Execution {
         for id in parts {
             let place = self.locate(id).ok_or_else(|| format!("part {id} is not in the plan"))?;
             let part = self.part_at(place).ok_or_else(|| format!("part {id} is not there"))?;
-            if part.effect.is_none() || part.is_active() || scope.insert(place, part.rest).is_some() {
+            let has_effect = part.effect.is_some() || !part.second.is_empty();
+            if !has_effect || part.is_active() || scope.insert(place, part.rest).is_some() {
                 return Err(format!("part {id} has nothing to undo, or is named twice"));
             }
         }
@@ -119,9 +133,21 @@ impl Execution {
                 *accepted = true;
                 self.replace(*place, part);
             }
+            self.choose_effect(*place)?;
         }
+        let only_second = scope.keys().all(|place| self.part_at(*place).is_some_and(|part| part.only_second));
+        let restores = self.outcome().filter(|_| only_second && !whole);
         let scope: Vec<(PartPosition, u64)> = scope.into_iter().collect();
-        self.undo = Some(UndoProgress::new(&self.plan.0.graph, &scope, whole));
+        let mut undo = UndoProgress::new(&self.plan.0.graph, &scope, whole);
+        undo.restores = restores;
+        for (at, _) in &scope {
+            let part = &self.steps[at.step()].parts[at.item()];
+            if let Some(until) = self.undoable_from(*at, part) {
+                undo.wait(*at, until);
+            }
+        }
+        self.undo = Some(undo);
+        self.proposal = None;
         self.phase = ExecutionPhase::Undoing;
         Ok(())
     }

@@ -14,6 +14,7 @@ use crate::journal::payload::EventPayload;
 use crate::limits;
 use crate::plan::Driver;
 use crate::plan::schema::CompiledSchema;
+use crate::tool::Elicitation;
 use serde_json::Value;
 
 impl Execution {
@@ -31,13 +32,24 @@ impl Execution {
         Ok(())
     }
 
-    pub(super) fn admit_inquiry(&self, part: &PartId, side: CallSide, attempt: u32, schema: &Value) -> AdmissionResult {
+    pub(super) fn admit_inquiry(
+        &self,
+        part: &PartId,
+        side: CallSide,
+        attempt: u32,
+        question: &Elicitation,
+    ) -> AdmissionResult {
+        let Elicitation { schema, continuation, .. } = question;
         let running = self.made_here(part, side, attempt)?;
         if running.inquiry.is_some() {
             return Err(Refusal::new("execution.told_already", "this attempt already has an open question")
                 .hint("ask again once it is answered"));
         }
         let invalid = |why: String| Refusal::new("execution.question_invalid", why);
+        let size = continuation.as_ref().map_or(0, |continuation| continuation.to_string().len());
+        if size > limits::CONTINUATION_BYTES_MAX {
+            return Err(invalid(format!("a continuation has at most {} bytes", limits::CONTINUATION_BYTES_MAX)));
+        }
         if schema.get("type").and_then(Value::as_str) != Some("object") {
             return Err(invalid("the schema of a question must describe an object".into()));
         }
@@ -57,10 +69,21 @@ impl Execution {
         let Some(inquiry) = running.and_then(|running| running.inquiry.as_ref()) else {
             return Err(Refusal::new("execution.no_question", "this question is not open"));
         };
+        if self.held.is_some() {
+            // The call that would pass the answer on is resumed only then.
+            let what = "the execution is held, so no answer can reach the tool";
+            return Err(Refusal::new("execution.held", what).hint("resume it, then answer"));
+        }
         if actor.party == ActorKind::Rutter || self.wants_a_person(id) {
             person(actor, "answer the tool of a step that needs approval")?;
         }
         answer.map_or(Ok(()), |answer| fits(inquiry, answer))
+    }
+
+    /// Whether this question of the attempt is open: a call that was resumed puts it again.
+    pub fn is_asked(&self, part: &PartId, side: CallSide, attempt: u32, question: &Elicitation) -> bool {
+        let open = self.attempt_under_way(part, side, attempt).and_then(Attempt::continuation);
+        open.is_some() && open == question.continuation.as_ref()
     }
 
     /// The attempt, if Rutter is making it.
@@ -75,7 +98,8 @@ impl Execution {
 
     /// An actor that may not approve a call may not answer its questions either.
     fn wants_a_person(&self, id: &PartId) -> bool {
-        self.locate(id).is_some_and(|at| self.plan.steps[at.step()].approval.is_some())
+        let is_approved = self.part(id).is_some_and(|part| part.approved.is_some());
+        is_approved || self.locate(id).is_some_and(|at| self.plan.steps[at.step()].approval.is_some())
     }
 
     pub(super) fn ask_of_tool(&self, at: PartPosition) -> Option<PendingQuestion> {
@@ -132,15 +156,15 @@ impl DecisionDraft<'_> {
         self.note(Event::ToolAnswered { part, side, attempt, answer, reason })
     }
 
-    /// Attempts that were open when the worker disappeared are lost, except those with a ticket.
+    /// Attempts that were open when the worker disappeared are lost, except those that can be resumed.
     pub fn recover(&mut self) -> RecordResult {
         let mut left: Vec<PartPosition> = self.execution.agenda.running.iter().copied().collect();
         left.retain(|at| self.execution.runs_here(*at));
         for at in left {
             let Some(attempt) = self.running_attempt(at) else { continue };
-            if attempt.ticket.is_none() {
+            if !attempt.is_resumable() {
                 self.lose(at)?;
-            } else if attempt.inquiry.is_some() {
+            } else if attempt.ticket.is_some() && attempt.inquiry.is_some() {
                 // The connection for the answer is gone; the tool asks again under its ticket.
                 let (part, side, attempt) = (self.execution.name(at), attempt.side, attempt.number);
                 let reason = "the process that would pass on the answer is gone".to_owned();

@@ -1,7 +1,9 @@
 //! The progress of undoing, and its order.
 
 use super::agenda::PartPosition;
+use crate::journal::event::ExecutionEnding;
 use crate::plan::graph::StepGraph;
+use crate::time::{Millis, Timestamp};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct UndoProgress {
     pub whole: bool,
+    /// Only second effects are undone; the execution then ends as it had before.
+    pub restores: Option<ExecutionEnding>,
     /// Parts that may be undone now, the last settled first.
     pub ready: BTreeSet<(Reverse<u64>, PartPosition)>,
     /// Parts not undone yet, with their position in the order of settling.
@@ -16,6 +20,8 @@ pub(crate) struct UndoProgress {
     /// By step: the number of its open parts, and of its dependents that are not clear.
     left: Vec<u32>,
     blockers: Vec<u32>,
+    /// Parts that may have happened, and when their calls are too old to take effect after they are undone.
+    aging: BTreeMap<PartPosition, Timestamp>,
 }
 
 impl UndoProgress {
@@ -23,10 +29,12 @@ impl UndoProgress {
         let steps = graph.needs.len();
         let mut undo = UndoProgress {
             whole,
+            restores: None,
             ready: BTreeSet::new(),
             open: parts.iter().copied().collect(),
             left: vec![0; steps],
             blockers: vec![0; steps],
+            aging: BTreeMap::new(),
         };
         for (part, _) in parts {
             undo.left[part.step()] += 1;
@@ -43,11 +51,65 @@ impl UndoProgress {
         undo
     }
 
+    /// The part is not undone before this time.
+    pub fn wait(&mut self, part: PartPosition, until: Timestamp) {
+        self.aging.insert(part, until);
+    }
+
+    /// Whether the undoing of the part has not begun: its dependents come first, or it waits for a slot or for time.
+    pub fn is_to_come(&self, part: PartPosition) -> bool {
+        let is_ready = |rest: &u64| self.ready.contains(&(Reverse(*rest), part));
+        self.open.get(&part).is_some_and(|rest| self.blockers[part.step()] > 0 || is_ready(rest))
+    }
+
+    /// Another effect of the part is undone when its turn comes, and not before this time.
+    pub fn turn_to_another(&mut self, part: PartPosition, from: Option<Timestamp>) {
+        self.aging.remove(&part);
+        self.aging.extend(from.map(|until| (part, until)));
+    }
+
+    /// Moves the times before which parts are not undone.
+    pub fn postpone(&mut self, span: Millis) {
+        self.aging.values_mut().for_each(|until| *until = until.plus(span));
+    }
+
+    /// Parts that could be undone now, if their calls were old enough.
+    pub fn aging(&self) -> impl Iterator<Item = (Timestamp, PartPosition)> {
+        let is_ready = |part: &PartPosition| {
+            let rest = self.open.get(part).map(|rest| (Reverse(*rest), *part));
+            rest.is_some_and(|key| self.ready.contains(&key))
+        };
+        self.aging.iter().filter(move |(part, _)| is_ready(part)).map(|(part, until)| (*until, *part))
+    }
+
+    /// The part to be undone next at this time.
+    pub fn next(&self, now: Timestamp) -> Option<PartPosition> {
+        self.due(now).next()
+    }
+
+    /// The parts that may be undone at this time.
+    pub fn due(&self, now: Timestamp) -> impl Iterator<Item = PartPosition> {
+        let is_old = move |part: &PartPosition| self.aging.get(part).is_none_or(|until| *until <= now);
+        self.ready.iter().map(|(_, part)| *part).filter(is_old)
+    }
+
+    /// The part to be undone next, one that needs no time to pass if there is one, and from when it may be undone.
+    pub fn first(&self) -> Option<(PartPosition, Option<Timestamp>)> {
+        let at_once = self.ready_at_once().map(|part| (part, None));
+        at_once.or_else(|| self.aging().min().map(|(until, part)| (part, Some(until))))
+    }
+
+    /// The part that needs no time to pass.
+    pub fn ready_at_once(&self) -> Option<PartPosition> {
+        self.ready.iter().map(|(_, part)| *part).find(|part| !self.aging.contains_key(part))
+    }
+
     /// The undoing of the part has started.
     pub fn begun(&mut self, part: PartPosition) {
         if let Some(rest) = self.open.get(&part) {
             self.ready.remove(&(Reverse(*rest), part));
         }
+        self.aging.remove(&part);
     }
 
     /// The part is undone or given up; its dependencies may follow.

@@ -2,11 +2,16 @@
 
 use super::agenda::{PartPosition, TimerKind};
 use super::decide::{DecisionDraft, RecordResult};
-use super::part::PartState;
+use super::denial::CallDemand;
+use super::part::{PartState, StepPart};
+use super::undo::UndoProgress;
 use super::{Execution, ExecutionPhase};
 use crate::id::{PartId, StepId};
 use crate::journal::event::{CallSide, Event, ExecutionEnding};
+use crate::limits;
+use crate::plan::Driver;
 use crate::plan::graph::NeedKind;
+use crate::time::{Millis, Timestamp};
 
 impl DecisionDraft<'_> {
     /// Starts undoing, or ends, once no attempt is open and nothing is in doubt.
@@ -24,18 +29,23 @@ impl DecisionDraft<'_> {
     }
 
     pub fn go_back(&mut self) -> RecordResult {
+        if self.execution.phase == ExecutionPhase::Undoing && self.execution.driver == Driver::Agent {
+            return self.accompany_undoing();
+        }
         if self.execution.phase != ExecutionPhase::Undoing || !self.execution.may_call() {
             return Ok(());
         }
         for at in self.due(TimerKind::RetryUndo) {
             self.start(at, CallSide::Undo)?;
         }
-        let places = self.execution.plan.max_parallel as usize;
+        for at in self.execution.agenda.approved.clone() {
+            self.start(at, CallSide::Undo)?;
+        }
         loop {
-            let first = self.execution.undo.as_ref().and_then(|undo| undo.ready.first().map(|(_, part)| *part));
+            let first = self.execution.undo.as_ref().and_then(|undo| undo.next(self.now));
             let Some(at) = first else { return Ok(()) };
             let before = self.records.len();
-            if self.execution.agenda.busy_undoing >= places {
+            if !self.execution.has_undo_place() {
                 return Ok(());
             }
             self.start(at, CallSide::Undo)?;
@@ -45,6 +55,25 @@ impl DecisionDraft<'_> {
         }
     }
 
+    /// While an agent drives, Rutter requests the approvals of what undoes the next steps, and calls nothing.
+    fn accompany_undoing(&mut self) -> RecordResult {
+        if self.execution.paused {
+            return Ok(());
+        }
+        let again = self.execution.agenda.timer(TimerKind::RetryUndo).iter().filter(|(when, _)| *when <= self.now);
+        let mut asked: Vec<PartPosition> = again.map(|(_, at)| *at).collect();
+        asked.extend(self.execution.undo.iter().flat_map(|undo| undo.due(self.now)));
+        for at in asked {
+            if !self.execution.is_unguarded(at, self.policy)
+                && let Ok(prepared) = self.execution.prepare(at, CallSide::Undo)
+                && let CallDemand::Approval(demand) = self.execution.demand(at, CallSide::Undo, &prepared, self.policy)
+            {
+                self.ask(at, CallSide::Undo, &prepared, demand)?;
+            }
+        }
+        Ok(())
+    }
+
     pub fn finish_undoing(&mut self) -> RecordResult {
         let Some(undo) = self.execution.undo.as_ref().filter(|undo| undo.open.is_empty()) else {
             return Ok(());
@@ -52,8 +81,10 @@ impl DecisionDraft<'_> {
         let given_up =
             self.execution.parts().any(|(_, part)| matches!(part.state, PartState::CompensationFailed { .. }));
         let some_left = !undo.whole && self.execution.parts().any(|(_, part)| part.effect.is_some());
+        let restores = undo.restores;
         let outcome = match (given_up, some_left) {
             (true, _) => ExecutionEnding::Failed,
+            (false, _) if let Some(outcome) = restores => outcome,
             (false, true) => ExecutionEnding::Partial,
             (false, false) => ExecutionEnding::Compensated,
         };
@@ -71,6 +102,26 @@ impl DecisionDraft<'_> {
 }
 
 impl Execution {
+    /// When the undoing of a part may start, if a call of it may still be under way: undone earlier, it could take effect
+    /// afterwards. `None` where its effect is known.
+    pub(super) fn undoable_from(&self, at: PartPosition, part: &StepPart) -> Option<Timestamp> {
+        let effect = part.effect.filter(|effect| !effect.certain)?;
+        let settle = self.plan.steps[at.step()].probe.as_ref().and_then(|probe| probe.settle);
+        let timeout = || self.call_of(at, effect.side).map(|call| call.timeout.min(limits::UNDO_WAIT_MAX));
+        let killed_after = match (self.grace_of(at, effect.side), self.call_of(at, effect.side)) {
+            (Millis(0), _) | (_, None) => Millis(0),
+            (grace, Some(call)) => Millis(call.timeout.0.saturating_add(grace.0)),
+        };
+        Some(part.sent_at?.plus(settle.or_else(timeout)?.max(killed_after)))
+    }
+
+    /// Parts that are undone as soon as their calls are old enough.
+    pub(super) fn aging(&self) -> impl Iterator<Item = (Timestamp, PartPosition)> {
+        let may_begin = self.phase == ExecutionPhase::Undoing && self.may_call() && self.has_undo_place();
+        let undo = self.undo.iter().filter(move |_| may_begin);
+        undo.flat_map(UndoProgress::aging).filter(|(_, at)| !self.is_drifted(*at, CallSide::Undo))
+    }
+
     /// The parts that undoing would undo, in order: everything, or some steps with their dependents.
     ///
     /// This list is the preview of a rollback; [`Event::CompensationStarted`] has the same.
@@ -85,7 +136,7 @@ impl Execution {
         for (step, state) in self.steps.iter().enumerate().filter(|(step, _)| is_chosen(*step)) {
             for (item, part) in state.parts.iter().enumerate() {
                 let at = PartPosition::new(step, item);
-                if part.effect.is_some() && !part.is_active() && self.compensation_of(at).is_some() {
+                if !part.is_active() && self.has_undoable_effect(step, part) {
                     parts.push((part.rest, at));
                 }
             }

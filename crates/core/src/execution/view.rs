@@ -1,14 +1,20 @@
 //! Snapshots for people and agents: status, steps, open questions. Derived, never stored.
 
 use super::agenda::{PartPosition, TimerKind};
-use super::part::{PartState, ProbeProgress, StepPart};
+use super::agent_due::DueCompensation;
+use super::part::{PartState, StepPart};
 use super::step::{StepStage, StepState};
+use super::summary::PartFailure;
+use super::unmet::UnmetStep;
 use super::{Execution, ExecutionPhase};
+use crate::actor::RequiredProof;
+use crate::glob::NamePattern;
 use crate::hash::Hash;
 use crate::id::{ExecutionId, PartId, StepId, ToolName};
-use crate::journal::event::{CallSide, Deviation, ExecutionEnding, ExecutionLimit, Question, QuestionAnswer};
+use crate::journal::event::{
+    CallSide, Deviation, ExecutionEnding, ExecutionLimit, OverdueTimer, Question, QuestionAnswer,
+};
 use crate::plan::Driver;
-use crate::text::spelled;
 use crate::time::Timestamp;
 use crate::tool::ToolFailure;
 use serde::Serialize;
@@ -100,17 +106,45 @@ pub enum PendingQuestion {
         tool: ToolName,
         parameters: Option<Arc<Value>>,
         expires_at: Timestamp,
+        /// How often the call may be sent with this approval, retries included.
+        sends: u32,
+        /// The rule of the operator's policy that asks, and the people who may approve; any person if none are named.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rule: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        by: Vec<NamePattern>,
+        /// What they must have proved.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        proof: Option<RequiredProof>,
     },
     Doubt {
         part: PartId,
         side: CallSide,
         attempt: u32,
+        /// The call that was sent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool: Option<ToolName>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parameters: Option<Arc<Value>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        key: Option<Hash>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sent_at: Option<Timestamp>,
         reason: String,
+        /// Why its call was closed, if that is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        failure: Option<ToolFailure>,
     },
     Failure {
         step: StepId,
         failures: Vec<(PartId, ToolFailure)>,
         answers: &'static [QuestionAnswer],
+        /// What a person must have proved who goes on past it or says that it is done.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        proof: Option<RequiredProof>,
+        /// The answers that are refused from an agent.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        only_people: Vec<QuestionAnswer>,
     },
     Compensation {
         part: PartId,
@@ -121,10 +155,43 @@ pub enum PendingQuestion {
         limit: ExecutionLimit,
         answers: &'static [QuestionAnswer],
     },
+    /// An agent's new plan weakens the present one; a person approves or rejects it.
+    Replan {
+        plan: Hash,
+        revision: u32,
+        weakens: Vec<String>,
+        /// Everything that it changes, one line each.
+        changes: Vec<String>,
+        reason: String,
+        /// What the person must have proved.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        proof: Option<RequiredProof>,
+    },
+    /// A late answer says something else than what was settled: most often that a call took effect beside another one.
+    SecondEffect {
+        part: PartId,
+        surprise: SurpriseKind,
+        /// The attempts that were answered late.
+        attempts: Vec<u32>,
+        effects: Vec<EffectSnapshot>,
+        answers: &'static [QuestionAnswer],
+    },
     Drift {
         tool: ToolName,
         pinned: Hash,
         found: Hash,
+    },
+    /// Time stands still until a person resumes the execution.
+    Hold {
+        reason: String,
+        since: Timestamp,
+        due: Vec<OverdueTimer>,
+        more: u32,
+    },
+    /// The agent that drives is silent. Besides these answers, the execution can be handed to Rutter or another agent.
+    Silence {
+        since: Timestamp,
+        answers: &'static [QuestionAnswer],
     },
     /// A tool asks a question during a call. The message is the tool's and is untrusted.
     Tool {
@@ -139,6 +206,43 @@ pub enum PendingQuestion {
     },
 }
 
+/// What came to light with a late answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SurpriseKind {
+    /// An effect beside another one.
+    Second,
+    /// The only effect of a step that had failed.
+    Only,
+    /// Another result than the one that was given by hand.
+    OtherResult,
+}
+
+impl SurpriseKind {
+    /// Every answer that its question can take.
+    pub fn answers(self) -> &'static [QuestionAnswer] {
+        match self {
+            SurpriseKind::Second => Question::SECOND_EFFECT_ANSWERS,
+            SurpriseKind::Only => Question::LATE_EFFECT_ANSWERS,
+            SurpriseKind::OtherResult => Question::OTHER_RESULT_ANSWERS,
+        }
+    }
+}
+
+/// An effect of a part, as a question shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EffectSnapshot {
+    pub side: CallSide,
+    pub attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Arc<Value>>,
+    /// `null` if nobody knows it.
+    pub result: Option<Arc<Value>>,
+    pub is_late: bool,
+    /// Its result was given by hand.
+    pub by_hand: bool,
+}
+
 #[derive(Clone, Debug, Serialize)]
 pub struct ExecutionSnapshot {
     pub execution: ExecutionId,
@@ -149,6 +253,8 @@ pub struct ExecutionSnapshot {
     pub driver: Driver,
     pub status: ExecutionStatus,
     pub settled: usize,
+    /// Steps that are completed and were not undone.
+    pub completed: usize,
     pub total: usize,
     pub calls: u64,
     pub cost_micros: u64,
@@ -160,10 +266,27 @@ pub struct ExecutionSnapshot {
     pub wake_at: Option<Timestamp>,
     pub steps: Vec<StepSnapshot>,
     pub questions: Vec<PendingQuestion>,
+    /// What failed, could not be undone, or is in doubt; not what was tolerated.
+    #[serde(skip)]
+    pub failures: Vec<PartFailure>,
+    /// While an agent drives: the part that is due, and its tool.
+    #[serde(skip)]
+    pub due: Option<(PartId, ToolName)>,
+    /// While an agent drives and the execution is being undone: the compensation that is due.
+    #[serde(skip)]
+    pub compensation_due: Option<DueCompensation>,
+    /// It has ended, and what failed or was cancelled can be taken up again.
+    #[serde(skip)]
+    pub can_reopen: bool,
+    /// A person stopped or undid it, so that only a person takes it up again.
+    #[serde(skip)]
+    pub ended_by_person: bool,
     pub deviations: Vec<DeviationSnapshot>,
     /// Parts whose effect remains, or may remain, although the execution did not complete.
     pub remains: Vec<PartId>,
-    /// Why the execution did not complete, or is being stopped.
+    /// What the plan and its revisions wanted and the execution did not deliver.
+    pub unmet: Vec<UnmetStep>,
+    /// Why the execution did not complete, is being stopped, or what it waits for. Text of others is quoted.
     pub cause: Option<String>,
 }
 
@@ -226,7 +349,9 @@ impl Execution {
         let calls_back = agenda.running.len() > agenda.inquiring.len() || !agenda.to_evaluate.is_empty();
         let retries = [TimerKind::Retry, TimerKind::RetryUndo, TimerKind::RetryProbe];
         let retries = retries.into_iter().any(|timer| self.minds(timer) && self.timers_of(timer).next().is_some());
-        !calls_back && !retries && !self.wants_room() && self.has_questions()
+        let is_silent = self.ask_silence().is_some();
+        let ages = self.aging().next().is_some();
+        is_silent || (!calls_back && !retries && !ages && !self.wants_room() && self.has_questions())
     }
 
     /// Whether a call would start at once if there were capacity for it.
@@ -234,96 +359,16 @@ impl Execution {
         let begins = self.has_place() && self.agenda.ready.iter().any(|turn| self.is_free(turn.part));
         let in_turn = |at: &PartPosition| self.steps[at.step()].unmet == 0 && !self.is_drifted(*at, CallSide::Do);
         let approved = self.has_line() && self.agenda.approved.iter().any(in_turn);
+        let approved_undo = self.phase == ExecutionPhase::Undoing
+            && self.agenda.approved.iter().any(|at| !self.is_drifted(*at, CallSide::Undo));
         let undoing = self.undo.as_ref().is_some_and(|undo| {
-            let has_place = self.agenda.busy_undoing < self.plan.max_parallel as usize;
-            has_place && undo.ready.first().is_some_and(|(_, at)| !self.is_drifted(*at, CallSide::Undo))
+            self.has_undo_place() && undo.ready_at_once().is_some_and(|at| !self.is_drifted(at, CallSide::Undo))
         });
         let probes = self.agenda.to_probe.iter().any(|at| !self.is_drifted(*at, CallSide::Probe));
         let ended =
             matches!(self.phase, ExecutionPhase::Pending | ExecutionPhase::Killed | ExecutionPhase::Ended { .. });
-        (self.may_begin() && (begins || approved)) || (!ended && self.may_call() && (undoing || probes))
-    }
-
-    fn has_questions(&self) -> bool {
-        let agenda = &self.agenda;
-        let doubts = agenda.doubts.iter().any(|at| self.needs_a_word(*at));
-        doubts
-            || !agenda.asking.is_empty()
-            || !agenda.inquiring.is_empty()
-            || !agenda.stuck.is_empty()
-            || !agenda.held.is_empty()
-            || self.over.is_some()
-            || !self.drifted.is_empty()
-    }
-
-    /// All open questions, in a fixed order.
-    pub fn questions(&self) -> Vec<PendingQuestion> {
-        let agenda = &self.agenda;
-        let doubts = agenda.doubts.iter().filter(|at| self.needs_a_word(**at));
-        let mut asks: Vec<PendingQuestion> = doubts.filter_map(|at| self.ask_doubt(*at)).collect();
-        if self.outcome().is_some() {
-            return asks;
-        }
-        asks.extend(agenda.asking.iter().filter_map(|at| self.ask_approval(*at)));
-        asks.extend(agenda.inquiring.iter().filter_map(|at| self.ask_of_tool(*at)));
-        asks.extend(agenda.held.iter().map(|step| self.ask_failure(*step)));
-        asks.extend(agenda.stuck.iter().filter_map(|at| self.ask_compensation(*at)));
-        asks.extend(self.over.map(|limit| PendingQuestion::Limit { limit, answers: Question::LIMIT_ANSWERS }));
-        asks.extend(self.drifted.iter().map(|(tool, found)| PendingQuestion::Drift {
-            tool: tool.clone(),
-            pinned: self.definition(tool),
-            found: *found,
-        }));
-        asks
-    }
-
-    /// Whether a doubt is not being probed: the probe is exhausted or its tool changed, or an agent drives.
-    fn needs_a_word(&self, at: PartPosition) -> bool {
-        let Some(PartState::InDoubt { probing, .. }) = self.part_at(at).map(|part| &part.state) else {
-            return false;
-        };
-        match probing {
-            ProbeProgress::Exhausted { .. } => true,
-            ProbeProgress::NotYet | ProbeProgress::BackingOff { .. } => {
-                self.driver == Driver::Agent || self.is_drifted(at, CallSide::Probe)
-            }
-            ProbeProgress::Running(_) | ProbeProgress::Answered(_) => false,
-        }
-    }
-
-    fn ask_approval(&self, at: PartPosition) -> Option<PendingQuestion> {
-        let PartState::Asking { side, call, expires_at } = self.part_at(at)?.state else { return None };
-        let prepared = self.prepare(at, side).ok().filter(|prepared| prepared.hash == call);
-        let tool = self.call_of(at, side)?.tool.clone();
-        let parameters = prepared.map(|prepared| prepared.parameters);
-        Some(PendingQuestion::Approval { part: self.name(at), call, tool, parameters, expires_at })
-    }
-
-    fn ask_doubt(&self, at: PartPosition) -> Option<PendingQuestion> {
-        let PartState::InDoubt { side, attempt, probing } = &self.part_at(at)?.state else { return None };
-        let reason = match probing {
-            ProbeProgress::Exhausted { reason } => reason.clone(),
-            _ => "it was not probed, and Rutter may not call the probe now".to_owned(),
-        };
-        Some(PendingQuestion::Doubt { part: self.name(at), side: *side, attempt: *attempt, reason })
-    }
-
-    fn ask_failure(&self, step: usize) -> PendingQuestion {
-        let state = &self.steps[step];
-        let failed = |(item, part): (usize, &StepPart)| match &part.state {
-            PartState::Failed { failure } => Some((self.name(PartPosition::new(step, item)), failure.clone())),
-            _ => None,
-        };
-        let mut failures: Vec<_> = state.parts.iter().enumerate().filter_map(failed).collect();
-        let id = self.plan.steps[step].id.clone();
-        failures.extend(state.failure.clone().map(|failure| (PartId::whole(id.clone()), failure)));
-        PendingQuestion::Failure { step: id, failures, answers: Question::FAILURE_ANSWERS }
-    }
-
-    fn ask_compensation(&self, at: PartPosition) -> Option<PendingQuestion> {
-        let PartState::CompensationFailed { failure, .. } = &self.part_at(at)?.state else { return None };
-        let answers = Question::COMPENSATION_ANSWERS;
-        Some(PendingQuestion::Compensation { part: self.name(at), failure: failure.clone(), answers })
+        (self.may_begin() && (begins || approved))
+            || (!ended && self.may_call() && (undoing || approved_undo || probes))
     }
 
     pub fn view(&self) -> ExecutionSnapshot {
@@ -336,6 +381,7 @@ impl Execution {
             driver: self.driver,
             status: self.status(),
             settled: self.steps.len() - self.unsettled,
+            completed: self.steps.iter().filter(|state| state.status() == "completed").count(),
             total: self.steps.len(),
             calls: self.spent.calls,
             cost_micros: self.spent.cost_micros,
@@ -346,6 +392,11 @@ impl Execution {
             wake_at: self.wake_at(),
             steps: (0..self.steps.len()).map(|step| self.view_step(step)).collect(),
             questions: self.questions(),
+            failures: self.failures(),
+            due: self.due_to_agent(),
+            compensation_due: self.compensation_due(),
+            can_reopen: self.can_reopen(),
+            ended_by_person: self.ended_by_person,
             deviations: self
                 .deviations
                 .iter()
@@ -356,36 +407,33 @@ impl Execution {
                 })
                 .collect(),
             remains: self.outcome().map(|outcome| self.remaining(outcome)).unwrap_or_default(),
+            unmet: self.unmet(),
             cause: self.cause(),
         }
     }
 
-    /// The reason it was stopped, or else the first failure.
-    fn cause(&self) -> Option<String> {
-        match self.phase {
-            ExecutionPhase::Pending
-            | ExecutionPhase::Forward
-            | ExecutionPhase::Ended { outcome: ExecutionEnding::Completed } => return None,
-            _ if !self.stop_reason.is_empty() => return Some(self.stop_reason.clone()),
-            _ => {}
-        }
-        let failed = (0..self.steps.len())
-            .map(|step| self.view_step(step))
-            .find_map(|step| step.failure.map(|failure| format!("{} failed: {failure}", step.id)));
-        let limit = self.over.map(|limit| format!("the limit of {} was reached", spelled(&limit)));
-        failed.or(limit)
+    /// Whether nothing of a step goes on before a person has looked at a tool that changed.
+    fn waits_for_a_tool(&self, step: usize) -> bool {
+        let parts = &self.steps[step].parts;
+        let is_stopped = |(item, part): (usize, &StepPart)| {
+            let side = match &part.state {
+                PartState::Pending => Some(CallSide::Do),
+                PartState::BackingOff { side, .. } => Some(*side),
+                _ => None,
+            };
+            side.is_some_and(|side| self.is_drifted(PartPosition::new(step, item), side))
+        };
+        self.steps[step].stage == StepStage::Begun
+            && parts.iter().all(|part| part.running().is_none())
+            && parts.iter().enumerate().any(is_stopped)
     }
 
-    fn view_step(&self, step: usize) -> StepSnapshot {
+    pub(super) fn view_step(&self, step: usize) -> StepSnapshot {
         let (planned, state) = (&self.plan.steps[step], &self.steps[step]);
-        let failure = state.parts.iter().find_map(|part| match &part.state {
-            PartState::Failed { failure } | PartState::CompensationFailed { failure, .. } => Some(failure.clone()),
-            _ => None,
-        });
         StepSnapshot {
             id: planned.id.clone(),
             tool: planned.call.tool.clone(),
-            status: state.status(),
+            status: if self.waits_for_a_tool(step) { "waiting" } else { state.status() },
             by_hand: state.parts.iter().any(|part| {
                 matches!(part.state, PartState::Completed { by_hand: true } | PartState::Compensated { by_hand: true })
             }),
@@ -395,7 +443,7 @@ impl Execution {
                 .map(|part| part.attempts_of(CallSide::Do) + part.attempts_of(CallSide::Fallback))
                 .sum(),
             items: planned.for_each.is_some().then(|| items(state)),
-            failure: failure.or_else(|| state.failure.clone()),
+            failure: self.failures_of(step).into_iter().next().map(|failed| failed.failure),
             skip_reason: state.skip_reason.as_deref().map(str::to_owned),
             touched: state.parts.iter().any(|part| part.effect.is_some()),
             began_at: state.parts.iter().filter_map(|part| part.began_at).min(),

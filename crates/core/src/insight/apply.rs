@@ -6,7 +6,9 @@ use super::steps::StepTally;
 use super::tally::{ActivityTally, WaitCause};
 use crate::id::{PartId, StepId, ToolName};
 use crate::journal::attempts::{AttemptChange, AttemptEnd, ClosedAttempt};
-use crate::journal::event::{AttemptFollowUp, CallSide, Event, ExecutionEnding, Question, QuestionAnswer, SkipReason};
+use crate::journal::event::{
+    AttemptFollowUp, CallSide, Event, ExecutionEnding, LateEffect, Question, QuestionAnswer, SkipReason,
+};
 use crate::plan::PolicyAction;
 use crate::time::Timestamp;
 use crate::tool::FailureCategory;
@@ -43,15 +45,43 @@ impl EventCounter<'_> {
             Event::ToolAnswered { part, .. } => {
                 self.end_wait(WaitCause::ToolQuestion, Some(part));
             }
-            Event::LateAnswerArrived { cost_micros, .. } => self.count(None, |tally| {
-                tally.late_answers += 1;
-                tally.cost_micros = tally.cost_micros.saturating_add(*cost_micros);
-            }),
+            Event::LateAnswerArrived { part, side, cost_micros, effect, .. } => {
+                self.count(None, |tally| {
+                    tally.late_answers += 1;
+                    tally.cost_micros = tally.cost_micros.saturating_add(*cost_micros);
+                });
+                match (side, effect) {
+                    (CallSide::Undo, Some(LateEffect::Only)) => {
+                        for cause in [WaitCause::Compensation, WaitCause::BackOff, WaitCause::Approval] {
+                            self.end_wait(cause, Some(part));
+                        }
+                        self.count(None, |tally| tally.compensated += 1);
+                    }
+                    (CallSide::Undo, Some(LateEffect::Second)) => self.underway.undone_late.push(part.clone()),
+                    // It would have been called again.
+                    (CallSide::Do | CallSide::Fallback, Some(LateEffect::Only)) => {
+                        let asked = self.end_wait(WaitCause::Approval, Some(part));
+                        let tool = self.end_wait(WaitCause::BackOff, Some(part)).or(asked);
+                        self.succeeded(part, *side, tool.as_ref());
+                    }
+                    _ => {}
+                }
+            }
             Event::PreparationFailed { part, side, failure } => {
                 self.count(None, |tally| *tally.failures.entry(failure.category).or_default() += 1);
                 self.abandoned(part, *side, failure.category);
             }
+            Event::CallForbidden { part, side, .. } => {
+                let category = FailureCategory::Unauthorized;
+                self.count(None, |tally| *tally.failures.entry(category).or_default() += 1);
+                self.abandoned(part, *side, category);
+            }
             Event::RetryAbandoned { part, side, failure } => self.abandoned(part, *side, failure.category),
+            Event::KeyExpired { part, side } => {
+                self.end_wait(WaitCause::Approval, Some(part));
+                let tool = self.end_wait(WaitCause::BackOff, Some(part));
+                self.follow(part, *side, tool, AttemptFollowUp::InDoubt, None);
+            }
             Event::DoubtSettled { part, side, happened, then, .. } => {
                 self.end_wait(WaitCause::ToolQuestion, Some(part));
                 let tool = self.end_wait(WaitCause::Doubt, Some(part));
@@ -88,7 +118,12 @@ impl EventCounter<'_> {
             Event::LimitReached { limit, action } => {
                 self.count(None, |tally| *tally.limits.entry(*limit).or_default() += 1);
                 match action {
-                    PolicyAction::ManualDecision => self.wait(WaitCause::Limit, None, None),
+                    PolicyAction::ManualDecision => {
+                        // A time limit may take the place of another limit that waits.
+                        if !self.underway.waits_for(WaitCause::Limit, None) {
+                            self.wait(WaitCause::Limit, None, None);
+                        }
+                    }
                     PolicyAction::CancelAll
                     | PolicyAction::CancelDependent
                     | PolicyAction::ContinueOthers
@@ -96,11 +131,24 @@ impl EventCounter<'_> {
                 }
             }
             Event::Paused { .. } => self.wait(WaitCause::Paused, None, None),
-            Event::Resumed { .. } => {
+            Event::Held { .. } => {
+                // It may be paused already.
+                if !self.underway.waits_for(WaitCause::Paused, None) {
+                    self.wait(WaitCause::Paused, None, None);
+                }
+            }
+            Event::Resumed { .. } | Event::HoldEnded { .. } => {
                 self.end_wait(WaitCause::Paused, None);
             }
             Event::CancelRequested { .. } => self.stop(),
             Event::Killed { .. } => self.end_everything(),
+            Event::Reopened { held, .. } => {
+                self.underway.again |= !self.underway.is_live;
+                self.underway.is_live = true;
+                for step in held {
+                    self.wait(WaitCause::Failure, Some(PartId::whole(step.clone())), None);
+                }
+            }
             Event::CompensationStarted { .. } => {
                 self.count(None, |tally| tally.compensations += 1);
                 self.underway.again |= !self.underway.is_live;
@@ -110,9 +158,10 @@ impl EventCounter<'_> {
                 self.count(None, |tally| tally.compensated += 1);
                 self.end_wait(WaitCause::Compensation, Some(part));
                 self.end_wait(WaitCause::BackOff, Some(part));
+                self.end_wait(WaitCause::Approval, Some(part));
             }
             Event::ReplanBegun { .. } => self.wait(WaitCause::Replanning, None, None),
-            Event::ReplanAbandoned { .. } => {
+            Event::ReplanAbandoned { .. } | Event::ReplanProposed { .. } => {
                 self.end_wait(WaitCause::Replanning, None);
             }
             Event::Replanned { .. } => self.replanned(),
@@ -122,7 +171,7 @@ impl EventCounter<'_> {
                 self.end_waits(|wait| wait.cause == WaitCause::Drift && wait.tool.as_ref() == Some(tool));
                 self.wait(WaitCause::Drift, None, Some(tool.clone()));
             }
-            Event::ToolAccepted { tool, .. } => {
+            Event::ToolRestored { tool, .. } | Event::ToolAccepted { tool, .. } => {
                 self.end_waits(|wait| wait.cause == WaitCause::Drift && wait.tool.as_ref() == Some(tool));
             }
             Event::DecisionRecorded { .. } => self.count(None, |tally| tally.decisions += 1),
@@ -136,18 +185,29 @@ impl EventCounter<'_> {
             Event::ExecutionStarted {}
             | Event::AttemptAccepted { .. }
             | Event::ProbeInconclusive { .. }
+            | Event::CallDelayed { .. }
+            | Event::ReplanRejected { .. }
+            | Event::ProbePostponed { .. }
+            | Event::SettlementCorrected { .. }
+            | Event::AgentSeen {}
+            | Event::AgentSilent { .. }
             | Event::ContextSaved { .. }
             | Event::PlanSaved { .. }
             | Event::PayloadsErased { .. }
             | Event::ExecutionsRemoved { .. }
             | Event::LedgerRestored { .. }
-            | Event::SettingChanged { .. } => {}
+            | Event::SettingChanged { .. }
+            | Event::ActRefused { .. } => {}
         }
     }
 
     fn approval<P>(&mut self, event: &Event<P>) {
         match event {
-            Event::ApprovalRequested { part, tool, .. } => {
+            Event::ApprovalRequested { part, tool, side, .. } => {
+                self.underway.undo_asked.retain(|asked| asked != part);
+                if *side == CallSide::Undo {
+                    self.underway.undo_asked.push(part.clone());
+                }
                 self.count(Some(tool), |tally| tally.approvals.asked += 1);
                 self.end_wait(WaitCause::BackOff, Some(part));
                 self.wait(WaitCause::Approval, Some(part.clone()), Some(tool.clone()));
@@ -159,20 +219,28 @@ impl EventCounter<'_> {
             Event::ApprovalDenied { part, .. } => {
                 let tool = self.end_wait(WaitCause::Approval, Some(part));
                 self.count(tool.as_ref(), |tally| tally.approvals.denied += 1);
-                self.blame(part, None);
-                self.underway.leave_off(part);
+                self.not_approved(part, tool);
             }
             Event::ApprovalExpired { part, .. } => {
                 let tool = self.end_wait(WaitCause::Approval, Some(part));
                 self.count(tool.as_ref(), |tally| tally.approvals.expired += 1);
-                self.blame(part, None);
-                self.underway.leave_off(part);
+                self.not_approved(part, tool);
             }
             Event::ApprovalVoided { part, .. } => {
                 let tool = self.end_wait(WaitCause::Approval, Some(part));
                 self.count(tool.as_ref(), |tally| tally.approvals.voided += 1);
             }
             _ => {}
+        }
+    }
+
+    /// A person said no, or nothing: the step has failed, or its compensation.
+    fn not_approved(&mut self, part: &PartId, tool: Option<ToolName>) {
+        if self.underway.undo_asked.contains(part) {
+            self.given_up(part, CallSide::Undo, tool, None);
+        } else {
+            self.blame(part, None);
+            self.underway.leave_off(part);
         }
     }
 
@@ -186,6 +254,9 @@ impl EventCounter<'_> {
         self.end_wait(WaitCause::BackOff, Some(part));
         self.underway.steps += u64::from(side == CallSide::Do && attempt == 1);
         let goes_forward = matches!(side, CallSide::Do | CallSide::Fallback);
+        if goes_forward {
+            self.underway.undone_late.retain(|undone| undone != part);
+        }
         if goes_forward && !self.underway.begun.iter().any(|(begun, _)| begun == part) {
             self.underway.begun.push((part.clone(), self.at));
         }
@@ -228,7 +299,10 @@ impl EventCounter<'_> {
                     self.count_step(&part.step, |tally| tally.took_ms.record(took_ms));
                 }
             }
-            CallSide::Undo => self.count(tool, |tally| tally.compensated += 1),
+            CallSide::Undo => {
+                self.underway.undone_late.retain(|undone| undone != part);
+                self.count(tool, |tally| tally.compensated += 1);
+            }
             CallSide::Probe => {}
         }
     }
@@ -261,7 +335,14 @@ impl EventCounter<'_> {
                 self.count(tool.as_ref(), |tally| tally.doubts += 1);
                 self.wait(WaitCause::Doubt, Some(part.clone()), tool);
             }
+            // Another attempt has undone it.
+            AttemptFollowUp::GiveUp if side == CallSide::Undo && self.underway.undone_late.contains(part) => {
+                self.succeeded(part, side, tool.as_ref());
+            }
             AttemptFollowUp::GiveUp => self.given_up(part, side, tool, category),
+            // The wait for its tool is on record, and is not the step's own time.
+            AttemptFollowUp::Withdrawn if side == CallSide::Undo => {}
+            AttemptFollowUp::Withdrawn => _ = self.underway.leave_off(part),
         }
     }
 
@@ -291,7 +372,8 @@ impl EventCounter<'_> {
     fn answered(&mut self, about: &Question, answer: QuestionAnswer) {
         let stops = matches!(answer, QuestionAnswer::Stop | QuestionAnswer::Compensate);
         match about {
-            Question::Failure(_) | Question::Limit(_) if stops => self.stop(),
+            Question::Failure(_) | Question::Limit(_) | Question::Silence if stops => self.stop(),
+            Question::Silence => {}
             // The question stays open until the new plan arrives.
             Question::Failure(_) | Question::Limit(_) if answer == QuestionAnswer::Replan => {
                 self.wait(WaitCause::Replanning, None, None);
@@ -299,9 +381,16 @@ impl EventCounter<'_> {
             Question::Failure(step) => {
                 self.end_wait(WaitCause::Failure, Some(&PartId::whole(step.clone())));
             }
+            // Whether the step still waits is not known from one item; if it does, its failure is handled again.
+            Question::Item(part) => {
+                if answer == QuestionAnswer::Retry {
+                    self.end_wait(WaitCause::Failure, Some(&PartId::whole(part.step.clone())));
+                }
+            }
             Question::Limit(_) => {
                 self.end_wait(WaitCause::Limit, None);
             }
+            Question::SecondEffect(_) => {}
             Question::Compensation(part) => {
                 self.end_wait(WaitCause::Compensation, Some(part));
                 let by_hand = u64::from(answer == QuestionAnswer::Resolve);

@@ -60,6 +60,12 @@ pub(super) struct OpenExecution {
     pub waits: Vec<OngoingWait>,
     /// Parts that were started and are not completed, with their first start.
     pub begun: Vec<(PartId, Timestamp)>,
+    /// Parts whose compensation waits for approval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undo_asked: Vec<PartId>,
+    /// Parts that are known to be undone, by an attempt that was settled otherwise, while another one is open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undone_late: Vec<PartId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -115,6 +121,8 @@ impl OpenExecution {
             attempts: OpenAttempts::default(),
             waits: Vec::new(),
             begun: Vec::new(),
+            undo_asked: Vec::new(),
+            undone_late: Vec::new(),
         }
     }
 

@@ -172,7 +172,7 @@ impl OpenAttempts {
                 let end = AttemptEnd::Lost { then: *then };
                 AttemptChange::Closed(self.close(key(part, *side, *attempt), seq, at, end))
             }
-            Event::LateAnswerArrived { part, side, attempt, answer, cost_micros } => {
+            Event::LateAnswerArrived { part, side, attempt, answer, cost_micros, .. } => {
                 let answer = match answer {
                     LateAnswer::Done(_) => LateAnswerKind::Done,
                     LateAnswer::NotDone(_) => LateAnswerKind::NotDone,
@@ -267,6 +267,16 @@ impl AttemptHistory {
             let is_meant =
                 |known: &&mut KnownAttempt| known.attempt.key.part == *part && known.attempt.key.side == *side;
             // The newest one is in doubt: no further attempt starts before it is settled.
+            if let Some(known) = self.closed.iter_mut().rev().find(is_meant) {
+                known.settled = Some(*happened);
+                known.later_seqs.push(seq);
+            }
+        }
+        if let Event::SettlementCorrected { part, side, attempt, happened, .. } = event {
+            let is_meant = |known: &&mut KnownAttempt| {
+                let key = &known.attempt.key;
+                (&key.part, &key.side, &key.number) == (part, side, attempt)
+            };
             if let Some(known) = self.closed.iter_mut().rev().find(is_meant) {
                 known.settled = Some(*happened);
                 known.later_seqs.push(seq);

@@ -4,15 +4,25 @@
 //! evaluates an expression or a policy again. `P` is the form of payloads: values in memory,
 //! commitments in stored bytes.
 
+mod attempt;
+mod due;
+mod ending;
+mod question;
+mod reference;
+
 use super::payload::EventPayload;
 use crate::actor::Actor;
 use crate::hash::Hash;
 use crate::id::{ExecutionId, PartId, PlanId, StepId, ToolName};
 use crate::plan::{Driver, Plan, PolicyAction};
-use crate::time::Timestamp;
+use crate::time::{Millis, Timestamp};
 use crate::tool::ToolFailure;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::fmt;
+pub use attempt::{AttemptFollowUp, CallSide, DoubtSource, LateAnswer, NO_PROBE, SkipReason};
+pub use due::{DueKind, OverdueTimer};
+pub use ending::{Deviation, ExecutionEnding, ExecutionLimit, LateEffect};
+pub use question::{Question, QuestionAnswer};
+pub use reference::{ApprovalBasis, PlanReference};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// An event with its time and actor: an entry before it is sealed.
@@ -55,6 +65,9 @@ pub enum Event<P = EventPayload> {
         tool: ToolName,
         parameters: P,
         expires_at: Timestamp,
+        /// Absent from entries that were written before there was a policy.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        basis: Option<Box<ApprovalBasis>>,
     },
     ApprovalGranted {
         part: PartId,
@@ -75,6 +88,26 @@ pub enum Event<P = EventPayload> {
         part: PartId,
         call: Hash,
         reason: String,
+    },
+
+    /// The call is not made: the operator's policy forbids it, or it was denied and may not be asked for again.
+    CallForbidden {
+        part: PartId,
+        side: CallSide,
+        call: Hash,
+        tool: ToolName,
+        /// The rule that forbids it; none where a person's denial holds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<String>,
+        reason: String,
+        digest: Hash,
+    },
+    /// The call waits until this time: a limit of the operator's policy is reached.
+    CallDelayed {
+        part: PartId,
+        side: CallSide,
+        rule: String,
+        until: Timestamp,
     },
 
     /// Written before the first byte is sent.
@@ -104,6 +137,9 @@ pub enum Event<P = EventPayload> {
         attempt: u32,
         message: String,
         schema: P,
+        /// With it the call continues from the answer, also after a crash.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        continuation: Option<P>,
     },
     /// The tool got an answer, or `None` if there will be none.
     ToolAnswered {
@@ -142,6 +178,9 @@ pub enum Event<P = EventPayload> {
         attempt: u32,
         answer: LateAnswer<P>,
         cost_micros: u64,
+        /// What it means for the part, if the attempt was settled otherwise and took effect after all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effect: Option<LateEffect>,
     },
     /// No attempt could be made: a condition, a list or parameters could not be evaluated.
     PreparationFailed {
@@ -161,6 +200,16 @@ pub enum Event<P = EventPayload> {
         part: PartId,
         reason: String,
     },
+    /// The probe found nothing, and the doubt is too young for that to count: it is asked again.
+    ProbePostponed {
+        part: PartId,
+        until: Timestamp,
+    },
+    /// The tool may have forgotten the key of a call that may have taken effect: it must not be sent with it again.
+    KeyExpired {
+        part: PartId,
+        side: CallSide,
+    },
     DoubtSettled {
         part: PartId,
         side: CallSide,
@@ -170,6 +219,20 @@ pub enum Event<P = EventPayload> {
         result: Option<P>,
         evidence: Option<P>,
         then: AttemptFollowUp,
+    },
+
+    /// What was settled by hand about an attempt, or its result, was wrong.
+    SettlementCorrected {
+        part: PartId,
+        side: CallSide,
+        attempt: u32,
+        happened: bool,
+        reason: String,
+        result: Option<P>,
+        evidence: Option<P>,
+        /// What it means for the part, if the attempt took effect after all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effect: Option<LateEffect>,
     },
 
     /// A step failed for good and its policy was applied.
@@ -200,6 +263,23 @@ pub enum Event<P = EventPayload> {
     Resumed {
         reason: String,
     },
+    /// Time stands still: nobody knows what the timers that came due still mean. A person ends the hold.
+    Held {
+        reason: String,
+        /// From then on time does not count.
+        since: Timestamp,
+        /// What came due by now, in order.
+        due: Vec<OverdueTimer>,
+        /// How much more came due than is listed.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        more: u32,
+    },
+    /// A person has looked. With `frozen`, every timer is postponed by this span; without, what came due happens now.
+    HoldEnded {
+        reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        frozen: Option<Millis>,
+    },
     /// No new attempts start; calls in flight are cancelled or awaited.
     CancelRequested {
         reason: String,
@@ -207,6 +287,16 @@ pub enum Event<P = EventPayload> {
     },
     /// Stopped without clean-up; the outcome of calls in flight stays unknown.
     Killed {
+        reason: String,
+    },
+
+    /// An execution that had ended goes on. Finished effects, keys and undo duties stay; deadlines count from here.
+    Reopened {
+        /// Steps that are pending again.
+        steps: Vec<StepId>,
+        /// Failed steps that wait for the decision that follows.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        held: Vec<StepId>,
         reason: String,
     },
 
@@ -234,15 +324,38 @@ pub enum Event<P = EventPayload> {
         revision: u32,
         reason: String,
     },
+    /// A new plan of an agent would weaken what a person or the old plan demands; it waits for a person's approval.
+    ReplanProposed {
+        plan: PlanReference,
+        revision: u32,
+        /// What it weakens, one line each.
+        weakens: Vec<String>,
+        reason: String,
+    },
+    ReplanRejected {
+        plan: Hash,
+        reason: String,
+    },
 
     HandedOver {
         to: Driver,
         reason: String,
     },
+    /// A sign of life of the agent that drives, besides what it records.
+    AgentSeen {},
+    /// The agent that drives has given no sign of life since then.
+    AgentSilent {
+        since: Timestamp,
+    },
     ToolDrifted {
         tool: ToolName,
         pinned: Hash,
         found: Hash,
+    },
+    /// The tool is again the one that the plan was checked with, or that was accepted.
+    ToolRestored {
+        tool: ToolName,
+        definition: Hash,
     },
     ToolAccepted {
         tool: ToolName,
@@ -309,148 +422,48 @@ pub enum Event<P = EventPayload> {
         id: String,
         change: String,
     },
+    /// A principal tried what it has no right to. Nothing was changed.
+    ActRefused {
+        /// The verb or the operation.
+        act: String,
+        execution: Option<ExecutionId>,
+        code: String,
+        reason: String,
+        /// How many refusals this entry stands for.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        count: u64,
+    },
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_one(count: &u64) -> bool {
+    *count == 1
 }
 
 impl<P> Event<P> {
     /// Adds the plan itself to its hash, if the event names a plan.
     pub fn supply_plan(&mut self, find: &dyn Fn(Hash) -> Option<Arc<Plan>>) {
-        if let Event::ExecutionOpened { plan, .. } | Event::Replanned { plan, .. } = self {
+        if let Event::ExecutionOpened { plan, .. }
+        | Event::Replanned { plan, .. }
+        | Event::ReplanProposed { plan, .. } = self
+        {
             plan.plan = find(plan.hash);
         }
     }
-}
 
-/// The call of a part that an attempt makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CallSide {
-    Do,
-    Fallback,
-    Undo,
-    Probe,
-}
-
-/// The follow-up of a closed attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AttemptFollowUp {
-    RetryAt(Timestamp),
-    FallBack,
-    /// It may have taken effect and must not be repeated before that is known.
-    InDoubt,
-    GiveUp,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LateAnswer<P = EventPayload> {
-    Done(P),
-    NotDone(ToolFailure),
-    Maybe(ToolFailure),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SkipReason {
-    /// Its `when` is false.
-    Condition,
-    /// It reads the result of a step that has none.
-    NeedsResultOf(StepId),
-    /// The agent ended without doing it.
-    LeftUndone,
-}
-
-impl fmt::Display for SkipReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The plan that the event names, and that its journal needs to be replayed.
+    pub fn plan(&self) -> Option<&PlanReference> {
         match self {
-            SkipReason::Condition => f.write_str("the condition is false"),
-            SkipReason::NeedsResultOf(step) => write!(f, "{step} has no result"),
-            SkipReason::LeftUndone => f.write_str("the agent ended without it"),
+            Event::ExecutionOpened { plan, .. }
+            | Event::Replanned { plan, .. }
+            | Event::ReplanProposed { plan, .. } => Some(plan),
+            _ => None,
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DoubtSource {
-    Probe,
-    LateAnswer,
-    Person,
-}
-
-/// A question an execution waits on.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Question {
-    /// A step failed for good under `manual_decision`.
-    Failure(StepId),
-    /// A compensation failed for good.
-    Compensation(PartId),
-    Limit(ExecutionLimit),
-}
-
-impl Question {
-    pub const FAILURE_ANSWERS: &[QuestionAnswer] = &[
-        QuestionAnswer::Retry,
-        QuestionAnswer::Skip,
-        QuestionAnswer::Resolve,
-        QuestionAnswer::Stop,
-        QuestionAnswer::Continue,
-        QuestionAnswer::Compensate,
-        QuestionAnswer::Replan,
-    ];
-    pub const COMPENSATION_ANSWERS: &[QuestionAnswer] =
-        &[QuestionAnswer::Retry, QuestionAnswer::Resolve, QuestionAnswer::Skip];
-    pub const LIMIT_ANSWERS: &[QuestionAnswer] =
-        &[QuestionAnswer::Continue, QuestionAnswer::Stop, QuestionAnswer::Compensate, QuestionAnswer::Replan];
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QuestionAnswer {
-    Retry,
-    Skip,
-    /// Done by hand, with evidence.
-    Resolve,
-    Stop,
-    Continue,
-    Compensate,
-    Replan,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExecutionLimit {
-    Deadline,
-    Calls,
-    Cost,
-    Time,
-    Entries,
-}
-
-/// How an execution can deviate from its plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Deviation {
-    Skipped,
-    Duplicate,
-    OutOfOrder,
-    Undeclared,
-    /// Started but never finished.
-    Dangling,
-    Unapproved,
-    /// Another tool than the plan names.
-    OtherTool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExecutionEnding {
-    Completed,
-    Partial,
-    Failed,
-    Cancelled,
-    Compensated,
 }
 
 /// An execution that was cleaned up, and the end of its journal.
@@ -462,39 +475,6 @@ pub struct RemovedExecution {
     pub head: Hash,
 }
 
-/// A plan by its hash; in memory also the plan itself.
-#[derive(Clone)]
-pub struct PlanReference {
-    pub hash: Hash,
-    pub plan: Option<Arc<Plan>>,
-}
-
-impl PlanReference {
-    pub fn of(plan: &Arc<Plan>) -> PlanReference {
-        PlanReference { hash: plan.hash, plan: Some(plan.clone()) }
-    }
-}
-
-impl PartialEq for PlanReference {
-    fn eq(&self, other: &PlanReference) -> bool {
-        self.hash == other.hash
-    }
-}
-
-impl fmt::Debug for PlanReference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "plan {}", self.hash.short())
-    }
-}
-
-impl Serialize for PlanReference {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.hash.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for PlanReference {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PlanReference, D::Error> {
-        Ok(PlanReference { hash: Hash::deserialize(deserializer)?, plan: None })
-    }
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

@@ -18,6 +18,13 @@ impl<P: Serialize> Event<P> {
                 *field = json!(utc(at));
             }
         }
+        if let Event::Held { due, .. } = self {
+            for (index, timer) in due.iter().enumerate() {
+                if let Some(field) = fields.pointer_mut(&format!("/due/{index}/at")) {
+                    *field = json!(utc(timer.at));
+                }
+            }
+        }
         match fields.take() {
             Value::Object(fields) => fields,
             _ => Map::new(),
@@ -30,10 +37,13 @@ impl<P> Event<P> {
     fn times(&self) -> Vec<(&'static str, Timestamp)> {
         match self {
             Event::ApprovalRequested { expires_at, .. } => vec![("/expires_at", *expires_at)],
+            Event::CallDelayed { until, .. } => vec![("/until", *until)],
             Event::AttemptStarted { deadline: Some(deadline), .. } => vec![("/deadline", *deadline)],
             Event::AttemptFailed { then: AttemptFollowUp::RetryAt(at), .. }
             | Event::AttemptLost { then: AttemptFollowUp::RetryAt(at), .. }
             | Event::DoubtSettled { then: AttemptFollowUp::RetryAt(at), .. } => vec![("/then/retry_at", *at)],
+            Event::ProbePostponed { until, .. } => vec![("/until", *until)],
+            Event::Held { since, .. } | Event::AgentSilent { since } => vec![("/since", *since)],
             _ => Vec::new(),
         }
     }

@@ -13,6 +13,8 @@ pub const KINDS: &[&str] = &[
     "approval_denied",
     "approval_expired",
     "approval_voided",
+    "call_forbidden",
+    "call_delayed",
     "attempt_started",
     "attempt_accepted",
     "tool_asked",
@@ -25,20 +27,29 @@ pub const KINDS: &[&str] = &[
     "retry_abandoned",
     "probe_inconclusive",
     "doubt_settled",
+    "settlement_corrected",
     "failure_handled",
     "question_answered",
     "limit_reached",
     "paused",
     "resumed",
+    "held",
+    "hold_ended",
     "cancel_requested",
     "killed",
+    "reopened",
     "compensation_started",
     "compensation_recorded",
     "replan_begun",
     "replan_abandoned",
     "replanned",
+    "replan_proposed",
+    "replan_rejected",
     "handed_over",
+    "agent_seen",
+    "agent_silent",
     "tool_drifted",
+    "tool_restored",
     "tool_accepted",
     "decision_recorded",
     "action_recorded",
@@ -50,6 +61,9 @@ pub const KINDS: &[&str] = &[
     "executions_removed",
     "ledger_restored",
     "setting_changed",
+    "act_refused",
+    "probe_postponed",
+    "key_expired",
 ];
 
 impl<P> Event<P> {
@@ -65,6 +79,8 @@ impl<P> Event<P> {
             Event::ApprovalDenied { .. } => "approval_denied",
             Event::ApprovalExpired { .. } => "approval_expired",
             Event::ApprovalVoided { .. } => "approval_voided",
+            Event::CallForbidden { .. } => "call_forbidden",
+            Event::CallDelayed { .. } => "call_delayed",
             Event::AttemptStarted { .. } => "attempt_started",
             Event::AttemptAccepted { .. } => "attempt_accepted",
             Event::ToolAsked { .. } => "tool_asked",
@@ -76,21 +92,32 @@ impl<P> Event<P> {
             Event::PreparationFailed { .. } => "preparation_failed",
             Event::RetryAbandoned { .. } => "retry_abandoned",
             Event::ProbeInconclusive { .. } => "probe_inconclusive",
+            Event::ProbePostponed { .. } => "probe_postponed",
+            Event::KeyExpired { .. } => "key_expired",
             Event::DoubtSettled { .. } => "doubt_settled",
+            Event::SettlementCorrected { .. } => "settlement_corrected",
             Event::FailureHandled { .. } => "failure_handled",
             Event::QuestionAnswered { .. } => "question_answered",
             Event::LimitReached { .. } => "limit_reached",
             Event::Paused { .. } => "paused",
             Event::Resumed { .. } => "resumed",
+            Event::Held { .. } => "held",
+            Event::HoldEnded { .. } => "hold_ended",
             Event::CancelRequested { .. } => "cancel_requested",
             Event::Killed { .. } => "killed",
+            Event::Reopened { .. } => "reopened",
             Event::CompensationStarted { .. } => "compensation_started",
             Event::CompensationRecorded { .. } => "compensation_recorded",
             Event::ReplanBegun { .. } => "replan_begun",
             Event::ReplanAbandoned { .. } => "replan_abandoned",
             Event::Replanned { .. } => "replanned",
+            Event::ReplanProposed { .. } => "replan_proposed",
+            Event::ReplanRejected { .. } => "replan_rejected",
             Event::HandedOver { .. } => "handed_over",
+            Event::AgentSeen {} => "agent_seen",
+            Event::AgentSilent { .. } => "agent_silent",
             Event::ToolDrifted { .. } => "tool_drifted",
+            Event::ToolRestored { .. } => "tool_restored",
             Event::ToolAccepted { .. } => "tool_accepted",
             Event::DecisionRecorded { .. } => "decision_recorded",
             Event::ActionRecorded { .. } => "action_recorded",
@@ -102,6 +129,7 @@ impl<P> Event<P> {
             Event::ExecutionsRemoved { .. } => "executions_removed",
             Event::LedgerRestored { .. } => "ledger_restored",
             Event::SettingChanged { .. } => "setting_changed",
+            Event::ActRefused { .. } => "act_refused",
         }
     }
 
@@ -118,12 +146,17 @@ impl<P> Event<P> {
             | Event::ToolAnswered { reason, .. }
             | Event::Paused { reason }
             | Event::Resumed { reason }
+            | Event::Held { reason, .. }
+            | Event::HoldEnded { reason, .. }
             | Event::CancelRequested { reason, .. }
             | Event::Killed { reason }
+            | Event::Reopened { reason, .. }
+            | Event::SettlementCorrected { reason, .. }
             | Event::CompensationStarted { reason, .. }
             | Event::ReplanBegun { reason }
             | Event::ReplanAbandoned { reason }
             | Event::Replanned { reason, .. }
+            | Event::ReplanRejected { reason, .. }
             | Event::HandedOver { reason, .. }
             | Event::ToolAccepted { reason, .. }
             | Event::ExecutionEnded { reason, .. }
@@ -139,6 +172,15 @@ impl<P> Event<P> {
             | Event::LateAnswerArrived { answer: LateAnswer::NotDone(failure) | LateAnswer::Maybe(failure), .. } => {
                 words.extend([failure.category.as_str(), &failure.message])
             }
+            Event::CallForbidden { rule, reason, .. } => {
+                words.extend(rule.as_deref());
+                words.push(reason);
+            }
+            Event::CallDelayed { rule, .. } => words.push(rule),
+            Event::ReplanProposed { weakens, reason, .. } => {
+                words.extend(weakens.iter().map(String::as_str));
+                words.push(reason);
+            }
             Event::CompensationRecorded { description, .. } | Event::DeviationFound { description, .. } => {
                 words.push(description);
             }
@@ -147,6 +189,7 @@ impl<P> Event<P> {
             Event::ToolAsked { message, .. } => words.push(message),
             Event::PlanSaved { name, .. } => words.push(name),
             Event::SettingChanged { setting, id, change } => words.extend([setting.as_str(), id, change]),
+            Event::ActRefused { act, code, reason, .. } => words.extend([act.as_str(), code, reason]),
             Event::ExecutionOpened { .. }
             | Event::ExecutionStarted {}
             | Event::FanOutOpened { .. }
@@ -157,10 +200,15 @@ impl<P> Event<P> {
             | Event::AttemptAccepted { .. }
             | Event::AttemptSucceeded { .. }
             | Event::AttemptLost { .. }
+            | Event::AgentSeen {}
+            | Event::AgentSilent { .. }
             | Event::LateAnswerArrived { answer: LateAnswer::Done(_), .. }
+            | Event::ProbePostponed { .. }
+            | Event::KeyExpired { .. }
             | Event::DoubtSettled { source: DoubtSource::LateAnswer, .. }
             | Event::LimitReached { .. }
             | Event::ToolDrifted { .. }
+            | Event::ToolRestored { .. }
             | Event::ContextSaved { .. } => {}
         }
         words.retain(|word| !word.is_empty());

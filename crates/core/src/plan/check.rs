@@ -1,11 +1,12 @@
 //! The plan compiler: reports all errors and warnings at once, and returns the plan if there is no error.
 //!
-//! [`sketch`] builds the plan as far as possible; [`mod@reference`], [`call`], [`limit`] and [`statement`] check the
+//! [`sketch`] builds the plan as far as possible; [`mod@reference`], [`condition`], [`call`], [`limit`] and [`statement`] check the
 //! sketch, each for one kind of error, and [`lint`] warns of what is allowed but probably a mistake. No check stops at
 //! its first finding.
 
 mod call;
 mod call_site;
+mod condition;
 mod edge;
 mod expression_site;
 mod limit;
@@ -22,7 +23,7 @@ use crate::id::ToolName;
 use crate::limits::FINDINGS_MAX;
 use crate::plan::document::{DocumentFormat, PlanDocument};
 use crate::plan::draft::PlanDraft;
-use crate::plan::{Driver, Plan};
+use crate::plan::{Driver, Plan, patch};
 use crate::time::Timestamp;
 use crate::tool::{Tool, ToolCatalog};
 use sketch::PlanSketch;
@@ -73,16 +74,20 @@ pub fn check_document(
 /// Checks a draft against the catalogue. A plan for an agent may name tools that are not registered.
 pub fn check(draft: &PlanDraft, catalog: &ToolCatalog, driver: Driver) -> PlanCheck {
     let mut sketch = PlanSketch::draw(draft, &catalog.tools);
+    sketch.unreachable = Some(&catalog.unreachable);
     let mut found = std::mem::take(&mut sketch.diagnostics);
     statement::check(&sketch, &mut found);
     reference::check(&sketch, &mut found);
+    condition::check(&sketch, &mut found);
     call::check(&sketch, driver, &mut found);
     limit::check(&sketch, &mut found);
     let sound = sound_steps(draft, &found);
     lint::check(&sketch, &sound, &mut found);
     let fine = found.iter().all(|found| found.severity != DiagnosticSeverity::Error);
     let plan = if fine { sketch.into_plan().map(Arc::new) } else { None };
-    PlanCheck { plan, diagnostics: sorted(found) }
+    let mut diagnostics = sorted(found);
+    patch::guard(&draft.document, diagnostics.iter_mut().filter_map(|found| found.fix.as_mut()));
+    PlanCheck { plan, diagnostics }
 }
 
 /// Builds a plan that was accepted before. Refuses only a plan that cannot be built at all, so that stricter checks of

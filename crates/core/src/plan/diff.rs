@@ -105,6 +105,13 @@ fn plan_changes(old: &Plan, new: &Plan) -> Vec<PlanChange> {
     }
     changes.value(ChangeKind::Limits, "max_parallel", &old.max_parallel, &new.max_parallel);
     changes.value(ChangeKind::Limits, "deadline", &old.deadline, &new.deadline);
+    changes.value(ChangeKind::Limits, "agent_timeout", &old.agent_timeout, &new.agent_timeout);
+    changes.value(
+        ChangeKind::Limits,
+        "on_agent_silence",
+        &old.on_agent_silence.as_str(),
+        &new.on_agent_silence.as_str(),
+    );
     let (spent, spend) = (&old.budget, &new.budget);
     changes.optional(ChangeKind::Limits, "budget.calls", spent.calls.as_ref(), spend.calls.as_ref());
     let cost = |micros: Option<u64>| micros.map(|micros| micros as f64 / 1e6);

@@ -5,6 +5,7 @@
 //! every program can hold, a `NaN`, an alias, a tag: each of them is a finding.
 
 mod builder;
+pub mod embedded;
 mod json;
 mod spans;
 mod yaml;
@@ -15,6 +16,7 @@ use super::findings::FindingCollector;
 use crate::diagnostic::{Diagnostic, SourceLocation};
 use crate::limits::PLAN_BYTES_MAX;
 use builder::DocumentBuilder;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ops::Range;
@@ -64,6 +66,28 @@ impl PlanDocument {
         Ok(PlanDocument { source: bytes.into(), format, spans: SourceSpans::new(Arc::clone(&value), nodes), value })
     }
 }
+
+/// What two programs could read differently in a JSON text that is not a plan, such as the body of a request: keys that
+/// occur twice, and integers that not every program can hold. Nothing else is judged, and no limit of plans applies.
+pub fn ambiguities(bytes: &[u8]) -> Vec<Diagnostic> {
+    let Ok(text) = std::str::from_utf8(bytes) else { return Vec::new() };
+    let mut builder = DocumentBuilder::without_limits(text);
+    let _ = json::read(text, start_of(text), &mut builder);
+    let found = builder.finish().map_or_else(FindingCollector::into_list, |_| Vec::new());
+    found.into_iter().filter(|found| AMBIGUOUS.contains(&found.code)).collect()
+}
+
+/// Reads a JSON text that is not a plan, or says what is wrong with it, or ambiguous.
+pub fn read_exact<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    let value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    match ambiguities(bytes).first() {
+        None => Ok(value),
+        Some(found) if found.pointer.is_empty() => Err(found.message.clone()),
+        Some(found) => Err(format!("{} at {}", found.message, found.pointer)),
+    }
+}
+
+const AMBIGUOUS: &[&str] = &["document.duplicate_key", "document.integer_range"];
 
 /// The byte order mark that some editors write first; it is skipped.
 const BOM: &[u8] = "\u{feff}".as_bytes();

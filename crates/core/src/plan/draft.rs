@@ -9,9 +9,11 @@ mod shape;
 
 use super::document::{DocumentFormat, PlanDocument};
 use super::findings::FindingCollector;
-use super::{BackoffStrategy, Cancellable, PolicyAction};
+use super::inputs::InputDeclaration;
+use super::{Cancellable, FailureTolerance, PolicyAction, SilenceAction};
 use crate::diagnostic::Diagnostic;
 use crate::time::{Millis, Timestamp};
+use crate::tool::attempts::{BackoffStrategy, RetrySettings};
 use crate::tool::{FailureCategory, Safety};
 pub use form::schema;
 use reader::FieldReader;
@@ -34,9 +36,11 @@ pub struct PlanDraft {
     pub reasoning: String,
     pub tags: Vec<String>,
     pub metadata: Map<String, Value>,
-    pub inputs: Option<Value>,
+    pub inputs: Option<InputDeclaration>,
     pub max_parallel: Option<u32>,
     pub deadline: Option<Millis>,
+    pub agent_timeout: Option<Millis>,
+    pub on_agent_silence: Option<SilenceAction>,
     pub budget: BudgetDraft,
     pub on_failure: Option<PolicyAction>,
     pub defaults: DefaultsDraft,
@@ -110,6 +114,8 @@ pub struct StepDraft {
     /// Step ids, each with its pointer; numbers of the numbered shape are already ids here.
     pub depends_on: Vec<(String, String)>,
     pub when: Option<String>,
+    /// The step whose other branch this is, with its pointer.
+    pub else_of: Option<(String, String)>,
     pub for_each: Option<FanOutDraft>,
     pub fallback: Option<FallbackDraft>,
     pub cancellable: Option<Cancellable>,
@@ -153,6 +159,13 @@ pub struct RetryDraft {
     pub on: Option<Vec<FailureCategory>>,
 }
 
+impl From<RetrySettings> for RetryDraft {
+    fn from(settings: RetrySettings) -> RetryDraft {
+        let RetrySettings { max_attempts, backoff, initial, factor, max, jitter, on } = settings;
+        RetryDraft { pointer: String::new(), max_attempts, backoff, initial, factor, max, jitter, on }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct FanOutDraft {
     pub pointer: String,
@@ -161,6 +174,7 @@ pub struct FanOutDraft {
     pub items: String,
     pub max_parallel: Option<u32>,
     pub max_items: Option<u32>,
+    pub tolerate: Option<FailureTolerance>,
 }
 
 #[derive(Clone, Debug)]
@@ -180,6 +194,7 @@ pub struct ProbeDraft {
     pub call: CallDraft,
     pub happened: String,
     pub result: Option<String>,
+    pub settle: Option<Millis>,
 }
 
 #[derive(Clone, Debug)]

@@ -14,9 +14,11 @@ mod test;
 mod tests;
 mod token;
 
-use super::schema::JsonTypeSet;
+use super::schema::{JsonTypeSet, types};
 use crate::limits;
+use crate::tool::ToolFailure;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,6 +32,14 @@ pub trait ExpressionScope {
     /// The result of a completed step.
     fn step_result(&self, step: &str) -> Option<&Value>;
     fn step_status(&self, step: &str) -> Option<&'static str>;
+    /// The number of items of a fan-out that has ended, whatever became of them.
+    fn step_items(&self, _step: &str) -> Option<usize> {
+        None
+    }
+    /// How one of them ended.
+    fn step_item(&self, _step: &str, _item: usize) -> Option<ItemOutcome<'_>> {
+        None
+    }
     /// The idempotency key of this call.
     fn key(&self) -> Option<&str> {
         None
@@ -48,6 +58,14 @@ pub trait ExpressionScope {
     }
 }
 
+/// How an item of a fan-out ended.
+#[derive(Clone, Copy, Debug)]
+pub struct ItemOutcome<'a> {
+    pub status: &'static str,
+    pub result: Option<&'a Value>,
+    pub failure: Option<&'a ToolFailure>,
+}
+
 /// The roots of paths. Which of them have a value depends on the position of the expression.
 pub const ROOTS: [&str; 7] = ["inputs", "steps", "key", "result", "parameters", "item", "index"];
 
@@ -57,6 +75,9 @@ pub struct Expression {
     pub source: Arc<str>,
     /// The paths it reads, such as `["steps", "charge", "result", "id"]`. Each path once, in source order.
     pub reads: Arc<[Vec<String>]>,
+    /// Those among them without which it never has a value. `default`, `is defined`, a branch of `if` and the later
+    /// operands of `and` and `or` can do without.
+    pub needed: Arc<[Vec<String>]>,
     root: Arc<node::ExpressionNode>,
 }
 
@@ -68,11 +89,20 @@ impl Expression {
             return Err(ExpressionError { message, range: None, hint: None });
         }
         let (root, reads) = parse::parse(source)?;
-        Ok(Expression { source: source.into(), reads: reads.into(), root: Arc::new(root) })
+        let needed: Vec<Vec<String>> = root.needed().iter().map(|path| path.read()).collect();
+        Ok(Expression { source: source.into(), reads: reads.into(), needed: needed.into(), root: Arc::new(root) })
     }
 
     /// Evaluates the expression in this scope. A missing value is an error, never null.
     pub fn evaluate(&self, scope: &dyn ExpressionScope) -> Result<Value, EvaluationError> {
+        Ok(self.look_up(scope)?.0.into_owned())
+    }
+
+    /// Like [`Expression::evaluate`], with the bytes of the value as JSON. A value that is only picked is not copied.
+    pub(crate) fn look_up<'a>(
+        &'a self,
+        scope: &'a dyn ExpressionScope,
+    ) -> Result<(Cow<'a, Value>, usize), EvaluationError> {
         evaluate::evaluate(&self.root, &self.source, scope)
     }
 
@@ -91,7 +121,12 @@ impl Expression {
 
     /// The types its value can have, if they are clear from the source.
     pub fn types(&self) -> Option<JsonTypeSet> {
-        self.root.types()
+        self.root.types(&|_| None)
+    }
+
+    /// The same, where `known` returns the schema of a path, if any.
+    pub fn types_within(&self, known: &dyn Fn(&[String]) -> Option<Value>) -> Option<JsonTypeSet> {
+        self.root.types(&|path| known(path).map(|schema| types(&schema)))
     }
 }
 
@@ -122,12 +157,35 @@ pub struct ExpressionError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluationError {
     /// A value it reads is missing.
-    #[error("{path} is missing")]
-    Missing { path: String, range: Range<usize> },
+    #[error("{path} is missing{}", known_keys(keys))]
+    Missing {
+        path: String,
+        range: Range<usize>,
+        /// The keys that the object it was looked up in has.
+        keys: Vec<String>,
+        /// The step that has no result at all, if that is why.
+        step: Option<String>,
+    },
     /// A value it reads has the wrong type.
     #[error("{message}")]
     Unfit { message: String, range: Range<usize> },
     /// It would take too many steps or grow too large.
     #[error("the expression exceeds {limit}, which is {max}")]
     Limit { limit: &'static str, max: u64 },
+}
+
+impl EvaluationError {
+    /// What an expression computes is too large.
+    pub(crate) fn too_large() -> EvaluationError {
+        EvaluationError::Limit { limit: "COMPUTED_BYTES_MAX", max: limits::COMPUTED_BYTES_MAX as u64 }
+    }
+
+    /// What it picks is too large, or all parameters together are.
+    pub(crate) fn parameters_too_large() -> EvaluationError {
+        EvaluationError::Limit { limit: "PARAMETERS_BYTES_MAX", max: limits::PARAMETERS_BYTES_MAX as u64 }
+    }
+}
+
+fn known_keys(keys: &[String]) -> String {
+    if keys.is_empty() { String::new() } else { format!("; there are: {}", keys.join(", ")) }
 }

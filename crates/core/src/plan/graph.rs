@@ -19,7 +19,7 @@ pub enum NeedKind {
     Sequence,
     /// `depends_on`: comes after, reads nothing.
     Order,
-    /// Reads the result, but checks the status first and so works without it.
+    /// Reads the result, and works without it: by `default`, `is defined` or `if`, or only to undo or to probe.
     SoftData,
     /// Reads the result and cannot run without it.
     Data,

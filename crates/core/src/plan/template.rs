@@ -5,6 +5,7 @@ use super::expression::{
 };
 use crate::limits;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ pub struct ParameterTemplate {
     value: Arc<Value>,
     holes: Arc<[(String, TemplateHole)]>,
     secrets: Arc<[(String, String)]>,
+    /// The bytes of the value as JSON without those of its holes.
+    fixed_bytes: usize,
 }
 
 /// A string with one or more expressions.
@@ -57,14 +60,18 @@ impl ParameterTemplate {
     pub fn compile(value: Arc<Value>) -> Result<ParameterTemplate, Vec<TemplateError>> {
         let mut compiler = TemplateCompiler::default();
         compiler.value(&value, &mut String::new(), 0);
-        if json_bytes(&value, limits::VALUE_BYTES_MAX).is_none() {
-            let message = format!("the value has more than {} bytes", limits::VALUE_BYTES_MAX);
+        let bytes = json_bytes(&value, limits::TEMPLATE_BYTES_MAX);
+        if bytes.is_none() {
+            let message = format!("the value has more than {} bytes", limits::TEMPLATE_BYTES_MAX);
             compiler.errors.push(TemplateError::new("", message, None));
         }
         if !compiler.errors.is_empty() {
             return Err(compiler.errors);
         }
-        Ok(ParameterTemplate { value, holes: compiler.holes.into(), secrets: compiler.secrets.into() })
+        let written = compiler.holes.iter().filter_map(|(pointer, _)| value.pointer(pointer));
+        let of_holes: usize = written.filter_map(|hole| json_bytes(hole, limits::TEMPLATE_BYTES_MAX)).sum();
+        let fixed_bytes = bytes.unwrap_or_default().saturating_sub(of_holes);
+        Ok(ParameterTemplate { value, holes: compiler.holes.into(), secrets: compiler.secrets.into(), fixed_bytes })
     }
 
     /// The value with every hole filled. Without holes nothing is copied.
@@ -73,22 +80,29 @@ impl ParameterTemplate {
             return Ok(Arc::clone(&self.value));
         }
         let mut rendered = Value::clone(&self.value);
-        let mut room = limits::VALUE_BYTES_MAX;
-        for (pointer, hole) in self.holes.iter() {
-            let value = hole.fill(scope).and_then(|value| {
-                let bytes = json_bytes(&value, room).ok_or_else(too_large)?;
-                room -= bytes;
-                Ok(value)
-            });
-            let value = value.map_err(|error| RenderError { pointer: pointer.clone(), error })?;
+        self.fill(scope, |pointer, value| {
             if let Some(slot) = rendered.pointer_mut(pointer) {
-                *slot = value;
+                *slot = value.into_owned();
             }
+        })?;
+        Ok(Arc::new(rendered))
+    }
+
+    /// Whether it can be rendered. Copies none of the values it would pass on.
+    pub fn can_render(&self, scope: &dyn ExpressionScope) -> Result<(), RenderError> {
+        self.fill(scope, |_, _| ())
+    }
+
+    /// Evaluates every hole. The sizes are counted before anything is copied.
+    fn fill(&self, scope: &dyn ExpressionScope, mut take: impl FnMut(&str, Cow<'_, Value>)) -> Result<(), RenderError> {
+        let mut room = limits::PARAMETERS_BYTES_MAX.saturating_sub(self.fixed_bytes);
+        for (pointer, hole) in self.holes.iter() {
+            let wrong = |error| RenderError { pointer: pointer.clone(), error };
+            let (value, bytes) = hole.value(scope).map_err(wrong)?;
+            room = room.checked_sub(bytes).ok_or_else(|| wrong(EvaluationError::parameters_too_large()))?;
+            take(pointer, value);
         }
-        match json_bytes(&rendered, limits::VALUE_BYTES_MAX) {
-            Some(_) => Ok(Arc::new(rendered)),
-            None => Err(RenderError { pointer: String::new(), error: too_large() }),
-        }
+        Ok(())
     }
 
     /// The source value, with its expressions.
@@ -116,7 +130,14 @@ impl ParameterTemplate {
     }
 
     pub fn uses_key(&self) -> bool {
-        self.reads().any(|(_, path)| path.first().is_some_and(|root| root == "key"))
+        self.key_places().next().is_some()
+    }
+
+    /// The pointers of the strings that read the idempotency key.
+    pub fn key_places(&self) -> impl Iterator<Item = &str> {
+        let reads_key =
+            |(pointer, path): (_, &[String])| path.first().is_some_and(|root| root == "key").then_some(pointer);
+        self.reads().filter_map(reads_key)
     }
 
     /// The value, if it has no holes.
@@ -145,9 +166,11 @@ impl TemplateHole {
         }))
     }
 
-    fn fill(&self, scope: &dyn ExpressionScope) -> Result<Value, EvaluationError> {
+    /// Its value, and the bytes of that as JSON. A whole value that is only picked is passed on as it is; a text is
+    /// computed.
+    fn value<'a>(&'a self, scope: &'a dyn ExpressionScope) -> Result<(Cow<'a, Value>, usize), EvaluationError> {
         let pieces = match self {
-            TemplateHole::Whole(expression) => return expression.evaluate(scope),
+            TemplateHole::Whole(expression) => return expression.look_up(scope),
             TemplateHole::Text(pieces) => pieces,
         };
         let mut text = String::new();
@@ -155,18 +178,21 @@ impl TemplateHole {
             match piece {
                 TemplatePiece::Text(literal) => text.push_str(literal),
                 TemplatePiece::Expression(expression) => {
-                    let value = expression.evaluate(scope)?;
+                    let (value, bytes) = expression.look_up(scope)?;
+                    let more = value.as_str().map_or(bytes, str::len);
+                    if text.len() + more > limits::COMPUTED_BYTES_MAX {
+                        return Err(EvaluationError::too_large());
+                    }
                     write_text(&value, &mut text).map_err(|message| EvaluationError::Unfit {
                         message: message.to_owned(),
                         range: 0..expression.source.len(),
                     })?;
                 }
             }
-            if text.len() > limits::VALUE_BYTES_MAX {
-                return Err(too_large());
-            }
         }
-        Ok(Value::String(text))
+        let text = Value::String(text);
+        let bytes = json_bytes(&text, limits::COMPUTED_BYTES_MAX).ok_or_else(EvaluationError::too_large)?;
+        Ok((Cow::Owned(text), bytes))
     }
 }
 
@@ -298,10 +324,6 @@ impl TemplateError {
     }
 }
 
-fn too_large() -> EvaluationError {
-    EvaluationError::Limit { limit: "VALUE_BYTES_MAX", max: limits::VALUE_BYTES_MAX as u64 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -405,7 +427,11 @@ mod tests {
     #[test]
     fn a_missing_value_is_reported_with_its_pointer() {
         for (template, pointer, message) in [
-            (json!({"a": ["x", "{{ inputs.gone }}"]}), "/a/1", "inputs.gone is missing"),
+            (
+                json!({"a": ["x", "{{ inputs.gone }}"]}),
+                "/a/1",
+                "inputs.gone is missing; there are: n, s, list, nil, yes, f",
+            ),
             (
                 json!({"a": "see {{ inputs.nil }}"}),
                 "/a",
@@ -457,20 +483,59 @@ mod tests {
         assert!(!template.uses_key());
     }
 
+    /// The limit that rendering the template exceeds, if any.
+    fn exceeded(template: Value, scope: &InputsScope) -> Option<&'static str> {
+        let template = ParameterTemplate::compile(Arc::new(template)).unwrap();
+        assert_eq!(template.render(scope).err(), template.can_render(scope).err());
+        match template.render(scope) {
+            Err(RenderError { error: EvaluationError::Limit { limit, .. }, .. }) => Some(limit),
+            Err(other) => panic!("{other}"),
+            Ok(rendered) => {
+                assert!(rendered.to_string().len() <= limits::PARAMETERS_BYTES_MAX);
+                None
+            }
+        }
+    }
+
     #[test]
-    fn parameters_do_not_grow_beyond_the_limit() {
-        let scope = InputsScope(json!({"s": "x".repeat(limits::VALUE_BYTES_MAX / 2)}));
-        let limit = |value: Value| {
-            let template = ParameterTemplate::compile(Arc::new(value.clone())).unwrap();
-            matches!(template.render(&scope), Err(RenderError { error: EvaluationError::Limit { .. }, .. }))
-        };
-        assert!(!limit(json!("{{ inputs.s }}")));
-        assert!(limit(json!("{{ inputs.s }}{{ inputs.s }}{{ inputs.s }}")));
-        assert!(limit(json!(vec!["{{ inputs.s }}"; 10_000])));
-        assert!(limit(json!(["{{ inputs.s }}", "{{ inputs.s }}"])));
-        assert!(ParameterTemplate::compile(Arc::new(json!("x".repeat(limits::VALUE_BYTES_MAX)))).is_err());
+    fn computed_values_do_not_grow_beyond_their_limit() {
+        // With the quotes a text of this length has as many bytes as may be computed.
+        let scope = InputsScope(json!({"half": "x".repeat(limits::COMPUTED_BYTES_MAX / 2 - 1)}));
+        let computed = Some("COMPUTED_BYTES_MAX");
+        assert_eq!(exceeded(json!("{{ inputs.half }}{{ inputs.half }}"), &scope), None);
+        assert_eq!(exceeded(json!("{{ inputs.half }}x{{ inputs.half }}"), &scope), computed);
+        assert_eq!(exceeded(json!("{{ inputs.half ~ inputs.half }}"), &scope), None);
+        assert_eq!(exceeded(json!("{{ inputs.half ~ inputs.half ~ 'x' }}"), &scope), computed);
+        assert_eq!(exceeded(json!("{{ inputs.half ~ 'x' }}{{ inputs.half ~ 'x' }}"), &scope), computed);
+        assert_eq!(exceeded(json!("{{ [inputs.half, inputs.half] }}"), &scope), computed);
+        assert!(ParameterTemplate::compile(Arc::new(json!("x".repeat(limits::TEMPLATE_BYTES_MAX - 2)))).is_ok());
+        assert!(ParameterTemplate::compile(Arc::new(json!("x".repeat(limits::TEMPLATE_BYTES_MAX - 1)))).is_err());
         let deep = (0..limits::DEPTH_MAX + 2).fold(json!(1), |inner, _| json!([inner]));
         assert!(ParameterTemplate::compile(Arc::new(deep.clone())).is_err());
+    }
+
+    #[test]
+    fn values_that_are_only_picked_may_be_as_large_as_all_parameters() {
+        let scope = |less: usize| InputsScope(json!({"a": {"s": "x".repeat(limits::PARAMETERS_BYTES_MAX - less)}}));
+        // `{"t":""}` has 8 bytes.
+        let (at, above) = (scope(8), scope(7));
+        for picked in [
+            "{{ inputs.a.s }}",
+            "{{ inputs.a['s'] }}",
+            "{{ inputs.b | default(inputs.a.s) }}",
+            "{{ inputs.a.s | default('') }}",
+            "{{ inputs.a.s if inputs.a is defined else '' }}",
+            "{{ inputs.b.s if inputs.b is defined else inputs.a.s }}",
+            "{{ [inputs.a.s | length][0] and inputs.a.s }}",
+        ] {
+            assert_eq!(exceeded(json!({ "t": picked }), &at), None, "{picked}");
+            assert_eq!(exceeded(json!({ "t": picked }), &above), Some("PARAMETERS_BYTES_MAX"), "{picked}");
+        }
+        assert_eq!(exceeded(json!({ "t": "a {{ inputs.a.s }}" }), &at), Some("COMPUTED_BYTES_MAX"));
+        let all = Some("PARAMETERS_BYTES_MAX");
+        assert_eq!(exceeded(json!(vec!["{{ inputs.a.s }}"; 10_000]), &scope(1 << 20)), all);
+        let half = InputsScope(json!({"s": "x".repeat(limits::PARAMETERS_BYTES_MAX / 2)}));
+        assert_eq!(exceeded(json!(["{{ inputs.s }}", "{{ inputs.s }}"]), &half), all);
     }
 
     proptest! {

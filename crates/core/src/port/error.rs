@@ -12,6 +12,8 @@ pub enum Error {
     NotFound { what: &'static str, id: String },
     #[error("the request key {key:?} was already used for a different request")]
     KeyReused { key: String },
+    #[error("{what} {id} is in use: executions of it that have not ended: {executions}")]
+    InUse { what: &'static str, id: String, executions: u64 },
     #[error("{limit} is {max}, this has {found}")]
     Limit { limit: &'static str, max: u64, found: u64 },
     #[error("{0}")]
@@ -62,6 +64,7 @@ pub const CODES: &[&str] = &[
     "store.conflict",
     "store.not_found",
     "store.key_reused",
+    "store.in_use",
     "store.limit",
     "store.invalid",
     "store.overloaded",
@@ -85,6 +88,7 @@ impl Error {
             Error::Conflict { .. } => "store.conflict",
             Error::NotFound { .. } => "store.not_found",
             Error::KeyReused { .. } => "store.key_reused",
+            Error::InUse { .. } => "store.in_use",
             Error::Limit { .. } => "store.limit",
             Error::Invalid(_) => "store.invalid",
             Error::Overloaded => "store.overloaded",
@@ -106,6 +110,7 @@ impl Error {
             Error::Conflict { .. }
             | Error::NotFound { .. }
             | Error::KeyReused { .. }
+            | Error::InUse { .. }
             | Error::Limit { .. }
             | Error::Invalid(_)
             | Error::TooBroad(_) => ErrorReaction::Refuse,

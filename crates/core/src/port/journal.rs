@@ -8,7 +8,7 @@ use crate::hash::Hash;
 use crate::id::{ExecutionId, PlanId, TenantId, WorkerId};
 use crate::journal::chain::{ChainHead, Entry, HashChain};
 use crate::journal::codec::ErasedPayload;
-use crate::journal::event::EventRecord;
+use crate::journal::event::{Event, EventRecord};
 use crate::journal::payload::{PayloadSalt, SealedPayload};
 use crate::plan::Plan;
 use crate::time::Timestamp;
@@ -16,10 +16,16 @@ use std::sync::Arc;
 
 pub trait Journal: Send + Sync {
     /// Saves a plan as the next revision of its id. A plan whose bytes and tools equal the newest revision is not
-    /// saved again, whatever was expected. A new revision is recorded in the ledger's own journal.
+    /// saved again, whatever was expected; for one execution it is not saved again if any revision equals it. A new
+    /// revision is recorded in the ledger's own journal.
     fn save(&self, plan: NewRevision) -> StoreFuture<'_, SaveOutcome>;
 
-    /// Opens the journal of a new execution; its plan must be saved. A repeated request, or the same entries under
+    /// Archives, restores or deletes a plan, and records it in the ledger's own journal. Deleting is refused as
+    /// [`super::Error::InUse`] while an execution of the plan has not ended. The text goes at once, or together with the
+    /// last ended execution whose journal needs it.
+    fn change_plan(&self, change: PlanStateChange) -> StoreFuture<'_, PlanStateOutcome>;
+
+    /// Opens the journal of a new execution; its plan must be saved and neither archived nor deleted. A repeated request, or the same entries under
     /// the same id, return [`OpenOutcome::Already`]; other entries under the same id are a
     /// [`super::Error::Conflict`].
     fn open(&self, opening: ExecutionOpening) -> StoreFuture<'_, OpenOutcome>;
@@ -65,8 +71,19 @@ pub struct NewRevision {
     pub plan: Arc<Plan>,
     /// The newest revision the author has seen; `None` skips the check.
     pub expected: Option<u32>,
+    pub scope: RevisionScope,
     pub actor: Actor,
     pub at: Timestamp,
+}
+
+/// Whom a revision is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RevisionScope {
+    /// Everybody: it becomes the newest, and gives the plan its name.
+    Plan,
+    /// One execution, such as a replan that may still be refused: whoever names the plan does not get it. The plan may
+    /// be archived or deleted.
+    Execution,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +98,59 @@ impl SaveOutcome {
             SaveOutcome::New { revision } | SaveOutcome::Already { revision } => revision,
         }
     }
+}
+
+/// Whether a plan is in use, put away or gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanState {
+    Active,
+    /// Not listed and not startable, until it is restored.
+    Archived,
+    /// Not found by any query; its id is not given again.
+    Deleted,
+}
+
+impl PlanState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PlanState::Active => "active",
+            PlanState::Archived => "archived",
+            PlanState::Deleted => "deleted",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct PlanStateChange {
+    pub tenant: TenantId,
+    pub id: PlanId,
+    pub to: PlanState,
+    pub actor: Actor,
+    pub at: Timestamp,
+    pub reason: String,
+}
+
+impl PlanStateChange {
+    /// The record in the ledger's own journal.
+    pub fn event(&self, name: &str) -> Event {
+        let what = match self.to {
+            PlanState::Active => "restored",
+            PlanState::Archived => "archived",
+            PlanState::Deleted => "deleted",
+        };
+        let change = match self.reason.is_empty() {
+            true => format!("{what} {name:?}"),
+            false => format!("{what} {name:?}: {}", self.reason),
+        };
+        Event::SettingChanged { setting: "plan".to_owned(), id: self.id.to_string(), change }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanStateOutcome {
+    pub is_new: bool,
+    /// Ended executions whose journals still need the text of a deleted plan.
+    pub executions: u64,
 }
 
 /// An event sealed for its journal, with the columns a store needs without decoding the bytes.

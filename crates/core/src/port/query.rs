@@ -37,13 +37,30 @@ pub trait StoreQuery: Send + Sync {
         page: Pagination,
     ) -> StoreFuture<'_, ListPage<EntrySummary>>;
 
-    /// One revision of a plan; the newest if none is given.
+    /// One revision of a plan, also of an archived one; the newest if none is given.
     fn plan(&self, tenant: &TenantId, id: &PlanId, revision: Option<u32>) -> StoreFuture<'_, Option<SavedPlan>>;
+
+    /// A revision of the plan that an execution carries out, also of a deleted plan.
+    fn plan_of(&self, execution: &ExecutionIdentity, revision: u32) -> StoreFuture<'_, Option<SavedPlan>>;
 
     /// The newest revision of each plan, last saved first.
     fn plans(&self, tenant: &TenantId, filter: PlanFilter, page: Pagination) -> StoreFuture<'_, ListPage<PlanSummary>>;
 
+    /// Every tenant that has entries, in any order.
+    fn ledger_tenants(&self) -> StoreFuture<'_, Vec<TenantId>>;
+
     fn totals(&self, tenant: &TenantId) -> StoreFuture<'_, StoreTotals>;
+
+    /// The request that an idempotency key was used for; `None` if it was never used, was freed or was cleaned up.
+    fn request(&self, tenant: &TenantId, key: &str) -> StoreFuture<'_, Option<KnownRequest>>;
+}
+
+/// A request with an idempotency key that took effect before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownRequest {
+    pub digest: Hash,
+    /// The execution it opened, or that it was a command to.
+    pub execution: ExecutionId,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -144,10 +161,16 @@ pub struct PlanSummary {
     pub steps: u32,
     pub actor: Actor,
     pub saved_at: Timestamp,
+    /// Put away: not listed unless asked for, and not startable.
+    pub is_archived: bool,
+    /// This revision was made for one execution.
+    pub is_for_execution: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanFilter {
+    /// Archived plans instead of the others.
+    pub archived: bool,
     pub name: Option<String>,
     pub tag: Option<String>,
     pub text: Option<String>,

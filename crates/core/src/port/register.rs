@@ -58,10 +58,12 @@ pub enum RegisterKind {
     Memory,
     /// A notification that was delivered.
     Notification,
+    /// The last known definition of a tool, by its name.
+    Definition,
 }
 
 impl RegisterKind {
-    pub const ALL: [RegisterKind; 14] = [
+    pub const ALL: [RegisterKind; 15] = [
         RegisterKind::Key,
         RegisterKind::Session,
         RegisterKind::Link,
@@ -76,6 +78,7 @@ impl RegisterKind {
         RegisterKind::ToolReply,
         RegisterKind::Memory,
         RegisterKind::Notification,
+        RegisterKind::Definition,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -94,6 +97,7 @@ impl RegisterKind {
             RegisterKind::ToolReply => "tool_reply",
             RegisterKind::Memory => "memory",
             RegisterKind::Notification => "notification",
+            RegisterKind::Definition => "definition",
         }
     }
 }

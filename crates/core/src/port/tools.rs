@@ -127,6 +127,8 @@ pub struct ToolCallRequest {
     pub now: Timestamp,
     /// The ticket of an accepted call to resume; the parameters are then not sent again.
     pub ticket: Option<String>,
+    /// The open question of a call to resume: it is put again, and the parameters are sent with the answer.
+    pub continuation: Option<Arc<Value>>,
     /// Receives progress and questions while the call is in flight.
     pub reporter: Arc<dyn CallReporter>,
 }
@@ -148,6 +150,9 @@ pub trait CallReporter: Send + Sync {
 
     /// Progress the tool reports. Reports may be dropped when there are too many.
     fn progress(&self, progress: ToolProgress);
+
+    /// The tool answered after the call had ended without its answer, or answered a second time.
+    fn late(&self, outcome: CallOutcome);
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -441,7 +441,16 @@ fn a_question_of_a_tool_is_redacted_and_can_still_be_answered() {
         },
         "required": ["password"],
     });
-    let asked = Elicitation { message: format!("is it {CANARY}?"), schema: Arc::new(schema.clone()) };
+    let continuation = |text: &str| Some(Arc::new(json!({ "state": text })));
+    let asked = |text: &str| Elicitation {
+        message: format!("is it {CANARY}?"),
+        schema: Arc::new(schema.clone()),
+        continuation: continuation(text),
+    };
+    assert_eq!(redactor.elicitation(asked(&format!("of {CANARY}"))).continuation, None);
+    let token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U";
+    assert_eq!(redactor.elicitation(asked(token)).continuation, continuation(token), "a server signs its own state");
+    let asked = asked("s1");
     let elicitation = redactor.elicitation(asked);
     assert_eq!(elicitation.message, "is it [redacted:canary]?");
     let mut expected = schema;

@@ -3,13 +3,18 @@
 //! Fields of MCP are spelled as in MCP, so that a `tools/list` result with a `server` field added is a
 //! catalogue already. As for a plan, all mistakes are reported at once.
 
+mod write;
+
+use super::attempts::AttemptSettings;
 use super::{Safety, SafetySource, Tool, ToolCatalog};
 use crate::diagnostic::{Diagnostic, PatchOperation};
 use crate::hash::Hash;
 use crate::id::ToolName;
 use crate::limits;
 use crate::pointer::{field, item};
+use crate::time::Millis;
 use crate::wording::{SpellingGuess, choices, guess, named, quoted};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,7 +46,8 @@ impl ToolCatalog {
 const CATALOG_FIELDS: &[&str] =
     &["tools", "trusted_servers", "server", "$schema", "nextCursor", "ttlMs", "cacheScope", "_meta"];
 
-/// Fields of a tool. `title`, `icons`, `execution` and `_meta` are MCP's and are ignored here.
+/// Fields of a tool. `safety_source` and `definition` come with a catalogue written by [`mod@write`]. `title`, `icons`,
+/// `execution` and `_meta` are MCP's and are ignored here.
 const TOOL_FIELDS: &[&str] = &[
     "name",
     "description",
@@ -50,6 +56,12 @@ const TOOL_FIELDS: &[&str] = &[
     "annotations",
     "safety",
     "key_parameter",
+    "sends_key",
+    "grace",
+    "key_window",
+    "attempts",
+    "safety_source",
+    "definition",
     "title",
     "icons",
     "execution",
@@ -72,6 +84,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("hints", "annotations"),
     ("idempotency_key", "key_parameter"),
     ("keyParameter", "key_parameter"),
+    ("sendsKey", "sends_key"),
+    ("keyWindow", "key_window"),
     ("trustedServers", "trusted_servers"),
     ("trusted", "trusted_servers"),
 ];
@@ -213,9 +227,14 @@ impl CatalogReader {
             },
             None => (Safety::Once, SafetySource::Unknown),
         };
+        let safety_source = self.read(fields, "safety_source", pointer).unwrap_or(safety_source);
+        let attempts: AttemptSettings = self.read(fields, "attempts", pointer).unwrap_or_default();
+        if let Some(problem) = attempts.problem() {
+            self.error("catalog.limit", format!("{pointer}/attempts"), problem);
+        }
         let key_parameter = self.key_parameter(fields, pointer, input.as_ref());
         Some(Tool {
-            definition: definition(&name, fields),
+            definition: self.read(fields, "definition", pointer).unwrap_or_else(|| definition(&name, fields)),
             name,
             description,
             input: Arc::new(input.unwrap_or(Value::Bool(true))),
@@ -223,7 +242,23 @@ impl CatalogReader {
             safety,
             safety_source,
             key_parameter,
+            sends_key: self.read(fields, "sends_key", pointer).unwrap_or(false),
+            grace: self.span(fields, "grace", pointer),
+            key_window: self.key_window(fields, pointer),
+            attempts,
         })
+    }
+
+    /// A field that has its own type.
+    fn read<T: DeserializeOwned>(&mut self, fields: &Map<String, Value>, key: &str, pointer: &str) -> Option<T> {
+        let value = fields.get(key).filter(|value| !value.is_null())?;
+        match T::deserialize(value) {
+            Ok(read) => Some(read),
+            Err(error) => {
+                self.error("catalog.wrong_type", field(pointer, key), error.to_string());
+                None
+            }
+        }
     }
 
     fn schema(&mut self, fields: &Map<String, Value>, key: &str, pointer: &str) -> Option<Value> {
@@ -283,6 +318,27 @@ impl CatalogReader {
             return None;
         }
         Some(key.to_owned())
+    }
+
+    fn key_window(&mut self, fields: &Map<String, Value>, pointer: &str) -> Option<Millis> {
+        let window = self.span(fields, "key_window", pointer)?;
+        if window > limits::KEY_WINDOW_MAX {
+            let message = format!("a key window may be {}, this one is {window}", limits::KEY_WINDOW_MAX);
+            self.error("catalog.limit", format!("{pointer}/key_window"), message);
+            return None;
+        }
+        Some(window)
+    }
+
+    /// A span of more than nothing.
+    fn span(&mut self, fields: &Map<String, Value>, key: &str, pointer: &str) -> Option<Millis> {
+        let text = self.text(fields, key, pointer)?;
+        let span = Millis::parse(text).filter(|span| *span > Millis(0));
+        if span.is_none() {
+            let message = format!("expected a span such as `24h`, got {}", quoted(text));
+            self.error("catalog.unknown_value", field(pointer, key), message);
+        }
+        span
     }
 
     fn refuse_unknown(&mut self, fields: &Map<String, Value>, pointer: &str, known: &[&'static str]) {
@@ -448,6 +504,28 @@ mod tests {
         })
     }
 
+    #[test]
+    fn what_was_written_is_read_as_the_same_tools() {
+        let mut tool = with(with(reserve(), "safety", json!("idempotent")), "key_parameter", json!("request_key"));
+        tool["key_window"] = json!("2h");
+        tool["attempts"] = json!({"timeout": "10s", "timeout_max": "5m", "retry": {"max_attempts": 2}});
+        let hinted = json!({"name": "b.look", "annotations": {"readOnlyHint": true}});
+        let catalog = read(json!({"tools": [tool, hinted, {"name": "c.any"}], "trusted_servers": ["b"]}));
+        assert_eq!(read(catalog.to_json()), catalog);
+    }
+
+    #[test]
+    fn settings_of_attempts_are_checked() {
+        for (attempts, code) in [
+            (json!({"timeout": "10m", "timeout_max": "5m"}), "catalog.limit"),
+            (json!({"timeout": 5}), "catalog.wrong_type"),
+            (json!({"retry": {"max_attempts": 0}}), "catalog.wrong_type"),
+        ] {
+            let file = json!({"tools": [with(reserve(), "attempts", attempts)]});
+            assert_eq!(mistakes(&file), [(code, "/tools/0/attempts".to_owned())], "{file}");
+        }
+    }
+
     fn with(mut tool: Value, key: &str, value: Value) -> Value {
         tool[key] = value;
         tool
@@ -463,6 +541,21 @@ mod tests {
         assert_eq!(tool.output.as_deref(), Some(&json!({"type": "object"})));
         assert_eq!((tool.safety, tool.safety_source), (Safety::Once, SafetySource::Configured));
         assert_eq!(tool.key_parameter.as_deref(), Some("request_key"));
+    }
+
+    #[test]
+    fn a_key_window_is_a_span_within_its_limit() {
+        let window = |text: &str| json!({"tools": [{"name": "a.b", "key_window": text}]});
+        let read = |text: &str| read(window(text)).tools["a.b"].key_window;
+        assert_eq!(read("1ms"), Some(Millis(1)));
+        assert_eq!(read("12h"), Some(Millis::hours(12)));
+        assert_eq!(read(&limits::KEY_WINDOW_MAX.to_string()), Some(limits::KEY_WINDOW_MAX));
+        let pointer = || "/tools/0/key_window".to_owned();
+        let above = Millis(limits::KEY_WINDOW_MAX.0 + 1).to_string();
+        assert_eq!(mistakes(&window(&above)), [("catalog.limit", pointer())]);
+        for wrong in ["0s", "soon", ""] {
+            assert_eq!(mistakes(&window(wrong)), [("catalog.unknown_value", pointer())], "{wrong}");
+        }
     }
 
     #[test]

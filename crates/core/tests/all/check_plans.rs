@@ -225,9 +225,31 @@ proptest! {
             }
         }
         if let Some(plan) = checked.plan {
-            let preview = rutter_core::plan::preview::preview(&plan);
+            let preview = rutter_core::preview::preview(&plan);
             prop_assert_eq!(preview.what_if.len(), plan.steps.len());
             prop_assert!(rutter_core::plan::diff::diff(&plan, &plan).is_empty());
         }
     }
+}
+
+/// What a reader copies passes the check.
+#[test]
+fn every_plan_in_the_documents_passes_the_check() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let pages = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut plans = 0;
+    for page in pages.chain([root.join("README.md")]).filter(|page| page.extension().is_some_and(|end| end == "md")) {
+        let text = fs::read_to_string(&page).unwrap();
+        for block in text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+            if !block.lines().any(|line| line == "steps:") {
+                continue;
+            }
+            let bytes = block.as_bytes();
+            let checked =
+                read_and_check(bytes, DocumentFormat::Yaml, &ToolCatalog::default(), Driver::Agent, Some(NOW));
+            assert!(checked.plan.is_some(), "{}: {:#?}", page.display(), checked.diagnostics);
+            plans += 1;
+        }
+    }
+    assert!(plans >= 2, "{plans}");
 }

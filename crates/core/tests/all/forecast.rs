@@ -287,6 +287,7 @@ fn view(plan: &Plan, status: ExecutionStatus, statuses: &[(&'static str, u64)]) 
         driver: Driver::Server,
         status,
         settled: 0,
+        completed: 0,
         total: statuses.len(),
         calls: 0,
         cost_micros: 0,
@@ -297,8 +298,14 @@ fn view(plan: &Plan, status: ExecutionStatus, statuses: &[(&'static str, u64)]) 
         wake_at: None,
         steps: statuses.iter().enumerate().map(step).collect(),
         questions: Vec::new(),
+        failures: Vec::new(),
+        due: None,
+        compensation_due: None,
+        can_reopen: false,
+        ended_by_person: false,
         deviations: Vec::new(),
         remains: Vec::new(),
+        unmet: Vec::new(),
         cause: None,
     }
 }

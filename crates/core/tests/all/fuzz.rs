@@ -14,7 +14,7 @@ use rutter_core::plan::check::read_and_check;
 use rutter_core::plan::document::{DocumentFormat, PlanDocument};
 use rutter_core::plan::expression::{Expression, ExpressionScope};
 use rutter_core::plan::patch::apply_patch;
-use rutter_core::plan::preview::preview;
+use rutter_core::preview::preview;
 use rutter_core::tool::ToolCatalog;
 use serde_json::{Value, json};
 use std::fs;

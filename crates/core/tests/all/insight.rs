@@ -214,7 +214,8 @@ fn steps_are_counted_by_outcome() {
     for (step, asked, answered, is_granted) in [("charge", 20, 520, true), ("mail", 30, 330, false)] {
         let (part, tool) = (part(step), ToolName::new("payments.charge"));
         let parameters = value();
-        let request = Event::ApprovalRequested { part: part.clone(), side, call, tool, parameters, expires_at };
+        let request =
+            Event::ApprovalRequested { part: part.clone(), side, call, tool, parameters, expires_at, basis: None };
         pen.write("exec_3", asked, request);
         let reason = String::new();
         let answer = match is_granted {

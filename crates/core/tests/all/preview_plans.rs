@@ -5,8 +5,8 @@
 use rutter_core::plan::check::read_and_check;
 use rutter_core::plan::diff::diff;
 use rutter_core::plan::document::DocumentFormat;
-use rutter_core::plan::preview::{GuaranteeKind, UndoCoverage, preview, what_if};
 use rutter_core::plan::{Driver, Plan};
+use rutter_core::preview::{GuaranteeKind, UndoCoverage, preview, what_if};
 use rutter_core::tool::ToolCatalog;
 use serde_json::{Value, json};
 use std::fs;

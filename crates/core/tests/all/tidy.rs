@@ -17,6 +17,7 @@ const CORE_DEPENDENCIES: &[&str] = &[
     "base64",
     "ed25519-dalek",
     "granit-parser",
+    "icu_normalizer",
     "indexmap",
     "jsonschema",
     "memchr",

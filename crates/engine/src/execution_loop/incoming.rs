@@ -11,23 +11,22 @@ use rutter_core::journal::event::CallSide;
 use rutter_core::plan::schema::CompiledSchema;
 use rutter_core::port::journal::StoredCommand;
 use rutter_core::port::tools::CallReturn;
-use rutter_core::tool::Elicitation;
-use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
+use rutter_core::tool::{CallOutcome, ToolFailure};
 
 impl ExecutionLoop {
     pub(super) fn on_call_ended(&mut self, ended: CallEnded) -> Result<(), LoopError> {
         let CallEnded { part, side, attempt, tool, returned } = ended;
         self.active_calls.retain(|call| (&call.part, call.side, call.attempt) != (&part, side, attempt));
-        self.elicitation_replies.remove(&(part.clone(), attempt));
-        let outcome = match returned {
-            CallReturn::Outcome(outcome) => self.checked_outcome(&part, side, outcome),
-            CallReturn::Drifted { found } => {
-                self.decide(&Actor::rutter(), ExecutionInput::ReportDrift { tool: tool.clone(), found })?.ok();
-                let message = format!("{tool} is no longer the tool the plan was checked with; nothing was sent");
-                CallOutcome::NotDone(ToolFailure::new(FailureCategory::Unavailable, message))
+        let call = (part.clone(), attempt);
+        self.elicitation_replies.remove(&call);
+        self.early_answers.remove(&call);
+        let input = match returned {
+            CallReturn::Outcome(outcome) => {
+                let outcome = self.checked_outcome(&part, side, outcome);
+                ExecutionInput::Returned { part, side, attempt, outcome }
             }
+            CallReturn::Drifted { found } => ExecutionInput::Withdraw { part, side, attempt, tool, found },
         };
-        let input = ExecutionInput::Returned { part, side, attempt, outcome };
         if let Err(refusal) = self.decide(&Actor::rutter(), input)? {
             tracing::warn!(execution = %self.execution.identity().execution, "outcome refused: {refusal}");
         }
@@ -44,14 +43,29 @@ impl ExecutionLoop {
                 self.pending.recorded.push(recorded);
                 refused
             }
-            CallMessage::Asked { question: Elicitation { message, schema }, answer } => {
+            CallMessage::Asked { question, answer } => {
                 let asked = (part.clone(), attempt);
-                let input = ExecutionInput::ToolAsks { part, side, attempt, message, schema };
-                let refused = self.decide(&Actor::rutter(), input)?.err();
+                if let Some(early) = self.early_answers.remove(&asked) {
+                    // The call may have ended meanwhile.
+                    let _ = answer.send(early);
+                    return Ok(());
+                }
+                // A resumed call asks for the answer to a question that is on record.
+                let refused = match self.execution.is_asked(&part, side, attempt, &question) {
+                    true => None,
+                    false => {
+                        let input = ExecutionInput::ToolAsks { part, side, attempt, question };
+                        self.decide(&Actor::rutter(), input)?.err()
+                    }
+                };
                 if refused.is_none() {
                     self.elicitation_replies.insert(asked, answer);
                 }
                 refused
+            }
+            CallMessage::Late(outcome) => {
+                let outcome = self.checked_outcome(&part, side, outcome);
+                self.decide(&Actor::rutter(), ExecutionInput::Returned { part, side, attempt, outcome })?.err()
             }
         };
         if let Some(refusal) = refused {
@@ -74,23 +88,26 @@ impl ExecutionLoop {
         match violation {
             None => outcome,
             Some(violation) => {
-                let message = format!("the tool answered, but result{}: {}", violation.pointer, violation.message);
-                CallOutcome::Maybe(ToolFailure::new(FailureCategory::Protocol, message))
+                let why = format!("result{}: {}", violation.pointer, violation.message);
+                CallOutcome::Maybe(ToolFailure::answered(&why))
             }
         }
     }
 
-    pub(super) async fn on_command(&mut self, command: StoredCommand) -> Result<(), LoopError> {
+    pub(super) async fn on_command(&mut self, mut command: StoredCommand) -> Result<(), LoopError> {
         if !self.seen.insert(command.number) {
             return Ok(());
         }
         let envelope: Result<CommandEnvelope, Refusal> = serde_json::from_slice(&command.bytes)
             .map_err(|error| Refusal::new("engine.unreadable", error.to_string()));
         let (key, input) = match envelope {
-            Ok(CommandEnvelope { key, seen, body }) => match self.has_changed_since(seen) {
-                Some(refusal) => (key, Err(refusal)),
-                None => (key, self.input_of(body).await),
-            },
+            Ok(CommandEnvelope { key, seen, proof, body }) => {
+                command.actor.proof = proof;
+                match self.has_changed_since(seen) {
+                    Some(refusal) => (key, Err(refusal)),
+                    None => (key, self.input_of(body).await),
+                }
+            }
             Err(refusal) => (None, Err(refusal)),
         };
         let decided = match input {
@@ -121,17 +138,21 @@ impl ExecutionLoop {
         (seen != entries).then(refusal)
     }
 
-    async fn input_of(&self, body: CommandBody) -> Result<ExecutionInput, Refusal> {
+    async fn input_of(&mut self, body: CommandBody) -> Result<ExecutionInput, Refusal> {
         match body {
             CommandBody::Input(input) => Ok(input),
             CommandBody::Control { control, reason } => control.input(&self.execution, reason),
+            CommandBody::Late(late) => {
+                let (part, side, attempt, outcome) = late.into_outcome();
+                let outcome = self.checked_outcome(&part, side, outcome);
+                Ok(ExecutionInput::Returned { part, side, attempt, outcome })
+            }
             CommandBody::Replan(ReplanCommand { plan, revision, reason }) => {
                 let unreadable = |why: String| Refusal::new("engine.unreadable", why);
-                let tenant = &self.execution.identity().tenant;
-                let saved = self.shared.query.plan(tenant, &plan, Some(revision)).await;
+                let saved = self.shared.query.plan_of(self.execution.identity(), revision).await;
                 let saved = saved.map_err(|error| unreadable(error.to_string()))?;
                 let missing = || unreadable(format!("there is no plan {plan} revision {revision}"));
-                Ok(ExecutionInput::Replan { plan: saved.ok_or_else(missing)?.plan, reason })
+                Ok(ExecutionInput::Replan { plan: saved.ok_or_else(missing)?.plan, revision, reason })
             }
         }
     }

@@ -2,12 +2,16 @@
 
 mod fixture;
 mod flaky;
+mod policy;
 mod steering;
 
-use fixture::{EngineFixture, Script};
+use fixture::{EngineFixture, Script, SetClock};
 use rutter_core::execution::input::ExecutionInput;
-use rutter_core::execution::view::ExecutionStatus;
+use rutter_core::execution::view::{ExecutionStatus, PendingQuestion};
+use rutter_core::id::{PartId, StepId};
+use rutter_core::journal::event::{DueKind, Event, EventRecord, QuestionAnswer};
 use rutter_core::time::Millis;
+use rutter_engine::UpdateContent;
 use rutter_engine::control::ControlAction;
 use serde_json::json;
 
@@ -40,6 +44,50 @@ async fn a_call_in_flight_at_a_crash_is_not_sent_again() {
     assert_eq!(fixture.calls("fake.once"), 1, "its outcome is unknown, so it is not repeated");
     let view = fixture.engine.view(&execution).await.unwrap();
     assert_eq!(view.questions.len(), 1);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_answer_is_on_record_though_the_execution_has_left_the_memory() {
+    let fixture = EngineFixture::new(Script::default()).await;
+    let execution = fixture.start(CHAIN).await;
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Completed);
+    fixture.until(|fixture| fixture.engine.active_count() == 0).await;
+    let mut updates = fixture.engine.subscribe();
+    fixture.answer_late(0, json!({ "n": 8 }));
+    let is_late = |record: &EventRecord| matches!(record.event, Event::LateAnswerArrived { attempt: 1, .. });
+    loop {
+        let update = updates.recv().await.unwrap();
+        if matches!(&update.content, UpdateContent::Recorded { records, .. } if records.iter().any(is_late)) {
+            break;
+        }
+    }
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Completed);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_about_a_second_effect_is_answered_after_the_end() {
+    let fixture = EngineFixture::new(Script { hold_all: vec!["fake.once"], ..Script::default() }).await;
+    let plan = "{ name: one, steps: [{ id: a, tool: fake.once, parameters: { n: 1 }, timeout: 1s }] }";
+    let execution = fixture.start(plan).await;
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Waiting);
+    let evidence = Some(std::sync::Arc::new(json!("the bank was asked")));
+    let settle = ControlAction::Resolve { part: None, happened: false, result: None, evidence };
+    fixture.control(&execution, settle).await.unwrap();
+    fixture.until(|fixture| fixture.calls("fake.once") == 2).await;
+    // Both are done now.
+    fixture.release_all();
+    fixture.wait_for(&execution, ExecutionStatus::Completed).await;
+    let questions = || async { fixture.engine.view(&execution).await.unwrap().questions };
+    while questions().await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert!(matches!(questions().await[..], [PendingQuestion::SecondEffect { .. }]));
+    let about = Some(PartId::whole(StepId::new("a")));
+    let stands = ControlAction::Answer { about, answer: QuestionAnswer::Continue };
+    fixture.control(&execution, stands).await.unwrap();
+    assert!(questions().await.is_empty());
     fixture.close().await;
 }
 
@@ -146,7 +194,7 @@ steps:
 ";
     let execution = fixture.start(plan).await;
     fixture.until(|fixture| fixture.calls("fake.read") == 1).await;
-    let fixture = fixture.crash_for(std::time::Duration::from_millis(400), Some("three days have gone by")).await;
+    let fixture = fixture.crash_for(std::time::Duration::from_millis(400), true).await;
     assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Paused);
     assert_eq!(fixture.calls("fake.read"), 1);
     fixture.signal(&execution, ExecutionInput::Resume { reason: "still wanted".into() }).await.unwrap();
@@ -160,7 +208,7 @@ async fn attempts_lost_before_a_long_gap_are_not_retried() {
     let fixture = EngineFixture::new(Script { hang: vec!["fake.read"], ..Script::default() }).await;
     let execution = fixture.start("{ name: lost, steps: [{ id: a, tool: fake.read, timeout: 200ms }] }").await;
     fixture.until(|fixture| fixture.calls("fake.read") == 1).await;
-    let fixture = fixture.crash_for(std::time::Duration::from_millis(400), Some("three days have gone by")).await;
+    let fixture = fixture.crash_for(std::time::Duration::from_millis(400), true).await;
     assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Paused);
     let view = fixture.engine.view(&execution).await.unwrap();
     assert_eq!((view.steps[0].attempts, fixture.calls("fake.read")), (1, 1), "nothing has begun");
@@ -170,10 +218,116 @@ async fn attempts_lost_before_a_long_gap_are_not_retried() {
     fixture.close().await;
 }
 
+/// The deadline, the approval and the retry of three steps come due while no worker runs, and none of them happens.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_expires_in_the_append_that_recovers() {
+    for expire in [false, true] {
+        let fixture = EngineFixture::new(Script::default()).await;
+        let plan = "
+name: overdue
+deadline: 600ms
+on_failure: compensate
+steps:
+  - { id: a, tool: fake.once, compensation: { tool: fake.undo } }
+  - { id: b, tool: fake.once, depends_on: [a], approval: { required: true, expires: 500ms } }
+";
+        let execution = fixture.start(plan).await;
+        assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Waiting);
+        let fixture = fixture.crash_for(std::time::Duration::from_millis(700), true).await;
+        // Until it is loaded, the status is that of before the gap.
+        let paused = async {
+            while fixture.engine.view(&execution).await.unwrap().status != ExecutionStatus::Paused {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(10), paused).await.expect("it is held");
+        let view = fixture.engine.view(&execution).await.unwrap();
+        let hold = view.questions.iter().find_map(|ask| match ask {
+            PendingQuestion::Hold { due, .. } => Some(due.iter().map(|timer| timer.what).collect::<Vec<_>>()),
+            _ => None,
+        });
+        assert_eq!(hold, Some(vec![DueKind::Approval, DueKind::Deadline]));
+        assert_eq!(fixture.calls("fake.undo"), 0);
+        let reason = "looked".to_owned();
+        if expire {
+            fixture.signal(&execution, ExecutionInput::ResumeExpired { reason }).await.unwrap();
+            assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Compensated);
+        } else {
+            fixture.signal(&execution, ExecutionInput::Resume { reason }).await.unwrap();
+            let view = fixture.engine.view(&execution).await.unwrap();
+            assert!(matches!(&view.questions[..], [PendingQuestion::Approval { .. }]), "{:?}", view.questions);
+        }
+        fixture.close().await;
+    }
+}
+
+/// The call would take for ever; its execution has half a second.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deadline_ends_a_call_in_flight() {
+    let fixture = EngineFixture::new(Script { hang: vec!["fake.once"], ..Script::default() }).await;
+    let execution = fixture.start("{ name: brief, deadline: 500ms, steps: [{ id: a, tool: fake.once }] }").await;
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Waiting);
+    let view = fixture.engine.view(&execution).await.unwrap();
+    assert_eq!((view.steps[0].status, view.questions.len()), ("in_doubt", 2), "{:?}", view.questions);
+    fixture.close().await;
+}
+
+/// The machine was restored, or its clock was set: nothing that came due meanwhile simply happens, and the jump is on
+/// record. A jump of less than a day lets come due what came due.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_jump_of_the_clock_in_a_running_process_is_a_gap() {
+    const HOUR: i64 = 3_600_000;
+    for (ahead, status) in [(25 * HOUR, ExecutionStatus::Paused), (23 * HOUR, ExecutionStatus::Compensated)] {
+        let hands = SetClock::new();
+        let fixture = EngineFixture::on(hands.clock(), Script::default(), |_| {}).await;
+        let plan = "
+name: overdue
+deadline: 10h
+on_failure: compensate
+steps:
+  - { id: a, tool: fake.once, compensation: { tool: fake.undo } }
+  - { id: b, tool: fake.once, depends_on: [a], approval: { required: true, expires: 5h } }
+";
+        let execution = fixture.start(plan).await;
+        assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Waiting);
+        hands.set_ahead(ahead);
+        // A sign of life wakes it before its timers do.
+        let note = ExecutionInput::SaveContext { values: serde_json::Map::new() };
+        fixture.signal(&execution, note).await.unwrap();
+        assert_eq!(fixture.wait_for(&execution, status).await, status, "{ahead}");
+        let undone = u32::from(status == ExecutionStatus::Compensated);
+        assert_eq!(fixture.calls("fake.undo"), undone, "{ahead}");
+        let recorded = fixture.clock_entries().await;
+        assert!(matches!(&recorded[..], [change] if change.starts_with("time went from ")), "{recorded:?}");
+        fixture.close().await;
+    }
+}
+
+/// The last sign of a worker is written now and then: what was recorded after it, and before the crash, is held as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_recorded_just_before_a_crash_is_held_if_the_clock_went_back() {
+    const HOUR: i64 = 3_600_000;
+    for (back, status) in [(HOUR, ExecutionStatus::Paused), (1_000, ExecutionStatus::Completed)] {
+        let hands = SetClock::new();
+        let script = Script { hang: vec!["fake.read"], ..Script::default() };
+        let fixture = EngineFixture::on(hands.clock(), script, |_| {}).await;
+        // Newer than the sign of life that the engine gave when it started.
+        hands.set_ahead(2_001);
+        let execution = fixture.start("{ name: late, steps: [{ id: a, tool: fake.read }] }").await;
+        fixture.until(|fixture| fixture.calls("fake.read") == 1).await;
+        hands.set_ahead(-back);
+        let fixture = fixture.crash_under(hands.clock()).await;
+        assert_eq!(fixture.wait_for(&execution, status).await, status, "{back}");
+        let calls = if status == ExecutionStatus::Paused { 1 } else { 2 };
+        assert_eq!(fixture.calls("fake.read"), calls, "{back}");
+        fixture.close().await;
+    }
+}
+
 #[test]
 fn only_long_gaps_and_clocks_that_went_back_hold_timers() {
     use rutter_core::time::Timestamp;
-    use rutter_engine::options::{CLOCK_SLACK, GAP_MAX, hold_after};
+    use rutter_engine::options::{CLOCK_SLACK, GAP_MAX, gap_before};
     let now = Timestamp(1_800_000_000_000);
     let ago = |ms: u64| Some(Timestamp(now.0 - ms as i64));
     let ahead = |ms: u64| Some(now.plus(Millis(ms)));
@@ -185,7 +339,7 @@ fn only_long_gaps_and_clocks_that_went_back_hold_timers() {
         (ahead(CLOCK_SLACK.0), false),
         (ahead(CLOCK_SLACK.0 + 1), true),
     ] {
-        assert_eq!(hold_after(last, now).is_some(), holds, "{last:?}");
+        assert_eq!(gap_before(last, now).is_some(), holds, "{last:?}");
     }
 }
 
@@ -238,6 +392,41 @@ steps:
     fixture.until_settled(&execution, 1).await;
     let view = fixture.engine.view(&execution).await.unwrap();
     assert_eq!((view.steps[0].attempts, fixture.calls("fake.read")), (2, 2), "no attempt was lost");
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_question_of_a_tool_survives_a_crash_and_its_answer_continues_the_call() {
+    let fixture = EngineFixture::new(Script { ask_and_keep: vec!["fake.once"], ..Script::default() }).await;
+    let execution = fixture.start("{ name: paint, steps: [{ id: a, tool: fake.once }] }").await;
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Waiting);
+    let fixture = fixture.crash(Script { ask_and_keep: vec!["fake.once"], ..Script::default() }).await;
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Waiting);
+    let view = fixture.engine.view(&execution).await.unwrap();
+    assert_eq!((view.questions.len(), view.steps[0].attempts), (1, 1));
+    let answer = Some(std::sync::Arc::new(json!({ "colour": "red" })));
+    fixture.control(&execution, ControlAction::Reply { part: None, answer }).await.unwrap();
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Completed);
+    assert_eq!((fixture.calls("fake.once"), fixture.calls("fake.once continued")), (1, 1));
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_recorded_before_the_call_is_resumed_reaches_the_tool() {
+    let asks = || Script { ask_and_keep: vec!["fake.once"], ..Script::default() };
+    let fixture = EngineFixture::new(asks()).await;
+    let execution = fixture.start("{ name: paint, steps: [{ id: a, tool: fake.once }] }").await;
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Waiting);
+    // The answer is decided in the same append as the recovery.
+    let fixture = fixture.crash(Script { commands_before_load: 1, ..asks() }).await;
+    let answer = std::sync::Arc::new(json!({ "colour": "red" }));
+    let (part, reason) = (PartId::whole(StepId::new("a")), "so be it".to_owned());
+    let input = ExecutionInput::AnswerTool { part, attempt: 1, answer: Some(answer), reason };
+    fixture.signal(&execution, input).await.unwrap();
+    assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Completed);
+    let result = fixture.engine.inspect(&execution, |execution| execution.result_of("a").cloned()).await.unwrap();
+    assert_eq!(result, Some(json!({ "colour": "red" })));
+    assert_eq!((fixture.calls("fake.once"), fixture.calls("fake.once continued")), (1, 1));
     fixture.close().await;
 }
 

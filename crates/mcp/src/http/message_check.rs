@@ -1,7 +1,7 @@
 //! Validates a message before the protocol library reads it, so that invalid messages over HTTP get the same errors as
 //! over pipes.
 
-use crate::message::{InvalidMessage, REPEATED, read, without_mark};
+use crate::message::{InvalidMessage, REPEATED, read, with_exact_plan, without_mark};
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
@@ -12,6 +12,7 @@ use rmcp::model::{ClientJsonRpcMessage, ErrorCode, RequestId};
 use rmcp::transport::common::http_header::HEADER_SESSION_ID;
 use rutter_app::limits::MESSAGE_BYTES_MAX;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -46,7 +47,10 @@ pub(super) async fn check_message(State(open): State<OpenRequests>, request: Req
         }
         _ => None,
     };
-    let bytes = bytes.slice_ref(without_mark(&bytes));
+    let bytes = match with_exact_plan(without_mark(&bytes)) {
+        Cow::Borrowed(exact) => bytes.slice_ref(exact),
+        Cow::Owned(exact) => Bytes::from(exact),
+    };
     // The body was read completely, so its length is known even if it was sent in chunks.
     parts.headers.remove(header::TRANSFER_ENCODING);
     parts.headers.insert(header::CONTENT_LENGTH, bytes.len().into());

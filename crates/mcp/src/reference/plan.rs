@@ -1,7 +1,7 @@
 //! The plan reference, generated from the JSON Schema.
 
 use super::{code, row};
-use rutter_core::limits::{PLAN_BYTES_MAX, PLAN_STEPS_MAX};
+use rutter_core::limits::{NAME_CHARS_MAX, PLAN_BYTES_MAX, PLAN_STEPS_MAX};
 use rutter_core::plan::draft::schema;
 use serde_json::{Map, Value};
 
@@ -129,10 +129,16 @@ fn bounds(fields: &Map<String, Value>) -> String {
     match (of("minimum"), of("maximum"), of("maxLength"), of("maxItems")) {
         (Some(min), Some(max), ..) => format!(", {min} to {max}"),
         (Some(min), None, ..) => format!(", from {min}"),
+        (None, _, Some(max), _) if counts_bytes(&max) => format!(", at most {max} bytes"),
         (None, _, Some(max), _) => format!(", at most {max} characters"),
         (None, _, None, Some(max)) => format!(", at most {max}"),
         _ => String::new(),
     }
+}
+
+/// Names are limited in characters, longer texts in bytes.
+fn counts_bytes(max: &str) -> bool {
+    max.parse::<usize>().is_ok_and(|max| max > NAME_CHARS_MAX)
 }
 
 fn link(target: &str) -> String {

@@ -5,6 +5,7 @@ use crate::address::ResourceAddress;
 use rmcp::model::ResourceContents;
 use rutter_app::app::App;
 use rutter_app::error::AppError;
+use rutter_app::plans::saved_plan;
 use rutter_app::principal::Principal;
 use rutter_app::view::{EntryView, ExecutionView, PayloadDetail, StepView};
 use rutter_app::wording;
@@ -32,11 +33,14 @@ pub(super) async fn execution(
     id: &ExecutionId,
 ) -> Result<ResourceContents, AppError> {
     let identity = identity(principal, id);
-    let add = |execution: &Execution, view: &mut ExecutionView| {
-        view.next = Some(wording::next(&execution.view()));
+    app.notice_agent(principal, &identity).await;
+    let reader = app.agent_reader();
+    let add = move |execution: &Execution, view: &mut ExecutionView| {
+        view.next = Some(wording::next(&execution.view(), &reader));
         view.steps = Some(StepView::all(execution));
     };
-    let mut value = json!(app.execution_with(&identity, RESULTS_BYTES_MAX, RESULT_BYTES_MAX, add).await?);
+    let mut value =
+        json!(app.execution_with(app.agent_reader(), &identity, RESULTS_BYTES_MAX, RESULT_BYTES_MAX, add).await?);
     value["journal_uri"] = json!(ResourceAddress::Journal(id.clone(), 0).to_string());
     Ok(data(&ResourceAddress::Execution(id.clone()), &value))
 }
@@ -48,6 +52,7 @@ pub(super) async fn step(
     step: &str,
 ) -> Result<ResourceContents, AppError> {
     let (identity, name) = (identity(principal, id), step.to_owned());
+    app.notice_agent(principal, &identity).await;
     let found = app.look(&identity, move |execution| {
         let view = StepView::all(execution).into_iter().find(|step| step.id == name)?;
         let result = execution.result_of(&name).map(|result| short(result, WHOLE_BYTES_MAX));
@@ -105,14 +110,13 @@ pub(super) async fn plan(
     id: &PlanId,
     revision: Option<u32>,
 ) -> Result<ResourceContents, AppError> {
-    let saved = app.query.plan(&principal.tenant, id, revision).await?;
-    let saved = saved.ok_or_else(|| AppError::missing("plan", id.as_str()))?;
+    let saved = saved_plan(app, &principal.tenant, id.as_str(), revision).await?;
     let mime = match saved.plan.format {
         DocumentFormat::Json => JSON,
         DocumentFormat::Yaml => YAML,
     };
     // The address contains the revision, so that a client that stores the text knows which one it is.
-    let address = ResourceAddress::Plan(id.clone(), Some(saved.summary.revision));
+    let address = ResourceAddress::Plan(saved.summary.id, Some(saved.summary.revision));
     let source = String::from_utf8_lossy(&saved.plan.source);
     Ok(ResourceContents::text(source, address.to_string()).with_mime_type(mime))
 }

@@ -85,7 +85,7 @@ async fn call_answer(
             Some(failure) => format!("the call failed: {}", cut(&failure.to_string(), 1_000)),
             None => wording::summary(view),
         },
-        next: wording::next(view),
+        next: wording::next(view, &request.reader()),
         execution_id: identity.execution.to_string(),
         status: view.status.as_str().to_owned(),
         result: None,

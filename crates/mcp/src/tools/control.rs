@@ -9,7 +9,6 @@ use rutter_app::command::{Command, CommandArguments, part, reason_schema_for_age
 use rutter_app::error::AppError;
 use rutter_app::limits::wait_time;
 use rutter_app::principal::{McpToolset, Principal};
-use rutter_app::question;
 use rutter_app::terse::{object, text};
 use rutter_app::verb::Verb;
 use rutter_app::wording;
@@ -28,8 +27,8 @@ pub(super) fn tool() -> McpToolDefinition {
     let about = ToolSpec {
         name: "control",
         title: "Steer an execution",
-        description: "Pause, resume, cancel or kill an execution; decide about a failed step (retry, skip, resolve, \
-                      stop, continue); undo what was done, now or after the end; take_over to call tools yourself, \
+        description: "Pause, resume, cancel or kill an execution; decide about a failed step or item (retry, skip, \
+                      resolve, stop, continue), also after the end; reopen what ended; undo what was done, now or after the end; take_over to call tools yourself, \
                       hand_back.",
         behavior: ToolBehavior::Steers,
         toolsets: &[McpToolset::Default],
@@ -52,6 +51,8 @@ struct ControlArguments {
     reason: Option<String>,
     /// cancel: default as the plan says.
     undo: Option<bool>,
+    /// resume: after a hold, let happen now what came due. Only a person ends a hold.
+    expire: Option<bool>,
     /// resolve: how you know.
     #[serde(default)]
     #[schemars(schema_with = "text")]
@@ -101,12 +102,12 @@ async fn run(request: ToolRequest, input: ControlArguments) -> Result<ToolAnswer
     let is_resolve = input.action == Verb::Resolve;
     match app.perform(input.command(request.principal())).await {
         Ok(()) => follow(&request, &identity, span, false).await,
-        Err(error) if is_resolve && error.code == "execution.not_a_person" => {
+        Err(error) if is_resolve && error.code == "execution.not_a_person" && doubt(&view, part.as_ref()).is_some() => {
             by_a_person(&request, &identity, &view, part.as_ref(), span).await
         }
         Err(error) if error.code.starts_with("execution.") => {
             let view = app.view(&identity).await?;
-            let next = format!("next: {}", wording::next(&view));
+            let next = format!("next: {}", wording::next(&view, &request.reader()));
             let hint = error.hint.as_ref().map_or(next.clone(), |hint| format!("{hint}; {next}"));
             Err(error.hint(hint))
         }
@@ -120,6 +121,7 @@ impl ControlArguments {
             step: self.step_id,
             steps: self.steps,
             undo: self.undo,
+            expire: self.expire,
             happened: self.happened,
             result: self.result,
             evidence: self.evidence,
@@ -154,7 +156,7 @@ async fn by_a_person(
     part: Option<&PartId>,
     span: Duration,
 ) -> Result<ToolAnswer, AppError> {
-    if !request.can_ask {
+    if !doubt(view, part).is_some_and(|ask| request.may_ask(ask)) {
         return settled_by_a_person(request, identity, view, part).await;
     }
     match settle(request, identity, span).await? {
@@ -170,11 +172,11 @@ async fn settled_by_a_person(
     view: &ExecutionSnapshot,
     part: Option<&PartId>,
 ) -> Result<ToolAnswer, AppError> {
-    let Some(ask) = doubt(view, part) else {
+    if doubt(view, part).is_none() {
         return ToolAnswer::done(&ExecutionAnswer::with_results(request, identity, view).await?);
-    };
-    let how = question::how(&identity.execution, ask);
+    }
+    let place = request.reader().place(&identity.execution);
     let message = "only a person may settle a doubt; nothing was changed";
     Err(AppError::new("execution.not_a_person", message)
-        .hint(format!("tell the user to check whether it happened, and then: {how}")))
+        .hint(format!("tell the user to check whether it happened, and to answer {place}")))
 }

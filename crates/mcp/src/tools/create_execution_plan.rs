@@ -5,15 +5,17 @@ use crate::tool_request::ToolRequest;
 use rutter_app::draft::{DraftRequest, draft, refuse, unknown};
 use rutter_app::error::AppError;
 use rutter_app::executions::PlanText;
-use rutter_app::plans::save_plan;
+use rutter_app::plans::{drafted_before, remember_draft, save_plan};
 use rutter_app::principal::McpToolset;
 use rutter_app::terse::{fitting, object, rows};
+use rutter_app::view::StepRulesView;
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::DocumentFormat;
 use rutter_core::port::tools::{CatalogSnapshot, ServerSelection};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::time::{Duration, Instant};
 
 /// A larger plan is left to its resource.
 const PLAN_BYTES_MAX: usize = 5 << 10;
@@ -68,9 +70,21 @@ struct CreatePlanResult {
     // Inputs to give when it is executed.
     #[schemars(schema_with = "rows")]
     missing: Vec<Value>,
+    // Steps to which a rule of the operator's policy will or may apply.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    policy: Vec<Value>,
 }
 
 async fn run(tool_request: ToolRequest, input: CreatePlanArguments) -> Result<ToolAnswer, AppError> {
+    let (caller, key) = (tool_request.principal(), input.request_id.as_deref());
+    let keeps = input.save.unwrap_or(true);
+    let arguments = json!({ "request": input.request, "selected_tools": input.selected_tools,
+        "context": input.context, "name": input.name });
+    // Before the tools are asked for: they may be down, changed or gone since.
+    if let Some(answer) = drafted_before(&tool_request.app, &caller, &arguments, key.filter(|_| keeps)).await? {
+        return ToolAnswer::done(&answer);
+    }
     let wanted = DraftRequest {
         request: &input.request,
         name: input.name.as_deref(),
@@ -94,18 +108,14 @@ async fn run(tool_request: ToolRequest, input: CreatePlanArguments) -> Result<To
         format: DocumentFormat::Json,
         driver: Driver::Server,
     };
-    let (id, revision) = match input.save.unwrap_or(true) {
+    let (saved, policy) = match keeps {
         true => {
-            let submitted =
-                save_plan(&tool_request.app, &tool_request.principal(), text, None, None, input.request_id.as_deref())
-                    .await?;
-            (Some(submitted.id.to_string()), Some(submitted.saved.revision()))
+            let submitted = save_plan(&tool_request.app, &caller, text, None, None, None).await?;
+            (Some((submitted.id, submitted.saved.revision())), submitted.accepted.policy)
         }
-        false => {
-            tool_request.app.check(&text).await?;
-            (None, None)
-        }
+        false => (None, tool_request.app.check(&text).await?.policy),
     };
+    let (id, revision) = (saved.as_ref().map(|(id, _)| id.to_string()), saved.as_ref().map(|(_, revision)| *revision));
     let (filled, missing) = (drafted.filled.len(), drafted.missing.len());
     let steps = input.selected_tools.len();
     let state = if id.is_some() { "saved" } else { "checked, not saved" };
@@ -113,7 +123,7 @@ async fn run(tool_request: ToolRequest, input: CreatePlanArguments) -> Result<To
         "drafted without a model and {state}: steps {steps}, parameters filled {filled}, inputs missing {missing}"
     );
     let is_visible = drafted.plan.to_string().len() <= PLAN_BYTES_MAX;
-    ToolAnswer::done(&CreatePlanResult {
+    let answer = json!(CreatePlanResult {
         summary,
         next: next(id.as_deref(), &drafted.inputs),
         plan_id: id,
@@ -121,17 +131,33 @@ async fn run(tool_request: ToolRequest, input: CreatePlanArguments) -> Result<To
         plan: is_visible.then_some(drafted.plan),
         filled: fitting(drafted.filled.iter().map(|filled| json!(filled)), LIST_BYTES_MAX),
         missing: fitting(drafted.missing.iter().map(|missing| json!(missing)), LIST_BYTES_MAX),
-    })
+        policy: fitting(StepRulesView::all(&policy).iter().map(|step| json!(step)), LIST_BYTES_MAX),
+    });
+    if let (Some((id, revision)), Some(_)) = (&saved, key) {
+        remember_draft(&tool_request.app, &caller, &arguments, key, (id, *revision), answer.clone()).await?;
+    }
+    ToolAnswer::done(&answer)
 }
 
-/// The tools of the named servers, or of all when one is unknown, so that a similar name can be suggested.
+/// How long all servers together may take to list what could have been meant.
+const SUGGESTIONS_WAIT: Duration = Duration::from_secs(5);
+
+/// The tools of the named servers, or of all when one is unknown, so that a similar name can be suggested. Of a server that
+/// cannot be reached no other server knows better.
 async fn catalog(request: &ToolRequest, wanted: &DraftRequest<'_>) -> Result<CatalogSnapshot, AppError> {
+    let began = Instant::now();
     let servers = wanted.tools.iter().filter_map(|tool| tool.split_once('.'));
     let servers = servers.map(|(server, _)| server.to_owned()).collect();
     let catalog = request.app.catalog(&request.principal, ServerSelection::Named(servers)).await?;
-    match unknown(wanted, &catalog.tools).is_empty() {
+    let is_unreachable = |tool: &&str| catalog.tools.is_unreachable(tool);
+    match unknown(wanted, &catalog.tools).iter().all(is_unreachable) {
         true => Ok(catalog),
-        false => request.app.catalog(&request.principal, ServerSelection::All).await,
+        false => {
+            // A suggestion is not worth waiting for a server that hangs.
+            let asking = request.app.catalog(&request.principal, ServerSelection::All);
+            let left = SUGGESTIONS_WAIT.saturating_sub(began.elapsed());
+            tokio::time::timeout(left, asking).await.unwrap_or(Ok(catalog))
+        }
     }
 }
 

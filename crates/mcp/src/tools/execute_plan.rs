@@ -7,13 +7,12 @@ use crate::tickets;
 use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
 use rutter_app::error::AppError;
-use rutter_app::executions::NewExecution;
 use rutter_app::limits::{WAIT_DEFAULT, wait_time};
 use rutter_app::options::ExecutionOptions;
-use rutter_app::plans::{DriverChoice, SamePlanInput, save_plan};
+use rutter_app::plans::{DriverChoice, SamePlanInput};
 use rutter_app::principal::McpToolset;
+use rutter_app::start::{ExecutionRequest, PlanChoice};
 use rutter_core::execution::ExecutionIdentity;
-use rutter_core::id::PlanId;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -36,6 +35,7 @@ pub(super) fn tool() -> McpToolDefinition {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ExecutePlanArguments {
+    /// Or its name.
     plan_id: Option<String>,
     /// Default: the newest.
     revision: Option<u32>,
@@ -57,35 +57,16 @@ async fn run(tool_request: ToolRequest, input: ExecutePlanArguments) -> Result<T
     if let Some(heard) = ask::read_replies(&tool_request).await? {
         return follow(&tool_request, &heard.identity, span, heard.declined).await;
     }
-    let plan = match (&input.plan_id, &input.plan) {
-        (Some(id), None) => PlanId::new(id),
-        (None, Some(plan)) => {
-            let text = plan.0.text(&tool_request.principal.tenant, input.driver.into())?;
-            save_plan(&tool_request.app, &tool_request.principal(), text, None, None, input.request_id.as_deref())
-                .await?
-                .id
-        }
-        _ => {
-            return Err(AppError::new("server.arguments", "give either plan_id or plan")
-                .hint("save_plan returns a plan_id; find_plans finds one"));
-        }
-    };
-    let revision = match &input.execution_options {
-        Some(options) => {
-            options
-                .revision(&tool_request.app, &tool_request.principal(), &plan, input.revision, input.driver.into())
-                .await?
-        }
-        None => input.revision,
-    };
-    let new = NewExecution {
-        plan,
-        revision,
+    let driver = input.driver.into();
+    let given = input.plan.as_ref().map(|plan| plan.0.text(&tool_request.principal.tenant, driver)).transpose()?;
+    let request = ExecutionRequest {
+        plan: PlanChoice::of(input.plan_id.as_deref(), input.revision, given)?,
         inputs: Arc::new(Value::Object(input.inputs)),
-        driver: input.driver.into(),
+        driver,
+        options: input.execution_options,
         request_key: input.request_id,
     };
-    let started = tool_request.app.start(&tool_request.principal(), new).await?;
+    let started = tool_request.app.execute(&tool_request.principal(), request).await?;
     let identity = ExecutionIdentity { tenant: tool_request.principal.tenant.clone(), execution: started.execution };
     if tool_request.takes_tickets && input.driver == DriverChoice::Server {
         return tickets::give(&tool_request, &identity, span).await;

@@ -3,11 +3,10 @@
 use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
 use rutter_app::error::AppError;
-use rutter_app::plans::no_plan;
+use rutter_app::plans::saved_plan;
 use rutter_app::principal::McpToolset;
 use rutter_app::terse::{fitting, object, rows, shortened};
 use rutter_app::view::PlanView;
-use rutter_core::id::PlanId;
 use rutter_core::port::query::{ListCursor, Pagination, PlanFilter, PlanSummary};
 use rutter_core::text::cut;
 use schemars::JsonSchema;
@@ -37,11 +36,12 @@ pub(super) fn tool() -> McpToolDefinition {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FindPlansArguments {
-    /// Whole words, all of them.
+    /// Words, or their beginnings, also of tool names.
     text: Option<String>,
     /// Exact.
     name: Option<String>,
     tag: Option<String>,
+    /// Or its name.
     plan_id: Option<String>,
     #[schemars(range(max = 20))]
     limit: Option<u32>,
@@ -66,13 +66,13 @@ struct FindPlansResult {
 
 async fn run(request: ToolRequest, input: FindPlansArguments) -> Result<ToolAnswer, AppError> {
     match &input.plan_id {
-        Some(id) => one(&request, &PlanId::new(id)).await,
+        Some(plan) => one(&request, plan).await,
         None => search(&request, input).await,
     }
 }
 
 async fn search(request: &ToolRequest, input: FindPlansArguments) -> Result<ToolAnswer, AppError> {
-    let filter = PlanFilter { name: input.name, tag: input.tag, text: input.text };
+    let filter = PlanFilter { archived: false, name: input.name, tag: input.tag, text: input.text };
     let limit = input.limit.unwrap_or(PLANS_DEFAULT).clamp(1, PLANS_MAX);
     let (query, tenant) = (&request.app.query, &request.principal.tenant);
     let mut page = Pagination { limit, after: input.cursor.map(ListCursor) };
@@ -100,9 +100,9 @@ async fn search(request: &ToolRequest, input: FindPlansArguments) -> Result<Tool
     ToolAnswer::done(&FindPlansResult { summary, next, plans, cursor, plan: Value::Null })
 }
 
-async fn one(request: &ToolRequest, id: &PlanId) -> Result<ToolAnswer, AppError> {
-    let saved = request.app.query.plan(&request.principal.tenant, id, None).await?;
-    let saved = saved.ok_or_else(|| no_plan(id))?;
+async fn one(request: &ToolRequest, plan: &str) -> Result<ToolAnswer, AppError> {
+    let saved = saved_plan(&request.app, &request.principal.tenant, plan, None).await?;
+    let id = &saved.summary.id;
     let mut plan = row(&saved.summary);
     let source = &saved.plan.source;
     plan["source"] = match source.len() <= SOURCE_BYTES_MAX {
@@ -115,8 +115,14 @@ async fn one(request: &ToolRequest, id: &PlanId) -> Result<ToolAnswer, AppError>
         plan["inputs"] = shortened(inputs, SOURCE_BYTES_MAX / 4);
     }
     ToolAnswer::done(&FindPlansResult {
-        summary: format!("{:?}, newest revision {}", saved.summary.name, saved.summary.revision),
-        next: format!("execute_plan {}, or save_plan with plan_id to change it", json!({ "plan_id": id })),
+        summary: match saved.summary.is_archived {
+            false => format!("{:?}, revision {}", saved.summary.name, saved.summary.revision),
+            true => format!("{:?} is archived, revision {}", saved.summary.name, saved.summary.revision),
+        },
+        next: match saved.summary.is_archived {
+            false => format!("execute_plan {}, or save_plan with plan_id to change it", json!({ "plan_id": id })),
+            true => "save_plan under another name, or let the operator restore it".to_owned(),
+        },
         plans: Vec::new(),
         cursor: None,
         plan,

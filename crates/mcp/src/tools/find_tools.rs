@@ -129,6 +129,9 @@ fn one(catalog: &CatalogSnapshot, absent: Map<String, Value>, name: &str) -> Res
     if let Some(key) = &tool.key_parameter {
         row["key_parameter"] = json!(key);
     }
+    if tool.sends_key {
+        row["sends_key"] = json!(true);
+    }
     ToolAnswer::done(&FindToolsResult {
         summary: format!("{name} is {}", tool.safety.as_str()),
         next: "use it in a step of save_plan".to_owned(),

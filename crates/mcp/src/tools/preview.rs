@@ -7,16 +7,17 @@ use crate::tool_request::ToolRequest;
 use rutter_app::error::AppError;
 use rutter_app::forecast;
 use rutter_app::limits::ANSWER_BYTES;
-use rutter_app::plans::{DriverChoice, SamePlanInput, no_plan};
+use rutter_app::optimize;
+use rutter_app::plans::{DriverChoice, SamePlanInput, preview_plan, saved_plan};
 use rutter_app::principal::McpToolset;
 use rutter_app::rollback::Rollback;
 use rutter_app::terse::{bytes, fitting, object, rows, shortened};
 use rutter_app::view::{PreviewView, RollbackView, StepPreviewView};
+use rutter_core::actor::Actor;
 use rutter_core::execution::Execution;
 use rutter_core::execution::view::ExecutionSnapshot;
-use rutter_core::id::PlanId;
 use rutter_core::plan::Plan;
-use rutter_core::plan::preview::{PlanPreview, preview};
+use rutter_core::preview::PlanPreview;
 use rutter_core::text::cut;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,11 @@ const REASON_CHARS_MAX: usize = 120;
 /// Size limits of the rollback, and of the details of one step.
 const ROLLBACK_BYTES_MAX: usize = 2_500;
 const STEP_BYTES_MAX: usize = 3_000;
+/// The size of the rules of one step in a list.
+const POLICY_BYTES_MAX: usize = 1_000;
+const SUGGESTIONS_BYTES_MAX: usize = 2_500;
+/// The size of the plan with all fixes. A larger one is had over HTTP, or by carrying out the fixes.
+const DOCUMENT_BYTES_MAX: usize = 3_000;
 
 pub(super) fn tool() -> McpToolDefinition {
     let about = ToolSpec {
@@ -76,6 +82,14 @@ struct PreviewResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     forecast: Option<forecast::ForecastJson>,
+    // What would improve a plan; each with its reason, and a fix where it is certain.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    suggestions: Vec<Value>,
+    // The plan with every fix, where it is short enough.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    #[schemars(skip)]
+    document: Value,
 }
 
 /// What is previewed.
@@ -83,6 +97,8 @@ struct PreviewSubject {
     plan: Arc<Plan>,
     /// For an execution.
     standing: Option<(Rollback, ExecutionSnapshot)>,
+    /// Who has a say in its calls.
+    principals: Option<Vec<Actor>>,
     next: String,
 }
 
@@ -93,7 +109,8 @@ async fn run(request: ToolRequest, input: PreviewArguments) -> Result<ToolAnswer
         None => Some(forecast::of_plan(&request.app, &subject.plan)),
     };
     let rollback = subject.standing.as_ref().map(|(rollback, _)| rollback);
-    let plan_preview = preview(&subject.plan);
+    let tenant = &request.principal.tenant;
+    let plan_preview = preview_plan(&request.app, &subject.plan, tenant, subject.principals.as_deref());
     let preview = PreviewView::of(&plan_preview, rollback, forecast);
     let mut output = PreviewResult {
         summary: summary(&subject, &plan_preview),
@@ -103,7 +120,17 @@ async fn run(request: ToolRequest, input: PreviewArguments) -> Result<ToolAnswer
         more: None,
         rollback: preview.rollback.as_ref().map_or(Value::Null, rollback_json),
         forecast: preview.forecast,
+        suggestions: Vec::new(),
+        document: Value::Null,
     };
+    if subject.standing.is_none() && input.step.is_none() {
+        let driver = input.driver.into();
+        let mut found = optimize::suggestions(&request.app, &request.principal, &subject.plan, driver).await?;
+        // The fix says it all.
+        found.suggestions.iter_mut().for_each(|one| one.diff.clear());
+        output.suggestions = fitting(found.suggestions.iter().map(|one| json!(one)), SUGGESTIONS_BYTES_MAX);
+        output.document = found.document.filter(|document| bytes(document) <= DOCUMENT_BYTES_MAX).unwrap_or_default();
+    }
     match &input.step {
         Some(id) => {
             let missing = || AppError::new("server.arguments", format!("the plan has no step {id:?}"));
@@ -126,20 +153,21 @@ async fn subject(request: &ToolRequest, input: &PreviewArguments) -> Result<Prev
             let text = plan.0.text(&request.principal.tenant, input.driver.into())?;
             let plan = app.check(&text).await?.plan;
             let next = "save_plan".to_owned();
-            Ok(PreviewSubject { plan, standing: None, next })
+            Ok(PreviewSubject { plan, standing: None, principals: None, next })
         }
         (None, Some(id), None) => {
-            let id = PlanId::new(id);
-            let saved = request.app.query.plan(&request.principal.tenant, &id, input.revision).await?;
-            let plan = saved.ok_or_else(|| no_plan(&id))?.plan;
-            let next = format!("execute_plan {}", json!({ "plan_id": id }));
-            Ok(PreviewSubject { plan, standing: None, next })
+            let saved = saved_plan(app, &request.principal.tenant, id, input.revision).await?;
+            let next = format!("execute_plan {}", json!({ "plan_id": saved.summary.id }));
+            let plan = saved.plan;
+            Ok(PreviewSubject { plan, standing: None, principals: None, next })
         }
         (None, None, Some(id)) => {
             let identity = request.identity(id);
-            let look =
-                |execution: &Execution| (Arc::clone(execution.plan()), Rollback::of(execution), execution.view());
-            let (plan, rollback, view) = inspect_execution(request, &identity, look).await?;
+            let look = |execution: &Execution| {
+                let (plan, principals) = (Arc::clone(execution.plan()), execution.principals().to_vec());
+                (plan, principals, Rollback::of(execution), execution.view())
+            };
+            let (plan, principals, rollback, view) = inspect_execution(request, &identity, look).await?;
             let next = match rollback.parts.is_empty() {
                 true => format!("status {}", json!({ "execution_id": id })),
                 false => {
@@ -147,7 +175,7 @@ async fn subject(request: &ToolRequest, input: &PreviewArguments) -> Result<Prev
                     format!("control {arguments} to undo")
                 }
             };
-            Ok(PreviewSubject { plan, standing: Some((rollback, view)), next })
+            Ok(PreviewSubject { plan, standing: Some((rollback, view)), principals: Some(principals), next })
         }
         _ => Err(AppError::new("server.arguments", "give one of plan, plan_id and execution_id")),
     }
@@ -169,19 +197,26 @@ fn summary(subject: &PreviewSubject, preview: &PlanPreview) -> String {
 
 /// A step in a list: of its failure only how the execution ends.
 fn row(step: &StepPreviewView) -> Value {
-    json!({
+    let mut row = json!({
         "step": step.step,
         "undo": step.undo,
         "why": cut(&step.why, REASON_CHARS_MAX),
         "guarantee": step.guarantee,
         "in_doubt": cut(&step.in_doubt, REASON_CHARS_MAX),
         "what_if": { "ends": step.what_if.ends },
-    })
+    });
+    if !step.policy.is_empty() {
+        row["policy"] = json!(fitting(step.policy.iter().map(|rule| json!(rule)), POLICY_BYTES_MAX));
+    }
+    row
 }
 
 /// One step. Each list of a large plan is cut separately, so that all of them appear.
 fn whole(step: &StepPreviewView) -> Value {
     let mut value = json!(step);
+    if !step.policy.is_empty() {
+        value["policy"] = json!(fitting(step.policy.iter().map(|rule| json!(rule)), STEP_BYTES_MAX));
+    }
     let Some(Value::Object(fields)) = value.get_mut("what_if") else { return value };
     fields.retain(|_, field| field.as_array().is_none_or(|list| !list.is_empty()));
     let each = STEP_BYTES_MAX / fields.len().max(1);

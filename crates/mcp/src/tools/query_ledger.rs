@@ -1,5 +1,6 @@
 //! `query_ledger`: one execution from its journal, page by page.
 
+use crate::execution_answer::ITEMS_MAX;
 use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
 use crate::tools::fit::{compact, fitting};
@@ -7,7 +8,7 @@ use rutter_app::error::AppError;
 use rutter_app::limits::{ANSWER_BYTES, page_limit};
 use rutter_app::principal::McpToolset;
 use rutter_app::terse::{bytes, rows};
-use rutter_app::view::{EntryView, ExecutionView, FailedStepView, FailureView, PayloadDetail, PlanRefView, StepView};
+use rutter_app::view::{DeliveryView, EntryView, ExecutionView, PayloadDetail, PlanRefView, StepView};
 use rutter_app::wording;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::view::ExecutionSnapshot;
@@ -77,9 +78,9 @@ struct QueryLedgerResult {
     ended_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(flatten)]
     #[schemars(skip)]
-    cause: Option<String>,
+    delivery: DeliveryView,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "rows")]
     steps: Option<Vec<Value>>,
@@ -103,13 +104,14 @@ async fn run(request: ToolRequest, input: QueryLedgerArguments) -> Result<ToolAn
     let summary = summary.ok_or_else(|| AppError::missing("execution", &input.execution_id))?;
     let looked = request.app.look(&identity, |execution| (execution.view(), StepView::all(execution)));
     let (view, step_views) = looked.await?;
-    let execution = ExecutionView::of(Some(&summary.plan), &view, None).short(1);
+    let execution = ExecutionView::of(Some(&summary.plan), &view, &request.reader()).short(ITEMS_MAX);
     let mut output = QueryLedgerResult {
-        next: wording::next(&view),
+        next: wording::next(&view, &request.reader()),
         plan_id: summary.plan.to_string(),
         current_step: current_step(&view),
-        progress: format!("{}/{} steps", execution.done, execution.total),
-        error: execution.failed_steps.first().map(error),
+        progress: format!("{}/{} steps completed", execution.completed, execution.total),
+        error: view.failures.first().map(|failed| cut(&failed.to_string(), ERROR_CHARS_MAX)),
+        delivery: execution.delivery(),
         summary: execution.summary,
         execution_id: execution.execution_id,
         plan: execution.plan,
@@ -119,7 +121,6 @@ async fn run(request: ToolRequest, input: QueryLedgerArguments) -> Result<ToolAn
         opened_at: execution.opened_at,
         started_at: execution.started_at,
         ended_at: execution.ended_at,
-        cause: execution.cause,
         steps: None,
         events: None,
         next_cursor: None,
@@ -162,11 +163,6 @@ fn current_step(view: &ExecutionSnapshot) -> Option<String> {
     let under_way = ["running", "retrying", "waiting", "in_doubt", "compensating"];
     let first = |statuses: &[&str]| view.steps.iter().find(|step| statuses.contains(&step.status));
     first(&under_way).or_else(|| first(&["pending"])).map(|step| step.id.to_string())
-}
-
-fn error(failed: &FailedStepView) -> String {
-    let FailureView { category, message } = &failed.failure;
-    cut(&format!("{}: {category}: {message}", failed.step), ERROR_CHARS_MAX)
 }
 
 enum EntriesAfter {

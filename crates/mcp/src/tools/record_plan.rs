@@ -122,7 +122,17 @@ async fn run(request: ToolRequest, input: RecordPlanArguments) -> Result<ToolAns
 
 /// Agents use short tool names; in plans a tool name includes its server.
 fn with_full_names(plan: PlanInput) -> PlanInput {
-    let PlanInput::Object(mut plan) = plan else { return plan };
+    let mut plan = match plan {
+        PlanInput::Object(plan) => plan,
+        PlanInput::Text(text) => match PlanDocument::read(text.as_bytes(), DocumentFormat::guess(text.as_bytes())) {
+            Ok(document) => match &*document.value {
+                Value::Object(plan) => plan.clone(),
+                _ => return PlanInput::Text(text),
+            },
+            // The check names every mistake.
+            Err(_) => return PlanInput::Text(text),
+        },
+    };
     let steps = plan.get_mut("steps").and_then(Value::as_array_mut);
     steps.into_iter().flatten().for_each(name_call);
     PlanInput::Object(plan)

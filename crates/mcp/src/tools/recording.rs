@@ -1,9 +1,11 @@
 //! The result of every recording tool: the state of the execution afterwards.
 
+use crate::execution_answer::ITEMS_MAX;
 use crate::tool_request::ToolRequest;
 use rutter_app::error::AppError;
 use rutter_app::principal::McpToolset;
 use rutter_app::records::AGENT_PREFIX;
+use rutter_app::view::{DeliveryView, ExecutionView};
 use rutter_app::wording;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::view::{DeviationSnapshot, ExecutionSnapshot, ExecutionStatus, PendingQuestion};
@@ -26,6 +28,10 @@ pub(crate) struct RecordedAnswer {
     /// Deviations from the plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     deviations: Vec<String>,
+    /// After the end.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    delivery: DeliveryView,
 }
 
 impl RecordedAnswer {
@@ -55,7 +61,9 @@ impl RecordedAnswer {
     }
 
     fn written(request: &ToolRequest, view: &ExecutionSnapshot, brief: &str, what: &str) -> RecordedAnswer {
+        let execution = ExecutionView::of(None, view, &request.reader()).short(ITEMS_MAX);
         RecordedAnswer {
+            delivery: if view.status.has_ended() { execution.delivery() } else { DeliveryView::default() },
             summary: format!("{what}; {}", wording::summary(view)),
             next: next(request, view, brief),
             execution_id: view.execution.to_string(),
@@ -111,10 +119,11 @@ fn next(request: &ToolRequest, view: &ExecutionSnapshot, brief: &str) -> String 
         }
         (Some(PendingQuestion::Limit { .. }), _) if !request.principal.toolsets.contains(&McpToolset::Default) => {
             format!(
-                "decide, then record_decision {} (or stop)",
-                json!({ "execution_id": execution, "action": "continue", "reason": "…" })
+                "tell the user: only a person can let it go on, {}; or record_decision {}",
+                request.reader().place(execution),
+                json!({ "execution_id": execution, "action": "stop", "reason": "…" })
             )
         }
-        _ => wording::next(view),
+        _ => wording::next(view, &request.reader()),
     }
 }

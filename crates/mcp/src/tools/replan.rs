@@ -2,19 +2,20 @@
 
 mod brief;
 
-use crate::execution_answer::inspect_execution;
+use crate::execution_answer::{ITEMS_MAX, inspect_execution};
 use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
 use rutter_app::error::AppError;
-use rutter_app::plans::SamePlanInput;
+use rutter_app::plans::{SamePlanInput, find_plan};
 use rutter_app::principal::McpToolset;
 use rutter_app::records::save_context;
-use rutter_app::replan::{carry_out, propose};
+use rutter_app::replan::{ReplanOutcome, carry_out, propose, repeated};
 use rutter_app::terse::text;
+use rutter_app::view::{DeliveryView, ExecutionView};
 use rutter_app::wording;
 use rutter_core::execution::view::ExecutionSnapshot;
 use rutter_core::execution::{Execution, ExecutionIdentity};
-use rutter_core::id::{ExecutionId, PlanId};
+use rutter_core::id::ExecutionId;
 use rutter_core::plan::Plan;
 use rutter_core::port::query::{ExecutionFilter, HistoryFilter, Pagination};
 use rutter_core::text::cut;
@@ -30,8 +31,8 @@ pub(super) fn tool() -> McpToolDefinition {
     let about = ToolSpec {
         name: "replan",
         title: "Replan an execution",
-        description: "Give an unfinished execution another plan: finished steps and their undo stay, the rest follows \
-                      the new plan. Shows the diff; `dry_run` only shows it. Without `plan`: what you need to write \
+        description: "Give an execution another plan, also after its end: finished steps and their undo stay, the rest \
+                      follows the new plan. Shows the diff; `dry_run` only shows it. Without `plan`: what you need to write \
                       one.",
         behavior: ToolBehavior::Steers,
         toolsets: &[McpToolset::Default],
@@ -115,6 +116,31 @@ struct ReplanResult {
     #[serde(skip_serializing_if = "Value::is_null")]
     #[schemars(skip)]
     brief: Value,
+    #[serde(flatten)]
+    #[schemars(skip)]
+    delivery: DeliveryView,
+}
+
+impl ReplanResult {
+    fn unchanged(
+        identity: &ExecutionIdentity,
+        view: &ExecutionSnapshot,
+        diff: Vec<String>,
+        contradictions: Vec<String>,
+    ) -> ReplanResult {
+        ReplanResult {
+            summary: String::new(),
+            next: "replan without dry_run".to_owned(),
+            execution_id: identity.execution.to_string(),
+            status: view.status.as_str().to_owned(),
+            is_applied: false,
+            revision: None,
+            diff,
+            contradictions,
+            brief: Value::Null,
+            delivery: DeliveryView::default(),
+        }
+    }
 }
 
 async fn run(request: ToolRequest, input: ReplanArguments) -> Result<ToolAnswer, AppError> {
@@ -138,6 +164,7 @@ async fn run(request: ToolRequest, input: ReplanArguments) -> Result<ToolAnswer,
                 diff: Vec::new(),
                 contradictions,
                 brief,
+                delivery: DeliveryView::default(),
             })
         }
     }
@@ -147,7 +174,7 @@ async fn run(request: ToolRequest, input: ReplanArguments) -> Result<ToolAnswer,
 async fn execution(request: &ToolRequest, input: &ReplanArguments) -> Result<ExecutionId, AppError> {
     let plan = match (&input.execution_id, &input.plan_id) {
         (Some(id), _) => return Ok(ExecutionId::new(id)),
-        (None, Some(plan)) => PlanId::new(plan),
+        (None, Some(plan)) => find_plan(&request.app, &request.principal.tenant, plan).await?.0.summary.id,
         (None, None) => return Err(AppError::new("server.arguments", "give execution_id, or plan_id")),
     };
     let filter = ExecutionFilter { plan: Some(plan.clone()), ..HistoryFilter::Incomplete.filter() };
@@ -196,36 +223,44 @@ async fn change(
     (old, view): (&Plan, &ExecutionSnapshot),
     contradictions: Vec<String>,
 ) -> Result<ToolAnswer, AppError> {
-    let (caller, key) = (request.principal(), input.request_id.as_deref());
-    let proposal =
-        propose(&request.app, &caller, identity, (old, view.driver), &new.0, input.reason.clone(), key).await?;
+    let (caller, key) = (request.principal(), input.request_id.as_deref().filter(|_| !input.dry_run));
+    if let Some(outcome) = repeated(&request.app, &caller, identity, &new.0, input.reason.as_deref(), key).await? {
+        let texts = Vec::new();
+        let output = ReplanResult::unchanged(identity, view, texts, contradictions);
+        return followed(request, identity, output, outcome).await;
+    }
+    let proposal = propose(&request.app, &caller, identity, (old, view.driver), &new.0, input.reason.clone()).await?;
     let lines = &proposal.lines;
     let mut texts: Vec<String> = lines.iter().take(DIFF_LINES_MAX).map(|line| cut(line, LINE_CHARS_MAX)).collect();
     if lines.len() > texts.len() {
         texts.push(format!("and {} more changes", lines.len() - texts.len()));
     }
-    let mut output = ReplanResult {
-        summary: format!("the new plan makes {} changes; nothing has changed yet", lines.len()),
-        next: "replan without dry_run".to_owned(),
-        execution_id: identity.execution.to_string(),
-        status: view.status.as_str().to_owned(),
-        is_applied: false,
-        revision: None,
-        diff: texts,
-        contradictions,
-        brief: Value::Null,
-    };
+    let summary = format!("the new plan makes {} changes; nothing has changed yet", lines.len());
+    let output = ReplanResult { summary, ..ReplanResult::unchanged(identity, view, texts, contradictions) };
     if input.dry_run {
         return ToolAnswer::done(&output);
     }
     remember(request, identity, input).await?;
     let key = input.request_id.clone();
-    let revision = carry_out(&request.app, &caller, identity, proposal, key, None).await?;
+    let outcome = carry_out(&request.app, &caller, identity, proposal, key, None).await?;
+    followed(request, identity, output, outcome).await
+}
+
+/// The answer about an execution that follows the new plan, or waits for a person's yes to it.
+async fn followed(
+    request: &ToolRequest,
+    identity: &ExecutionIdentity,
+    mut output: ReplanResult,
+    outcome: ReplanOutcome,
+) -> Result<ToolAnswer, AppError> {
+    let revision = outcome.revision;
     let view = request.app.view(identity).await?;
-    output.summary = format!("it now follows revision {revision}; {}", wording::summary(&view));
-    output.next = wording::next(&view);
+    let what = if outcome.is_applied { "it now follows" } else { "a person must approve" };
+    output.summary = format!("{what} revision {revision}; {}", wording::summary(&view));
+    output.next = wording::next(&view, &request.reader());
     output.status = view.status.as_str().to_owned();
-    (output.is_applied, output.revision) = (true, Some(revision));
+    output.delivery = ExecutionView::of(None, &view, &request.reader()).short(ITEMS_MAX).delivery();
+    (output.is_applied, output.revision) = (outcome.is_applied, Some(revision));
     ToolAnswer::done(&output)
 }
 

@@ -7,8 +7,7 @@ use rutter_app::plans::{DriverChoice, PlanInput, save_plan};
 use rutter_app::principal::McpToolset;
 use rutter_app::terse::{fitting, object, rows};
 use rutter_app::view::SavedPlanView;
-use rutter_core::id::PlanId;
-use rutter_core::plan::preview::{StepPreview, preview};
+use rutter_core::preview::{StepPreview, preview};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,13 +15,15 @@ use serde_json::{Value, json};
 /// Size limits of a result; `preview` returns everything.
 const WARNINGS_BYTES_MAX: usize = 4 << 10;
 const GUARANTEES_BYTES_MAX: usize = 2 << 10;
+const POLICY_BYTES_MAX: usize = 2 << 10;
 
 pub(super) fn tool() -> McpToolDefinition {
     let about = ToolSpec {
         name: "save_plan",
         title: "Save a plan",
-        description: "Check a plan of tool calls and save it. Use before execute_plan. Reports all mistakes at once, \
-                      with pointers and fixes. `dry_run` only checks. `plan_id`: save as its next revision.",
+        description: "Check a plan of tool calls and save it under its name. Use before execute_plan. Reports all \
+                      mistakes at once, with pointers and fixes. `dry_run` only checks. `plan_id`: save \
+                      as that plan's next revision.",
         behavior: ToolBehavior::Keeps,
         toolsets: &[McpToolset::Default],
     };
@@ -62,6 +63,10 @@ struct SavePlanResult {
     // What can be undone, and from which step on not.
     #[schemars(schema_with = "object")]
     undo: Value,
+    // Steps to which a rule of the operator's policy will or may apply.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    policy: Vec<Value>,
 }
 
 async fn run(tool_request: ToolRequest, input: SavePlanArguments) -> Result<ToolAnswer, AppError> {
@@ -74,11 +79,16 @@ async fn run(tool_request: ToolRequest, input: SavePlanArguments) -> Result<Tool
             (accepted, view)
         }
         false => {
-            let id = input.plan_id.as_deref().map(PlanId::new);
             let request = input.request_id.as_deref();
-            let submitted =
-                save_plan(&tool_request.app, &tool_request.principal(), text, id, input.expected_revision, request)
-                    .await?;
+            let submitted = save_plan(
+                app,
+                &tool_request.principal(),
+                text,
+                input.plan_id.as_deref(),
+                input.expected_revision,
+                request,
+            )
+            .await?;
             let view = SavedPlanView::of(&submitted);
             (submitted.accepted, view)
         }
@@ -98,6 +108,7 @@ async fn run(tool_request: ToolRequest, input: SavePlanArguments) -> Result<Tool
             "point_of_no_return": view.point_of_no_return,
             "guarantees": fitting(preview.steps.iter().map(card), GUARANTEES_BYTES_MAX),
         }),
+        policy: fitting(view.policy.iter().map(|step| json!(step)), POLICY_BYTES_MAX),
     })
 }
 

@@ -11,6 +11,7 @@ use rutter_app::limits::wait_time;
 use rutter_app::principal::McpToolset;
 use rutter_app::terse::{bytes, fitting, shortened};
 use rutter_app::view::StepView;
+use rutter_app::wording;
 use rutter_core::execution::Execution;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -85,7 +86,7 @@ fn briefly(mut answer: ExecutionAnswer, brief: String) -> ExecutionAnswer {
         answer.questions.clear();
     }
     let room = BRIEF_BYTES.saturating_sub(bytes(&answer) + r#","brief":"#.len());
-    let brief = shortened(&Value::String(brief), room);
+    let brief = shortened(&Value::String(wording::without_next(&brief)), room);
     answer.brief = brief.as_str().map(str::to_owned);
     answer
 }

@@ -3,10 +3,10 @@
 use crate::tool::{McpToolDefinition, ToolAnswer, ToolBehavior, ToolSpec};
 use crate::tool_request::ToolRequest;
 use rutter_app::error::AppError;
+use rutter_app::plans::find_plan;
 use rutter_app::principal::McpToolset;
 use rutter_app::summary::{self, SummaryFormat, SummaryLength};
 use rutter_app::terse::object;
-use rutter_core::id::PlanId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -54,9 +54,12 @@ struct SummarizeResult {
 async fn run(request: ToolRequest, input: SummarizeArguments) -> Result<ToolAnswer, AppError> {
     let app = &request.app;
     let account = match (&input.execution_id, &input.plan_id) {
-        (Some(id), None) => summary::execution::account(app, &request.identity(id), input.length).await?,
+        (Some(id), None) => {
+            summary::execution::account(app, &request.reader(), &request.identity(id), input.length).await?
+        }
         (None, Some(id)) => {
-            summary::plan::account(app, &request.principal.tenant, &PlanId::new(id), input.length).await?
+            let (saved, _) = find_plan(app, &request.principal.tenant, id).await?;
+            summary::plan::account(app, &request.principal.tenant, &saved.summary.id, input.length).await?
         }
         _ => {
             return Err(AppError::new("server.arguments", "give either execution_id or plan_id")

@@ -8,6 +8,7 @@ mod plans;
 mod prompts;
 mod recording;
 mod resources;
+mod rights;
 mod sizes;
 mod steering;
 mod subscriptions;

@@ -43,7 +43,7 @@ impl LiveEntry {
             "seq": stored.seq,
             "at": utc(stored.at),
             "kind": self.kind(),
-            "actor": { "party": stored.actor.party, "name": stored.actor.name },
+            "actor": stored.actor,
             "text": describe(&stored.event).at(stored.at).sentence_within(TEXT_CHARS_MAX),
             "hash": self.placed.hash,
         });

@@ -27,6 +27,8 @@ pub struct MetricCounts {
     pub timer_lag: TimeHistogram,
     pub replans: u64,
     pub approvals: BTreeMap<&'static str, u64>,
+    /// Refusals of acts, by the scope they need.
+    pub refusals: BTreeMap<&'static str, u64>,
     pub requests: BTreeMap<(&'static str, u16), u64>,
     pub deliveries: BTreeMap<DeliveryOutcome, u64>,
     /// Updates that were missed because too many came at once.
@@ -165,14 +167,13 @@ impl MetricCounts {
                 None
             }
             Some(AttemptFollowUp::GiveUp) | None => known.began_at.take(),
-            Some(AttemptFollowUp::FallBack | AttemptFollowUp::InDoubt) => None,
+            Some(AttemptFollowUp::FallBack | AttemptFollowUp::InDoubt | AttemptFollowUp::Withdrawn) => None,
         });
         let tool = self.tool(closed.tool());
         *tool.attempts.entry((side.as_str(), closed.end.as_str())).or_default() += 1;
         let status = match (side, closed.end.then()) {
-            (CallSide::Probe, _) | (_, Some(AttemptFollowUp::RetryAt(_) | AttemptFollowUp::FallBack)) => {
-                return;
-            }
+            (CallSide::Probe, _)
+            | (_, Some(AttemptFollowUp::RetryAt(_) | AttemptFollowUp::FallBack | AttemptFollowUp::Withdrawn)) => return,
             (_, Some(AttemptFollowUp::InDoubt)) => "in_doubt",
             (CallSide::Undo, Some(AttemptFollowUp::GiveUp)) => "compensation_failed",
             (CallSide::Do | CallSide::Fallback, Some(AttemptFollowUp::GiveUp)) => "failed",

@@ -81,6 +81,13 @@ impl ServerMetrics {
 }
 
 fn write_engine(page: &mut MetricsText, engine: &Engine) {
+    let seconds = |ms: i64| ms as f64 / 1_000.0;
+    let help = "By how much the wall clock was set ahead while the process ran.";
+    let followed_ms = engine.clock().followed_ms();
+    page.single("rutter_clock_followed_seconds_total", MetricKind::Counter, help, seconds(followed_ms));
+    let help = "By how much the wall clock is behind the recorded time; 0 within two seconds.";
+    let behind_ms = engine.clock().behind().unwrap_or(0);
+    page.single("rutter_clock_behind_seconds", MetricKind::Gauge, help, seconds(behind_ms));
     let help = "Executions in memory.";
     page.single("rutter_executions_live", MetricKind::Gauge, help, engine.active_count() as f64);
     let help = "Executions this process cannot run because their journal is invalid.";
@@ -129,6 +136,12 @@ fn write_counts(page: &mut MetricsText, counts: &MetricCounts) {
     for result in ["asked", "granted", "denied", "expired"] {
         let count = counts.approvals.get(result).copied().unwrap_or(0);
         family.sample(&[("result", result)], count as f64);
+    }
+    let help = "Acts refused for lack of a right, by the scope they need.";
+    let mut family = page.family("rutter_refusals_total", MetricKind::Counter, help);
+    for scope in ["operate", "approve", "admin"] {
+        let count = counts.refusals.get(scope).copied().unwrap_or(0);
+        family.sample(&[("scope", scope)], count as f64);
     }
     let help = "Webhook delivery attempts, by result.";
     let mut family = page.family("rutter_webhook_deliveries_total", MetricKind::Counter, help);

@@ -1,6 +1,7 @@
 //! An alert: one per rule and subject, from the time it fires until it is resolved.
 
 use super::condition::AlertKind;
+use super::execution_state::ExecutionState;
 use super::plans::NamedPlan;
 use super::rfc3339::Rfc3339Timestamp;
 use super::rule::AlertSeverity;
@@ -27,6 +28,9 @@ pub struct AlertRecord {
     pub execution: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<NamedPlan>,
+    /// The state of the execution when the last notice was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_state: Option<ExecutionState>,
     /// When the condition began.
     pub since: Rfc3339Timestamp,
     pub fired_at: Rfc3339Timestamp,
@@ -64,6 +68,15 @@ pub struct Acknowledgement {
 }
 
 impl AlertRecord {
+    /// The same, and its text says why the execution ended or what it waits for.
+    pub fn with_cause(&self) -> AlertRecord {
+        let cause = self.execution_state.as_ref().and_then(|state| state.cause.as_ref());
+        match cause.filter(|cause| !self.text.contains(*cause)) {
+            Some(cause) => AlertRecord { text: format!("{}: {cause}", self.text), ..self.clone() },
+            None => self.clone(),
+        }
+    }
+
     /// Sorts by start time; the same rule, subject and start give the same id.
     pub fn id(rule: &str, subject: &str, began: Timestamp) -> String {
         let hash = Hash::of_fields("rutter/alert/v1", &[rule.as_bytes(), subject.as_bytes()]).short();

@@ -2,6 +2,7 @@
 
 use super::WatchService;
 use super::alert::AlertRecord;
+use super::execution_state::ExecutionState;
 use super::plans::NamedPlan;
 use super::rfc3339::Rfc3339Timestamp;
 use super::webhook::ALERT;
@@ -27,8 +28,13 @@ pub struct CloudEvent {
 }
 
 impl CloudEvent {
-    /// The event of a ledger entry.
-    pub fn of(placed: &FeedEntry, plan: Option<&NamedPlan>, watch: &WatchService) -> CloudEvent {
+    /// The event of a ledger entry; with the state of its execution, if it ended or asks.
+    pub fn of(
+        placed: &FeedEntry,
+        plan: Option<&NamedPlan>,
+        state: Option<&ExecutionState>,
+        watch: &WatchService,
+    ) -> CloudEvent {
         let stored = &placed.stored;
         let (tenant, execution) = (stored.tenant.as_str(), stored.execution.as_str());
         let kind = stored.event.kind();
@@ -52,6 +58,9 @@ impl CloudEvent {
             "url": url,
             "link": url,
         });
+        if let Some(state) = state {
+            data["execution_state"] = json!(state);
+        }
         let source = match is_own {
             true => format!("/tenants/{tenant}/ledger"),
             false => format!("/tenants/{tenant}/executions/{execution}"),

@@ -15,23 +15,38 @@ use std::collections::BTreeMap;
 const CONDITIONS_MAX: usize = 1_000;
 /// Executions listed in one condition.
 const MEMBERS_MAX: usize = 100;
-/// A failed execution stays failed, so the condition expires after a day.
-const FAILURE_LASTS: Millis = Millis::hours(24);
+/// An execution that ended stays as it ended, so the condition expires after a day.
+const END_LASTS: Millis = Millis::hours(24);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AlertKind {
     ExecutionFailed,
+    ExecutionPartial,
+    ExecutionCompensated,
     ExecutionStuck,
     WaitingForPerson,
     InDoubt,
     CompensationFailed,
+    SecondEffect,
     BreakerOpen,
     ToolChanged,
     Budget,
+    AgentSilent,
+    ExecutionHeld,
     VerifyFailed,
     DiskLow,
     DeadLetters,
+}
+
+impl AlertKind {
+    /// The conditions of an execution that ended and did not complete.
+    pub const ENDS: [AlertKind; 3] =
+        [AlertKind::ExecutionFailed, AlertKind::ExecutionPartial, AlertKind::ExecutionCompensated];
+
+    fn is_end(self) -> bool {
+        AlertKind::ENDS.contains(&self)
+    }
 }
 
 /// A condition that holds at present.
@@ -81,9 +96,7 @@ impl ActiveConditions {
 
     /// Removes expired conditions; true when there were any.
     pub fn age(&mut self, now: Timestamp) -> bool {
-        self.remove(|condition| {
-            condition.concern == AlertKind::ExecutionFailed && now >= condition.since.0.plus(FAILURE_LASTS)
-        })
+        self.remove(|condition| condition.concern.is_end() && now >= condition.since.0.plus(END_LASTS))
     }
 
     fn raise(&mut self, condition: ActiveCondition) -> bool {
@@ -98,7 +111,7 @@ impl ActiveConditions {
             return true;
         }
         if self.0.len() >= CONDITIONS_MAX {
-            let failed = self.0.iter().position(|active| active.concern == AlertKind::ExecutionFailed);
+            let failed = self.0.iter().position(|active| active.concern.is_end());
             self.0.remove(failed.unwrap_or(0));
         }
         self.0.push(condition);

@@ -77,6 +77,7 @@ impl AlertEvaluation<'_> {
             state: AlertState::Firing,
             execution: condition.execution.clone(),
             plan: condition.plan.clone(),
+            execution_state: None,
             since: condition.since,
             fired_at: self.now.into(),
             resolved_at: None,

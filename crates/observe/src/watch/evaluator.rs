@@ -6,13 +6,14 @@
 use super::alert::AlertRecord;
 use super::condition::{ActiveCondition, ActiveConditions, AlertKind, ConditionChange, ConditionSightings, effects};
 use super::evaluation::{AlertDecision, AlertEvaluation};
+use super::execution_state::ExecutionState;
 use super::notice::{self, CommandEnded};
 use super::plans::PlanNameCache;
 use super::verify::LedgerVerification;
 use super::{StoreBackoff, WatchService, inspection};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use rutter_core::id::TenantId;
+use rutter_core::id::{ExecutionId, TenantId};
 use rutter_core::port;
 use rutter_core::port::proof::LedgerCheck;
 use rutter_core::port::register::{RegisterChange, RegisterKind, RegisterWrite};
@@ -204,8 +205,15 @@ impl<'a> AlertEvaluator<'a> {
             AlertEvaluation { rules: &rules, silences: &silences, conditions: &actives, alerts: &self.alerts, now };
         let mut decisions = case.evaluate();
         decisions.truncate(CHANGED_MAX);
-        let alert_records: Vec<&AlertRecord> =
-            decisions.iter().filter(|decision| decision.is_notified).map(|verdict| &verdict.alert).collect();
+        for AlertDecision { alert, is_notified } in &mut decisions {
+            if let (true, Some(execution)) = (*is_notified, &alert.execution) {
+                let execution = ExecutionId::new(execution);
+                alert.execution_state = ExecutionState::after(watch, self.tenant, &execution, None).await?;
+            }
+        }
+        let notified = decisions.iter().filter(|decision| decision.is_notified);
+        let told: Vec<AlertRecord> = notified.map(|decision| decision.alert.with_cause()).collect();
+        let alert_records: Vec<&AlertRecord> = told.iter().collect();
         notice::enqueue_notices(watch, self.tenant, &alert_records, &rules).await?;
         let over = silences.iter().filter(|silence| silence.until.0 <= now).map(|silence| &silence.id);
         let over: Vec<RegisterChange> = over.map(|id| RegisterChange::remove(RegisterKind::Silence, id)).collect();

@@ -32,6 +32,8 @@ pub async fn waiting(
             1 => "waits for an answer".to_owned(),
             many => format!("waits for {many} answers"),
         };
+        let what = execution.row.cause.as_ref().filter(|_| execution.row.status == ExecutionStatus::Waiting);
+        let text = what.map_or(text.clone(), |what| format!("{text}: {what}"));
         of_execution(AlertKind::WaitingForPerson, execution, since, &text)
     };
     Ok(found.iter().map(waits).collect())

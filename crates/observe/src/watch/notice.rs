@@ -49,14 +49,15 @@ fn is_subscribed(webhook: &WebhookView, alert: &AlertRecord, rule: Option<&Alert
 
 pub fn log(alert: &AlertRecord) {
     let AlertRecord { id, rule, subject, text, execution, notices, .. } = alert;
+    let summary = alert.execution_state.as_ref().map(|state| state.summary.as_str());
     if !alert.is_firing() {
-        tracing::info!(alert = id, rule, subject, execution, "over: {text}");
+        tracing::info!(alert = id, rule, subject, execution, summary, "over: {text}");
         return;
     }
     match alert.severity {
-        AlertSeverity::Info => tracing::info!(alert = id, rule, subject, execution, notices, "{text}"),
-        AlertSeverity::Warning => tracing::warn!(alert = id, rule, subject, execution, notices, "{text}"),
-        AlertSeverity::Critical => tracing::error!(alert = id, rule, subject, execution, notices, "{text}"),
+        AlertSeverity::Info => tracing::info!(alert = id, rule, subject, execution, summary, notices, "{text}"),
+        AlertSeverity::Warning => tracing::warn!(alert = id, rule, subject, execution, summary, notices, "{text}"),
+        AlertSeverity::Critical => tracing::error!(alert = id, rule, subject, execution, summary, notices, "{text}"),
     }
 }
 

@@ -4,6 +4,7 @@
 //! be read again after a crash.
 
 use super::cloud_event::CloudEvent;
+use super::execution_state::{ExecutionState, ends_or_asks};
 use super::plans::PlanNameCache;
 use super::webhook::WebhookView;
 use super::{StoreBackoff, WatchService, audit};
@@ -87,9 +88,14 @@ impl<'a> WebhookFeedReader<'a> {
             let takers = subscribers(&webhooks, placed);
             if !takers.is_empty() {
                 let plan = self.plans.of(&placed.stored).await?;
-                let event = CloudEvent::of(placed, plan.as_ref(), self.watch);
                 let takers = takers.into_iter().filter(|webhook| webhook.wants_plan(plan.as_ref()));
-                deliveries.extend(takers.map(|webhook| event.to(&webhook.id, self.watch.now())));
+                let takers: Vec<&WebhookView> = takers.collect();
+                let state = match !takers.is_empty() && ends_or_asks(&placed.stored.event) {
+                    true => self.state_after(placed).await?,
+                    false => None,
+                };
+                let event = CloudEvent::of(placed, plan.as_ref(), state.as_ref(), self.watch);
+                deliveries.extend(takers.into_iter().map(|webhook| event.to(&webhook.id, self.watch.now())));
             }
             self.position = placed.position;
             if deliveries.len() + webhooks.len() > DELIVERIES_MAX {
@@ -115,6 +121,11 @@ impl<'a> WebhookFeedReader<'a> {
             self.watch.outbox_changed.send_replace(());
         }
         Ok(())
+    }
+
+    async fn state_after(&self, placed: &FeedEntry) -> Result<Option<ExecutionState>, port::Error> {
+        let stored = &placed.stored;
+        ExecutionState::after(self.watch, self.tenant, &stored.execution, Some(stored.seq)).await
     }
 
     async fn enabled_webhooks(&self) -> Result<Vec<WebhookView>, port::Error> {

@@ -60,6 +60,10 @@ impl AlertSeverity {
 pub enum RuleCondition {
     /// An execution failed.
     ExecutionFailed {},
+    /// An execution ended without some of its steps.
+    ExecutionPartial {},
+    /// An execution was undone.
+    ExecutionCompensated {},
     /// Nothing was recorded for this long although the server or an agent should make progress.
     ExecutionStuck {
         after_seconds: u64,
@@ -74,12 +78,18 @@ pub enum RuleCondition {
     },
     /// A compensation failed.
     CompensationFailed {},
+    /// A call took effect twice, or after it was settled otherwise; so did a compensation.
+    SecondEffect {},
     /// The circuit breaker of a server is open after repeated failures.
     BreakerOpen {},
     /// A tool changed since a plan was checked with it.
     ToolChanged {},
     /// An execution reached a limit of time, calls, cost or entries.
     Budget {},
+    /// An agent that drives has given no sign of life for longer than its plan allows.
+    AgentSilent {},
+    /// Time stands still for an execution until a person has looked.
+    ExecutionHeld {},
     /// Verification of the ledger failed.
     VerifyFailed {},
     DiskLow {
@@ -131,13 +141,18 @@ impl RuleCondition {
     pub fn concern(&self) -> AlertKind {
         match self {
             RuleCondition::ExecutionFailed {} => AlertKind::ExecutionFailed,
+            RuleCondition::ExecutionPartial {} => AlertKind::ExecutionPartial,
+            RuleCondition::ExecutionCompensated {} => AlertKind::ExecutionCompensated,
             RuleCondition::ExecutionStuck { .. } => AlertKind::ExecutionStuck,
             RuleCondition::WaitingForPerson { .. } => AlertKind::WaitingForPerson,
             RuleCondition::InDoubt { .. } => AlertKind::InDoubt,
             RuleCondition::CompensationFailed {} => AlertKind::CompensationFailed,
+            RuleCondition::SecondEffect {} => AlertKind::SecondEffect,
             RuleCondition::BreakerOpen {} => AlertKind::BreakerOpen,
             RuleCondition::ToolChanged {} => AlertKind::ToolChanged,
             RuleCondition::Budget {} => AlertKind::Budget,
+            RuleCondition::AgentSilent {} => AlertKind::AgentSilent,
+            RuleCondition::ExecutionHeld {} => AlertKind::ExecutionHeld,
             RuleCondition::VerifyFailed {} => AlertKind::VerifyFailed,
             RuleCondition::DiskLow { .. } => AlertKind::DiskLow,
             RuleCondition::DeadLetters { .. } => AlertKind::DeadLetters,
@@ -154,10 +169,15 @@ impl RuleCondition {
             RuleCondition::DiskLow { below_bytes } => condition.measure < below_bytes,
             RuleCondition::DeadLetters { at_least } => condition.measure >= at_least,
             RuleCondition::ExecutionFailed {}
+            | RuleCondition::ExecutionPartial {}
+            | RuleCondition::ExecutionCompensated {}
             | RuleCondition::CompensationFailed {}
+            | RuleCondition::SecondEffect {}
             | RuleCondition::BreakerOpen {}
             | RuleCondition::ToolChanged {}
             | RuleCondition::Budget {}
+            | RuleCondition::AgentSilent {}
+            | RuleCondition::ExecutionHeld {}
             | RuleCondition::VerifyFailed {} => true,
         }
     }
@@ -226,6 +246,13 @@ pub fn built_in() -> Vec<AlertRule> {
     vec![
         rule("execution_failed", Warning, RuleCondition::ExecutionFailed {}, "an execution failed"),
         rule(
+            "execution_partial",
+            Warning,
+            RuleCondition::ExecutionPartial {},
+            "an execution ended without some of its steps",
+        ),
+        rule("execution_compensated", Info, RuleCondition::ExecutionCompensated {}, "an execution was undone"),
+        rule(
             "execution_stuck",
             Warning,
             RuleCondition::ExecutionStuck { after_seconds: 15 * 60 },
@@ -244,9 +271,22 @@ pub fn built_in() -> Vec<AlertRule> {
             "it is unknown whether a call took effect",
         ),
         rule("compensation_failed", Critical, RuleCondition::CompensationFailed {}, "a compensation failed"),
+        rule(
+            "second_effect",
+            Critical,
+            RuleCondition::SecondEffect {},
+            "a call took effect twice, or after it was settled otherwise",
+        ),
         rule("breaker_open", Warning, RuleCondition::BreakerOpen {}, "the circuit breaker of a server is open"),
         rule("tool_changed", Warning, RuleCondition::ToolChanged {}, "a tool changed since a plan was checked with it"),
         rule("budget", Warning, RuleCondition::Budget {}, "an execution reached a limit"),
+        rule("agent_silent", Warning, RuleCondition::AgentSilent {}, "the agent of an execution is silent"),
+        rule(
+            "execution_held",
+            Warning,
+            RuleCondition::ExecutionHeld {},
+            "an execution is held until a person resumes it",
+        ),
         rule("verify_failed", Critical, RuleCondition::VerifyFailed {}, "verification of the ledger failed"),
         rule("disk_low", Warning, RuleCondition::DiskLow { below_bytes: GIB }, "the disk is filling up"),
         rule("disk_full", Critical, RuleCondition::DiskLow { below_bytes: 128 * MIB }, "the disk is nearly full"),

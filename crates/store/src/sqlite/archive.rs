@@ -11,6 +11,7 @@ use super::migration;
 use super::plans::PlanCache;
 use super::projections;
 use super::query;
+use super::register;
 use super::session::size_of;
 use super::verify;
 use rusqlite::Connection;
@@ -26,6 +27,7 @@ use rutter_core::port::query::{
     EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, ListPage, Pagination, PlanFilter, PlanSummary,
     SavedPlan,
 };
+use rutter_core::port::register::{RegisterItem, RegisterKind};
 use std::path::{Path, PathBuf};
 
 /// An open database that cannot be written.
@@ -156,6 +158,16 @@ impl SqliteArchive {
         page: &Pagination,
     ) -> Result<ListPage<PlanSummary>, Error> {
         query::plans(&mut self.connection, tenant, filter, page)
+    }
+
+    /// Items of the register as [`Register::list`](rutter_core::port::register::Register::list) lists them.
+    pub fn register(
+        &mut self,
+        tenant: &TenantId,
+        kind: RegisterKind,
+        page: &Pagination,
+    ) -> Result<ListPage<RegisterItem>, Error> {
+        register::page_of(&mut self.connection, tenant, kind, page)
     }
 
     /// Loads the whole journal of an execution and checks each entry.

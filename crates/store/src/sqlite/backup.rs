@@ -15,7 +15,7 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, params};
 use rutter_core::actor::Actor;
 use rutter_core::execution::input::{DecisionContext, ExecutionInput};
-use rutter_core::execution::{Execution, ExecutionIdentity, decide};
+use rutter_core::execution::{Execution, ExecutionIdentity, ExecutionPhase, decide};
 use rutter_core::id::{ExecutionId, TenantId, WorkerId};
 use rutter_core::journal::chain::HashChain;
 use rutter_core::journal::event::{Event, EventRecord};
@@ -195,7 +195,8 @@ fn hold_open_executions(
     Ok(held)
 }
 
-/// Pauses an execution until an operator resumes it.
+/// Holds an execution until a person resumes it. Its time stands still as of its last entry: what happened after the
+/// backup is unknown.
 fn hold(
     store: &SqliteStore,
     identity: &ExecutionIdentity,
@@ -207,12 +208,14 @@ fn hold(
     let loaded = wait(store.load(identity))?;
     let mut execution = Execution::replay(identity.clone(), &loaded.records).map_err(|error| broken(&error))?;
     let mut records = Vec::new();
-    // A pending execution cannot be paused, so it is started first, with capacity for no call.
-    for input in [ExecutionInput::Start, ExecutionInput::Pause { reason: format!("restored from a backup: {reason}") }]
-    {
+    // A pending execution cannot be held, so it is started first, with capacity for no call.
+    let started = (*execution.phase() == ExecutionPhase::Pending).then_some(ExecutionInput::Start);
+    let reason = format!("restored from a backup: {reason}");
+    let hold = ExecutionInput::Hold { reason, since: execution.last_at() };
+    for input in started.into_iter().chain([hold]) {
         match execution.decide(actor, input, DecisionContext { now: clock(), room: 0 }) {
             Ok(decision) => records.extend(decision.records),
-            // Already started or paused.
+            // Held already.
             Err(decide::Error::Refused(_)) => {}
             Err(decide::Error::Broken(illegal)) => return Err(broken(&illegal)),
         }

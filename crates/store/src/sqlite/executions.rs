@@ -31,6 +31,8 @@ pub(super) struct FoundExecution {
     status: String,
     questions: u32,
     due_at: Option<i64>,
+    cause: Option<String>,
+    ending: Option<String>,
     pending_commands: u64,
     /// The number of its plan, and the hash of the revision it carries out now.
     plan: i64,
@@ -38,7 +40,7 @@ pub(super) struct FoundExecution {
 }
 
 const FIND: &str = "
-    select number, seq, head, epoch, owner, status, questions, due_at, commands, plan, hash
+    select number, seq, head, epoch, owner, status, questions, due_at, commands, plan, hash, cause, ending
     from execution
     where tenant = ?1 and id = ?2";
 
@@ -63,6 +65,8 @@ pub(super) fn find(session: &mut WriteSession, identity: &ExecutionIdentity) -> 
                 pending_commands: row.get(8)?,
                 plan: row.get(9)?,
                 hash: row.get(10)?,
+                cause: row.get(11)?,
+                ending: row.get(12)?,
             },
         ))
     };
@@ -112,11 +116,11 @@ const PLAN: &str = "
     select plan.number
     from plan
     join revision on revision.plan = plan.number
-    where plan.tenant = ?1 and plan.id = ?2 and revision.hash = ?3";
+    where plan.tenant = ?1 and plan.id = ?2 and plan.state = 'active' and revision.hash = ?3";
 const OPEN: &str = "
     insert into execution (tenant, id, plan, status, driver, hash, revision, settled, total, questions, opened_at,
-        started_at, last_at, due_at, seq, head, epoch, owner)
-    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+        started_at, last_at, due_at, seq, head, epoch, owner, cause, completed, ending)
+    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)
     returning number";
 const TAG: &str = "
     insert or ignore into execution_tag (tenant, tag, opened_at, execution)
@@ -171,6 +175,9 @@ pub(super) fn open(session: &mut WriteSession, new: &PackedOpening) -> Result<Op
                 last.sealed.entry.hash.0,
                 epoch,
                 owner,
+                row.cause,
+                row.completed,
+                row.ending,
             ],
         )?
         .ok_or_else(|| Error::Io("the insert returned no execution number".to_owned()))?;
@@ -209,9 +216,12 @@ const HAS_REVISION: &str = "select 1 from revision where plan = ?1 and hash = ?2
 const MOVE_ON: &str = "
     update execution
     set driver = ?2, hash = ?3, revision = ?4, settled = ?5, total = ?6, started_at = ?7, last_at = ?8, seq = ?9,
-        head = ?10
+        head = ?10, completed = ?11
     where number = ?1";
-const CHANGE: &str = "update execution set status = ?2, questions = ?3, due_at = ?4 where number = ?1";
+const CHANGE: &str = "
+    update execution
+    set status = ?2, questions = ?3, due_at = ?4, cause = ?5, ending = ?6
+    where number = ?1";
 const CONSUME: &str = "delete from command where number = ?1 and execution = ?2";
 const RECOUNT: &str = "
     update execution
@@ -278,11 +288,13 @@ fn move_on(
             row.last_at.0,
             head.seq,
             head.hash.0,
+            row.completed,
         ],
     )?;
     let status = row.status.as_str();
-    if (found.status.as_str(), found.questions, found.due_at) != (status, row.questions, due_at) {
-        session.execute(CHANGE, params![found.number, status, row.questions, due_at])?;
+    let is_same = (found.status.as_str(), found.questions, found.due_at) == (status, row.questions, due_at);
+    if !is_same || found.cause != row.cause || found.ending != row.ending {
+        session.execute(CHANGE, params![found.number, status, row.questions, due_at, row.cause, row.ending])?;
     }
     Ok(())
 }
@@ -301,7 +313,7 @@ pub(super) fn count(session: &WriteSession, tenant: i64, status: &str, by: i64) 
 /// The columns of a row, in the order in which [`row_of`] reads them.
 pub(super) const ROW: &str = "execution.status, execution.driver, execution.hash, execution.revision, \
     execution.settled, execution.total, execution.questions, execution.opened_at, execution.started_at, \
-    execution.last_at, execution.due_at";
+    execution.last_at, execution.due_at, execution.cause, execution.completed, execution.ending";
 
 /// Reads the columns of [`ROW`], of which the first is column `at`.
 pub(super) fn row_of(row: &rusqlite::Row<'_>, at: usize) -> Result<ExecutionProjection, Error> {
@@ -311,9 +323,12 @@ pub(super) fn row_of(row: &rusqlite::Row<'_>, at: usize) -> Result<ExecutionProj
         let counts: [u32; 4] = [row.get(at + 3)?, row.get(at + 4)?, row.get(at + 5)?, row.get(at + 6)?];
         let times: (i64, Option<i64>, i64, Option<i64>) =
             (row.get(at + 7)?, row.get(at + 8)?, row.get(at + 9)?, row.get(at + 10)?);
-        Ok((status, driver, hash, counts, times))
+        let told: (Option<String>, Option<u32>, Option<String>) =
+            (row.get(at + 11)?, row.get(at + 12)?, row.get(at + 13)?);
+        Ok((status, driver, hash, counts, times, told))
     };
-    let (status, driver, hash, counts, (opened_at, started_at, last_at, due_at)) = get().map_err(fault::of)?;
+    let (status, driver, hash, counts, times, (cause, completed, ending)) = get().map_err(fault::of)?;
+    let (opened_at, started_at, last_at, due_at) = times;
     let [revision, settled, total, questions] = counts;
     let corrupt = |what: &str| Error::Corrupt(format!("an execution's {what} is invalid"));
     Ok(ExecutionProjection {
@@ -332,5 +347,8 @@ pub(super) fn row_of(row: &rusqlite::Row<'_>, at: usize) -> Result<ExecutionProj
         started_at: started_at.map(Timestamp),
         last_at: Timestamp(last_at),
         due_at: due_at.map(Timestamp),
+        cause,
+        completed,
+        ending,
     })
 }

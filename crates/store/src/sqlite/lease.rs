@@ -32,13 +32,6 @@ pub(super) const ALL_GONE: &str = "
     set until = -9223372036854775808
     where until > -9223372036854775808";
 
-const BELIEVED: &str = "select max(until) from worker where until > -9223372036854775808";
-
-pub(super) fn believed_until(connection: &rusqlite::Connection) -> Result<Option<Timestamp>, Error> {
-    let until: Option<i64> = connection.query_row(BELIEVED, [], |row| row.get(0)).map_err(fault::of)?;
-    Ok(until.map(Timestamp))
-}
-
 /// The number of a worker. One that never renewed counts as dead.
 pub(super) fn worker(session: &mut WriteSession, name: &WorkerId) -> Result<i64, Error> {
     if let Some(number) = session.find_worker(name)? {

@@ -12,7 +12,7 @@ use rutter_core::hash::Hash;
 use rutter_core::id::PlanId;
 use rutter_core::journal::chain::{ChainHead, Entry, HashChain};
 use rutter_core::journal::codec::StoredRecord;
-use rutter_core::journal::event::{Event, EventRecord};
+use rutter_core::journal::event::EventRecord;
 use rutter_core::journal::payload::{Commitment, PayloadSalt, SealedPayload};
 use rutter_core::limits::{ENTRY_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use rutter_core::port::Error;
@@ -117,7 +117,7 @@ pub(super) fn open(
         payloads.iter().find(|(commitment, _)| *commitment == wanted).and_then(|(_, payload)| payload.clone())
     };
     let mut record = stored.open(&find).map_err(|wrong| Error::Corrupt(format!("entry {seq}: {wrong}")))?;
-    if let Event::ExecutionOpened { plan, .. } | Event::Replanned { plan, .. } = &record.event {
+    if let Some(plan) = record.event.plan() {
         let plan = plans.by_hash(connection, plan.hash)?;
         record.event.supply_plan(&|_| Some(std::sync::Arc::clone(&plan)));
     }

@@ -1,7 +1,7 @@
 //! Schema migrations: numbered, forward only, each in one transaction.
 
 use super::connection::DatabaseFile;
-use super::{DATABASE, fault};
+use super::{DATABASE, fault, plans};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use rutter_core::hash::Hash;
 use rutter_core::port::Error;
@@ -14,6 +14,8 @@ pub(super) const ALL: &[Migration] = &[
     Migration { number: 2, name: "surfaces", sql: include_str!("../../migrations/0002_surfaces.sql") },
     Migration { number: 3, name: "note_kind", sql: include_str!("../../migrations/0003_note_kind.sql") },
     Migration { number: 4, name: "command", sql: include_str!("../../migrations/0004_command.sql") },
+    Migration { number: 5, name: "plan_state", sql: include_str!("../../migrations/0005_plan_state.sql") },
+    Migration { number: 6, name: "cause", sql: include_str!("../../migrations/0006_cause.sql") },
 ];
 
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +24,9 @@ pub(super) struct Migration {
     pub name: &'static str,
     pub sql: &'static str,
 }
+
+/// The migration that begins to index the names of tools, which SQL alone cannot read.
+const PLAN_WORDS: u64 = 5;
 
 const TABLE: &str = "
     create table if not exists migration (
@@ -72,7 +77,7 @@ pub(super) fn migrate(
     let pending = migrations.iter().filter(|migration| migration.number > from);
     let mut to = from;
     for migration in pending {
-        apply(connection, migration, now).map_err(fault::of)?;
+        apply(connection, migration, now)?;
         to = migration.number;
     }
     Ok(MigrationResult { from, to })
@@ -98,13 +103,17 @@ pub(super) fn check(connection: &Connection, migrations: &[Migration]) -> Result
     Ok(found)
 }
 
-fn apply(connection: &mut Connection, migration: &Migration, now: Timestamp) -> rusqlite::Result<()> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    transaction.execute_batch(TABLE)?;
-    transaction.execute_batch(migration.sql)?;
+fn apply(connection: &mut Connection, migration: &Migration, now: Timestamp) -> Result<(), Error> {
+    let begin = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+    let transaction = begin.map_err(fault::of)?;
+    transaction.execute_batch(TABLE).map_err(fault::of)?;
+    transaction.execute_batch(migration.sql).map_err(fault::of)?;
+    if migration.number == PLAN_WORDS {
+        plans::reindex(&transaction)?;
+    }
     let row = params![migration.number, migration.name, checksum(migration).0, now.0];
-    transaction.execute(APPLY, row)?;
-    transaction.commit()
+    transaction.execute(APPLY, row).map_err(fault::of)?;
+    transaction.commit().map_err(fault::of)
 }
 
 fn checksum(migration: &Migration) -> Hash {

@@ -3,16 +3,17 @@
 use super::fault;
 use super::own;
 use super::position::EntryPosition;
-use super::session::WriteSession;
+use super::session::{WriteSession, hash_of};
 use crate::compress;
 use rusqlite::{Connection, OptionalExtension, params};
 use rutter_core::hash::Hash;
+use rutter_core::id::PlanId;
 use rutter_core::journal::event::{Event, EventRecord};
 use rutter_core::limits::PLAN_BYTES_MAX;
 use rutter_core::plan::document::DocumentFormat;
 use rutter_core::plan::{Plan, stored};
 use rutter_core::port::Error;
-use rutter_core::port::journal::{NewRevision, SaveOutcome};
+use rutter_core::port::journal::{NewRevision, PlanState, RevisionScope, SaveOutcome};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -38,7 +39,8 @@ pub(super) fn pack(plan: NewRevision) -> PackedPlan {
 }
 
 const NEWEST: &str = "
-    select plan.number, plan.revision, revision.hash
+    select plan.number, plan.revision, revision.hash, plan.state,
+        (select max(every.revision) from revision as every where every.plan = plan.number)
     from plan
     join revision on revision.plan = plan.number and revision.revision = plan.revision
     where plan.tenant = ?1 and plan.id = ?2";
@@ -48,52 +50,104 @@ const NEW: &str = "
     returning number";
 const RENAME: &str = "update plan set name = ?2, revision = ?3, saved_at = ?4 where number = ?1";
 const REVISION: &str = "
-    insert into revision (plan, revision, hash, actor, saved_at, name, goal, tags, steps, format, source, tools)
-    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    insert into revision (plan, revision, hash, actor, saved_at, name, goal, tags, steps, format, source, tools,
+        for_execution)
+    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+const SAME: &str = "select max(revision) from revision where plan = ?1 and hash = ?2";
 const COUNT: &str = "update tenant set plans = plans + 1 where number = ?1";
-const UNTAG: &str = "delete from plan_tag where plan = ?1";
+pub(super) const UNTAG: &str = "delete from plan_tag where plan = ?1";
 const TAG: &str = "insert or ignore into plan_tag (tenant, tag, saved_at, plan) values (?1, ?2, ?3, ?4)";
-const UNINDEX: &str = "delete from plan_text where rowid = ?1";
+pub(super) const UNINDEX: &str = "delete from plan_text where rowid = ?1";
 const INDEX: &str = "insert into plan_text (rowid, words) values (?1, ?2)";
 
-pub(super) fn save(session: &mut WriteSession, packed: &PackedPlan) -> Result<SaveOutcome, Error> {
-    let NewRevision { tenant: name, id, plan, expected, actor, at } = &packed.plan;
-    let tenant = session.tenant(name)?;
-    let newest: Option<(i64, u32, Vec<u8>)> = session
-        .connection
-        .prepare_cached(NEWEST)
-        .and_then(|mut statement| {
-            statement
-                .query_row(params![tenant, id.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-                .optional()
+/// A plan that is there already.
+struct FoundPlan {
+    number: i64,
+    newest: u32,
+    hash: Vec<u8>,
+    is_deleted: bool,
+    /// The highest number of a revision, also of those made for one execution.
+    last: u32,
+}
+
+fn find(session: &WriteSession, tenant: i64, id: &PlanId) -> Result<Option<FoundPlan>, Error> {
+    let read = |row: &rusqlite::Row<'_>| {
+        let state: String = row.get(3)?;
+        Ok(FoundPlan {
+            number: row.get(0)?,
+            newest: row.get(1)?,
+            hash: row.get(2)?,
+            is_deleted: state == PlanState::Deleted.as_str(),
+            last: row.get(4)?,
         })
-        .map_err(fault::of)?;
-    if let Some((_, revision, hash)) = &newest
-        && *hash == plan.hash.0
-    {
-        return Ok(SaveOutcome::Already { revision: *revision });
+    };
+    let found = session.connection.prepare_cached(NEWEST);
+    found.and_then(|mut newest| newest.query_row(params![tenant, id.as_str()], read).optional()).map_err(fault::of)
+}
+
+pub(super) fn save(session: &mut WriteSession, packed: &PackedPlan) -> Result<SaveOutcome, Error> {
+    let NewRevision { tenant: name, id, plan, expected, scope, at, .. } = &packed.plan;
+    let tenant = session.tenant(name)?;
+    let found = find(session, tenant, id)?;
+    let is_missing = match scope {
+        // The id of a deleted plan is not given again.
+        RevisionScope::Plan => found.as_ref().is_some_and(|found| found.is_deleted),
+        RevisionScope::Execution => found.is_none(),
+    };
+    if is_missing {
+        return Err(Error::NotFound { what: "plan", id: id.to_string() });
     }
-    let found = newest.as_ref().map_or(0, |(_, revision, _)| *revision);
-    if let Some(expected) = expected.filter(|expected| *expected != found) {
-        let (what, expected, found) = (format!("plan {id}"), expected.into(), found.into());
+    if let Some(found) = &found
+        && let Some(revision) = same(session, found, packed)?
+    {
+        return Ok(SaveOutcome::Already { revision });
+    }
+    let newest = found.as_ref().map_or(0, |found| found.newest);
+    if let Some(expected) = expected.filter(|expected| *expected != newest) {
+        let (what, expected, found) = (format!("plan {id}"), expected.into(), newest.into());
         return Err(Error::Conflict { what, expected, found });
     }
-    let revision = found + 1;
-    let number = match newest {
-        Some((number, ..)) => {
+    let revision = found.as_ref().map_or(0, |found| found.last) + 1;
+    let number = match (found, scope) {
+        (Some(found), RevisionScope::Execution) => found.number,
+        (Some(FoundPlan { number, .. }), RevisionScope::Plan) => {
             session.execute(RENAME, params![number, plan.name, revision, at.0])?;
             session.execute(UNTAG, [number])?;
             session.execute(UNINDEX, [text_row(tenant, number)?])?;
             number
         }
-        None => {
+        (None, _) => {
             session.execute(COUNT, [tenant])?;
             let number = session.one(NEW, params![tenant, id.as_str(), plan.name, at.0])?;
             number.ok_or_else(|| Error::Io("the insert returned no plan number".to_owned()))?
         }
     };
+    write_revision(session, packed, number, revision)?;
+    if *scope == RevisionScope::Plan {
+        for tag in &plan.about.tags {
+            session.execute(TAG, params![tenant, tag, at.0, number])?;
+        }
+        session.execute(INDEX, params![text_row(tenant, number)?, words(plan)])?;
+    }
+    let event = Event::PlanSaved { id: id.clone(), revision, plan: plan.hash, name: plan.name.clone() };
+    let actor = packed.plan.actor.clone();
+    own::record(session, tenant, name, &EventRecord { at: *at, actor, event })?;
+    Ok(SaveOutcome::New { revision })
+}
+
+/// The revision that makes another one needless: the newest if it is the same, for one execution any.
+fn same(session: &WriteSession, found: &FoundPlan, packed: &PackedPlan) -> Result<Option<u32>, Error> {
+    let hash = packed.plan.plan.hash.0;
+    match packed.plan.scope {
+        _ if *found.hash == hash => Ok(Some(found.newest)),
+        RevisionScope::Plan => Ok(None),
+        RevisionScope::Execution => Ok(session.one::<Option<u32>>(SAME, params![found.number, hash])?.flatten()),
+    }
+}
+
+fn write_revision(session: &mut WriteSession, packed: &PackedPlan, number: i64, revision: u32) -> Result<(), Error> {
+    let NewRevision { plan, scope, actor, at, .. } = &packed.plan;
     let by = session.actor(actor)?;
-    let steps = plan.steps.len() as u64;
     session.execute(
         REVISION,
         params![
@@ -105,24 +159,18 @@ pub(super) fn save(session: &mut WriteSession, packed: &PackedPlan) -> Result<Sa
             plan.name,
             plan.goal,
             packed.tags,
-            steps,
+            plan.steps.len() as u64,
             format_name(plan.format),
             packed.source,
-            packed.tools
+            packed.tools,
+            *scope == RevisionScope::Execution,
         ],
     )?;
-    for tag in &plan.about.tags {
-        session.execute(TAG, params![tenant, tag, at.0, number])?;
-    }
-    session.execute(INDEX, params![text_row(tenant, number)?, words(plan)])?;
-    let (id, hash, title) = (id.clone(), plan.hash, plan.name.clone());
-    let event = Event::PlanSaved { id, revision, plan: hash, name: title };
-    own::record(session, tenant, name, &EventRecord { at: *at, actor: actor.clone(), event })?;
-    Ok(SaveOutcome::New { revision })
+    Ok(())
 }
 
 /// The rowid of a plan in the text index: in the tenant's range, like those of entries.
-fn text_row(tenant: i64, number: i64) -> Result<i64, Error> {
+pub(super) fn text_row(tenant: i64, number: i64) -> Result<i64, Error> {
     Ok(EntryPosition::new(tenant, number.unsigned_abs())?.number())
 }
 
@@ -130,7 +178,30 @@ fn text_row(tenant: i64, number: i64) -> Result<i64, Error> {
 fn words(plan: &Plan) -> String {
     let mut words = vec![plan.name.as_str(), &plan.goal, &plan.about.description, &plan.about.request];
     words.extend(plan.about.tags.iter().map(String::as_str));
+    words.extend(plan.steps.iter().flat_map(|step| step.calls()).map(|call| call.tool.as_str()));
     words.join("\n")
+}
+
+const PLANS: &str = "
+    select plan.tenant, plan.number, revision.hash
+    from plan
+    join revision on revision.plan = plan.number and revision.revision = plan.revision";
+
+/// Writes the words of every plan again. Earlier versions left the names of tools out.
+pub(super) fn reindex(connection: &Connection) -> Result<(), Error> {
+    let plans = PlanCache::default();
+    let rows = || -> rusqlite::Result<Vec<(i64, i64, Vec<u8>)>> {
+        let mut statement = connection.prepare(PLANS)?;
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+    };
+    for (tenant, number, hash) in rows().map_err(fault::of)? {
+        // A plan that cannot be read keeps the words it has.
+        let Ok(plan) = hash_of(&hash).and_then(|hash| plans.by_hash(connection, hash)) else { continue };
+        let row = text_row(tenant, number)?;
+        connection.execute(UNINDEX, [row]).map_err(fault::of)?;
+        connection.execute(INDEX, params![row, words(&plan)]).map_err(fault::of)?;
+    }
+    Ok(())
 }
 
 pub(super) fn tags_of(text: &str) -> Result<Vec<String>, Error> {

@@ -50,7 +50,8 @@ pub(super) fn differences(
     let mut totals: BTreeMap<String, u64> = BTreeMap::new();
     while let Some(row) = rows.next().map_err(fault::of)? {
         let (number, id): (i64, String) = (row.get(0).map_err(fault::of)?, row.get(1).map_err(fault::of)?);
-        let stored = row_of(row, 2)?;
+        // Words may differ between versions; the state they describe is compared.
+        let stored = ExecutionProjection { cause: None, completed: None, ending: None, ..row_of(row, 2)? };
         *totals.entry(stored.status.as_str().to_owned()).or_default() += 1;
         if differences.len() >= DIFFERENCES_MAX {
             continue;
@@ -93,7 +94,7 @@ fn derived(
         Ok(())
     })?;
     let execution = Execution::replay(identity, &records).map_err(|illegal| Error::Corrupt(illegal.to_string()))?;
-    let mut row = execution.row();
+    let mut row = ExecutionProjection { cause: None, completed: None, ending: None, ..execution.row() };
     let (retained, commands, oldest): (u64, u64, Option<i64>) = connection
         .prepare_cached(COMMANDS)
         .and_then(|mut statement| statement.query_row([number], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))))

@@ -13,6 +13,7 @@ mod select;
 #[cfg(test)]
 mod tests;
 
+use super::ledger::LedgerRow;
 use super::plans::PlanCache;
 use super::session::{self, one};
 use super::{SqliteStore, fault, refused};
@@ -22,8 +23,8 @@ use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::id::{PlanId, TenantId};
 use rutter_core::port::query::{
-    EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, ListPage, Pagination, PlanFilter, PlanSummary,
-    SavedPlan, StoreQuery, StoreTotals,
+    EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, KnownRequest, ListPage, Pagination, PlanFilter,
+    PlanSummary, SavedPlan, StoreQuery, StoreTotals,
 };
 use rutter_core::port::{Error, StoreFuture};
 use std::sync::Arc;
@@ -83,6 +84,14 @@ impl StoreQuery for SqliteStore {
         })
     }
 
+    fn plan_of(&self, execution: &ExecutionIdentity, revision: u32) -> StoreFuture<'_, Option<SavedPlan>> {
+        let (identity, plans) = (execution.clone(), Arc::clone(&self.plans));
+        self.look(move |connection| match number_of(connection, &identity.tenant)? {
+            Some(tenant) => plans::of_execution(connection, tenant, &identity.execution, revision, &plans),
+            None => Ok(None),
+        })
+    }
+
     fn plans(&self, tenant: &TenantId, filter: PlanFilter, page: Pagination) -> StoreFuture<'_, ListPage<PlanSummary>> {
         let tenant = tenant.clone();
         let wanted = ListPaging::read(ListKind::Plans, &page)
@@ -94,6 +103,18 @@ impl StoreQuery for SqliteStore {
             }),
             Err(error) => refused(error),
         }
+    }
+
+    fn request(&self, tenant: &TenantId, key: &str) -> StoreFuture<'_, Option<KnownRequest>> {
+        let (tenant, key) = (tenant.clone(), key.to_owned());
+        self.look(move |connection| match number_of(connection, &tenant)? {
+            Some(tenant) => super::request::known(connection, tenant, &key),
+            None => Ok(None),
+        })
+    }
+
+    fn ledger_tenants(&self) -> StoreFuture<'_, Vec<TenantId>> {
+        self.look(|connection| Ok(LedgerRow::all(connection)?.into_iter().map(|ledger| ledger.tenant).collect()))
     }
 
     fn totals(&self, tenant: &TenantId) -> StoreFuture<'_, StoreTotals> {

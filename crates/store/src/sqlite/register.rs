@@ -51,14 +51,7 @@ impl Register for SqliteStore {
 
     fn list(&self, tenant: &TenantId, kind: RegisterKind, page: Pagination) -> StoreFuture<'_, ListPage<RegisterItem>> {
         let tenant = tenant.clone();
-        let wanted = size_of_page(page.limit).and_then(|limit| Ok((limit, last_seen(kind, &page)?)));
-        match wanted {
-            Ok((limit, after)) => self.read(move |connection| match number_of(connection, &tenant)? {
-                Some(tenant) => list(connection, tenant, kind, limit, &after),
-                None => Ok(nothing()),
-            }),
-            Err(error) => refused(error),
-        }
+        self.read(move |connection| page_of(connection, &tenant, kind, &page))
     }
 
     fn count(&self, tenant: &TenantId, kind: RegisterKind) -> StoreFuture<'_, u64> {
@@ -214,6 +207,20 @@ fn tenants(connection: &Connection, kind: RegisterKind) -> rusqlite::Result<Vec<
     }
     tenants.sort();
     Ok(tenants)
+}
+
+/// One page of the items of a kind.
+pub(super) fn page_of(
+    connection: &mut Connection,
+    tenant: &TenantId,
+    kind: RegisterKind,
+    page: &Pagination,
+) -> Result<ListPage<RegisterItem>, Error> {
+    let (limit, after) = (size_of_page(page.limit)?, last_seen(kind, page)?);
+    match number_of(connection, tenant)? {
+        Some(tenant) => list(connection, tenant, kind, limit, &after),
+        None => Ok(nothing()),
+    }
 }
 
 fn list(

@@ -1,12 +1,13 @@
 //! Idempotency keys: each is stored with the digest of its request and the execution it was for.
 
 use super::fault;
-use super::session::WriteSession;
-use rusqlite::{OptionalExtension, params};
+use super::session::{WriteSession, hash_of};
+use rusqlite::{Connection, OptionalExtension, params};
 use rutter_core::id::ExecutionId;
 use rutter_core::limits::REQUEST_KEY_BYTES_MAX;
 use rutter_core::port::Error;
 use rutter_core::port::journal::IdempotentRequest;
+use rutter_core::port::query::KnownRequest;
 use rutter_core::time::Timestamp;
 
 const FIND: &str = "select digest, execution from request where tenant = ?1 and key = ?2";
@@ -33,16 +34,22 @@ pub(super) fn find(
     tenant: i64,
     request: &IdempotentRequest,
 ) -> Result<Option<ExecutionId>, Error> {
-    let mut statement = session.connection.prepare_cached(FIND).map_err(fault::of)?;
-    let found: Option<(Vec<u8>, String)> = statement
-        .query_row(params![tenant, request.key], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()
-        .map_err(fault::of)?;
-    match found {
+    match known(&session.connection, tenant, &request.key)? {
         None => Ok(None),
-        Some((digest, execution)) if digest == request.digest.0 => Ok(Some(ExecutionId::new(&execution))),
+        Some(found) if found.digest == request.digest => Ok(Some(found.execution)),
         Some(_) => Err(Error::KeyReused { key: request.key.clone() }),
     }
+}
+
+/// Returns the request a key was used for.
+pub(super) fn known(connection: &Connection, tenant: i64, key: &str) -> Result<Option<KnownRequest>, Error> {
+    let mut statement = connection.prepare_cached(FIND).map_err(fault::of)?;
+    let found: Option<(Vec<u8>, String)> = statement
+        .query_row(params![tenant, key], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
+        .map_err(fault::of)?;
+    let Some((digest, execution)) = found else { return Ok(None) };
+    Ok(Some(KnownRequest { digest: hash_of(&digest)?, execution: ExecutionId::new(&execution) }))
 }
 
 pub(super) fn keep(

@@ -191,7 +191,7 @@ pub(super) fn actor_of(party: &str, name: &str) -> Result<Actor, Error> {
         "person" => ActorKind::Person,
         other => return Err(Error::Corrupt(format!("unknown party {other:?}"))),
     };
-    Ok(Actor { party, name: name.into() })
+    Ok(Actor::new(party, name))
 }
 
 /// Reads a stored hash.

@@ -4,7 +4,7 @@ pub(super) mod clean;
 mod erase;
 
 use super::query::number_of;
-use super::{SqliteStore, refused};
+use super::{SqliteStore, plan_state, refused};
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::limits::REASON_BYTES_MAX;
 use rutter_core::port::upkeep::{
@@ -48,6 +48,7 @@ impl StoreMaintenance for SqliteStore {
             if cleaning.what == CleanedPart::Executions && !cleaning.dry_run {
                 let at = cleaning.at;
                 while self.write(true, move |session| clean::forget_requests(session, tenant, at)).await? {}
+                self.write(true, move |session| plan_state::remove_unused(session, tenant)).await?;
                 let mut is_first = true;
                 while sum.executions > 0
                     && self.write(true, move |session| clean::merge_words(session, is_first)).await?
@@ -70,7 +71,7 @@ impl SqliteStore {
     }
 }
 
-fn check_reason(reason: &str) -> Result<(), Error> {
+pub(super) fn check_reason(reason: &str) -> Result<(), Error> {
     let (max, found) = (REASON_BYTES_MAX as u64, reason.len() as u64);
     match found > max {
         true => Err(Error::Limit { limit: "reason_bytes_max", max, found }),

@@ -3,7 +3,7 @@
 use crate::ledger::fixture::plan;
 use rutter_core::actor::Actor;
 use rutter_core::execution::input::{DecisionContext, ExecutionInput};
-use rutter_core::execution::{Execution, ExecutionIdentity, admit};
+use rutter_core::execution::{Execution, ExecutionIdentity, opening};
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PlanId, TenantId, WorkerId};
 use rutter_core::journal::chain::{ChainHead, HashChain};
@@ -13,13 +13,13 @@ use rutter_core::plan::Driver;
 use rutter_core::port::Error;
 use rutter_core::port::journal::{
     AppendOutcome, AppendRequest, ClaimRequest, EnqueueOutcome, ExecutionOpening, IdempotentRequest, Journal, Lease,
-    NewCommand, NewRevision, OpenOutcome, SaveOutcome, SealedEntry,
+    NewCommand, NewRevision, OpenOutcome, RevisionScope, SaveOutcome, SealedEntry,
 };
 use rutter_core::port::register::{Register, RegisterChange, RegisterKind, RegisterWrite};
 use rutter_core::time::Timestamp;
 use rutter_core::tool::CallOutcome;
 use rutter_store::{SqliteOptions, SqliteStore, wait};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 
 fn open(directory: &std::path::Path) -> SqliteStore {
@@ -53,14 +53,15 @@ fn an_execution_is_read_back_after_a_restart() {
         id: PlanId::new("plan_1"),
         plan: plan.clone(),
         expected: None,
+        scope: RevisionScope::Plan,
         actor: agent.clone(),
         at: Timestamp(1),
     };
     assert_eq!(wait(store.save(new.clone())), Ok(SaveOutcome::New { revision: 1 }));
     assert_eq!(wait(store.save(new)), Ok(SaveOutcome::Already { revision: 1 }));
 
-    let inputs = Arc::new(Value::from("x".repeat(100_000)));
-    let opened = admit::opening(&plan, Driver::Server, inputs, &identity.execution, agent, Timestamp(5)).unwrap();
+    let inputs = Arc::new(json!({"order": "x".repeat(100_000)}));
+    let opened = opening::opening(&plan, 1, Driver::Server, inputs, &identity.execution, agent, Timestamp(5)).unwrap();
     let mut execution = Execution::open(identity.clone(), &opened).unwrap();
     let mut chain = HashChain::new(identity.tenant.clone(), identity.execution.clone());
     let opening = ExecutionOpening {

@@ -105,9 +105,12 @@ fn print(report: &SimulationReport, seeds: &Range<u64>) {
     println!("crashes        {:>10}", tally.crashes);
     println!("fenced         {:>10}", tally.fenced);
     println!("doubts         {:>10}", tally.doubts);
-    println!("late answers   {:>10}", tally.late_answers);
+    println!("late answers   {:>10}, {} of them effects", tally.late_answers, tally.late_effects);
+    println!("too early      {:>10} probes; {} keys forgotten", tally.early_probes, tally.forgotten_keys);
+    println!("corrections    {:>10}", tally.corrections);
     println!("approvals      {:>10}", tally.approvals);
-    println!("replans        {:>10}", tally.replans);
+    println!("replans        {:>10} followed, {} proposed to a person", tally.replans, tally.proposals);
+    println!("denials        {:>10}, {} calls forbidden, {} delayed", tally.denials, tally.forbidden, tally.delays);
     println!("compensations  {:>10}", tally.compensations);
     println!("hand-overs     {:>10}", tally.handovers);
     println!("tickets        {:>10} given, {} resumed after a crash", tally.tickets, tally.resumed);

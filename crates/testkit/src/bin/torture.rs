@@ -52,11 +52,11 @@ fn read(mut words: impl Iterator<Item = String>) -> Result<TortureOptions, Strin
 
 fn tell(options: &TortureOptions, report: &TortureReport) -> ExitCode {
     let aims: Vec<String> = report.kills.iter().map(|(aim, count)| format!("{count} by {aim}")).collect();
-    println!("kills          {:>10}: {}", report.kills_total(), aims.join(", "));
+    println!("kills                   {:>8}: {}", report.kills_total(), aims.join(", "));
     for (name, count) in &report.counted {
-        println!("{name:<15}{count:>10}");
+        println!("{name:<24}{count:>8}");
     }
-    println!("violations     {:>10}", report.violations.len());
+    println!("violations              {:>8}", report.violations.len());
     for violation in &report.violations {
         println!("  {} {}: {}", violation.lane, violation.invariant, violation.evidence);
     }

@@ -46,11 +46,18 @@ fn an_append_leaves_its_row(store: &dyn ConformingStore) {
     pen.row.status = ExecutionStatus::Waiting;
     pen.row.questions = 2;
     pen.row.settled = 1;
+    pen.row.cause = Some("a person must approve a".to_owned());
     pen.row.started_at = Some(Timestamp(3));
     stage.write(&mut pen, "a question");
     assert_eq!(summary_row(store, &pen), pen.row);
     assert_eq!(pen.row.last_at, Timestamp(12));
-    assert_eq!(done(store.execution(&pen.identity)).expect("it is there").entries, 2);
+    // The status stays, the cause does not.
+    for cause in [Some("a failed".to_owned()), None] {
+        pen.row.cause = cause;
+        stage.write(&mut pen, "another question");
+        assert_eq!(summary_row(store, &pen), pen.row);
+    }
+    assert_eq!(done(store.execution(&pen.identity)).expect("it is there").entries, 4);
 }
 
 fn the_same_entries_again_are_answered_as_known(store: &dyn ConformingStore) {

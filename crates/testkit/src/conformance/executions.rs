@@ -221,6 +221,7 @@ fn totals_count_what_the_lists_show(store: &dyn ConformingStore) {
     stage.save(PLAN, &plan("newer"));
     let totals = done(store.totals(&stage.tenant()));
     assert_eq!((totals.entries, totals.plans), (4, 1), "two revisions, the opening, one more");
+    assert!(done(store.ledger_tenants()).contains(&stage.tenant()));
     let listed = done(store.entries(&stage.tenant(), Default::default(), Pagination::first(100))).items;
     assert_eq!(listed.len(), 4);
 }

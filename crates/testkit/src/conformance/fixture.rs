@@ -4,7 +4,7 @@ use super::ConformingStore;
 use crate::chance::SeededRandom;
 use crate::simulator;
 use rutter_core::actor::Actor;
-use rutter_core::execution::admit::opening;
+use rutter_core::execution::opening::opening;
 use rutter_core::execution::row::ExecutionProjection;
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::execution::{Execution, ExecutionIdentity};
@@ -16,7 +16,7 @@ use rutter_core::journal::payload::{EventPayload, PayloadSalt};
 use rutter_core::plan::{Driver, Plan};
 use rutter_core::port::journal::{
     AppendOutcome, AppendRequest, ClaimRequest, EnqueueOutcome, ExecutionOpening, IdempotentRequest, Lease, NewCommand,
-    NewRevision, OpenOutcome, SaveOutcome, SealedEntry,
+    NewRevision, OpenOutcome, RevisionScope, SaveOutcome, SealedEntry,
 };
 use rutter_core::port::{Error, StoreFuture};
 use rutter_core::time::Timestamp;
@@ -67,6 +67,7 @@ impl<'a> ConformanceFixture<'a> {
             id: PlanId::new(id),
             plan: plan.clone(),
             expected: None,
+            scope: RevisionScope::Plan,
             actor: Actor::agent("author"),
             at: Timestamp(at),
         }
@@ -171,7 +172,7 @@ impl ConformanceWriter {
     pub fn new(identity: ExecutionIdentity, plan_id: &str, plan: &Arc<Plan>, at: Timestamp) -> ConformanceWriter {
         let inputs = Arc::new(json!({ "items": [1, 2] }));
         let author = Actor::agent("pilot");
-        let first = opening(plan, Driver::Server, inputs, &identity.execution, author, at);
+        let first = opening(plan, 1, Driver::Server, inputs, &identity.execution, author, at);
         let first = first.unwrap_or_else(|refusal| panic!("the inputs fit: {refusal:?}"));
         let execution = Execution::open(identity.clone(), &first).expect("an opening opens");
         let row = ExecutionProjection { due_at: None, ..execution.row() };
@@ -190,7 +191,7 @@ impl ConformanceWriter {
             request: None,
             worker: None,
             entries: vec![self.opening.clone()],
-            row: self.row,
+            row: self.row.clone(),
         }
     }
 
@@ -203,7 +204,7 @@ impl ConformanceWriter {
             lease: self.lease.clone(),
             expected,
             entries,
-            row: self.row,
+            row: self.row.clone(),
             decided_commands: Vec::new(),
             refused_keys: Vec::new(),
         }
@@ -249,7 +250,7 @@ pub fn plan_with(name: &str, fields: Value) -> Arc<Plan> {
     let mut document = json!({
         "name": name,
         "goal": "get there",
-        "inputs": { "type": "object" },
+        "inputs": { "items": { "type": "array" } },
         "steps": [{ "id": "a", "tool": "sim.read", "parameters": {} }],
     });
     for (field, value) in fields.as_object().into_iter().flatten() {

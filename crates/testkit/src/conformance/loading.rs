@@ -119,7 +119,8 @@ fn a_replanned_execution_comes_with_both_plans(store: &dyn ConformingStore) {
     stage.save(PLAN, &second);
     stage.save(PLAN, &plan("third"));
     live.decide(store, 0, ExecutionInput::Start);
-    live.decide(store, 0, ExecutionInput::Replan { plan: second.clone(), reason: "a better way".into() });
+    let reason = "a better way".into();
+    live.decide(store, 0, ExecutionInput::Replan { plan: second.clone(), revision: 2, reason });
     live.compare(store);
     let loaded = done(store.load(&live.pen.identity));
     let named = loaded.records.iter().filter_map(|record| match &record.event {

@@ -3,10 +3,11 @@
 use super::fixture::{ConformanceFixture, ConformanceWriter, PLAN, WORKER, done, plan, refused, request, worker};
 use super::{ConformanceCase, ConformingStore, cases};
 use rutter_core::hash::Hash;
-use rutter_core::id::ExecutionId;
+use rutter_core::id::{ExecutionId, TenantId};
 use rutter_core::journal::chain::HashChain;
 use rutter_core::journal::event::Event;
 use rutter_core::port::journal::{ExecutionOpening, Lease, NewCommand, OpenOutcome};
+use rutter_core::port::query::KnownRequest;
 use rutter_core::time::Timestamp;
 
 pub(super) const CASES: &[(&str, ConformanceCase)] = cases![
@@ -20,6 +21,7 @@ pub(super) const CASES: &[(&str, ConformanceCase)] = cases![
     the_same_request_gives_the_same_execution,
     the_same_request_is_known_after_the_execution_has_moved_on,
     another_request_under_a_used_key_is_refused,
+    a_used_key_names_its_request,
     a_refused_opening_does_not_use_up_its_key,
     keys_of_tenants_are_separate,
     the_same_opening_twice_is_answered_once,
@@ -38,7 +40,7 @@ fn an_opened_execution_is_there_at_once(store: &dyn ConformingStore) {
     let pen = stage.opened("exec_1");
     let found = done(store.execution(&pen.identity)).expect("it was opened");
     assert_eq!((found.id.as_str(), found.plan.as_str(), found.name.as_str()), ("exec_1", PLAN, "simple"));
-    assert_eq!((found.row, found.entries, found.pending_commands), (pen.row, 1, 0));
+    assert_eq!((found.row, found.entries, found.pending_commands), (pen.row.clone(), 1, 0));
 }
 
 fn the_worker_that_opens_it_for_itself_holds_it(store: &dyn ConformingStore) {
@@ -120,6 +122,18 @@ fn another_request_under_a_used_key_is_refused(store: &dyn ConformingStore) {
     let other = ExecutionOpening { request: request("key", "b"), ..stage.pen("exec_2").opening() };
     refused(store.open(other), "store.key_reused");
     assert!(done(store.execution(&stage.identity("exec_2"))).is_none());
+}
+
+fn a_used_key_names_its_request(store: &dyn ConformingStore) {
+    let stage = ConformanceFixture::new(store);
+    assert_eq!(done(store.request(&stage.tenant(), "key")), None);
+    let asked = request("key", "a");
+    done(store.open(ExecutionOpening { request: asked.clone(), ..stage.pen("exec_1").opening() }));
+    let digest = asked.expect("it has a key").digest;
+    let known = Some(KnownRequest { digest, execution: ExecutionId::new("exec_1") });
+    assert_eq!(done(store.request(&stage.tenant(), "key")), known);
+    assert_eq!(done(store.request(&stage.tenant(), "other")), None);
+    assert_eq!(done(store.request(&TenantId::new("elsewhere"), "key")), None);
 }
 
 fn a_refused_opening_does_not_use_up_its_key(store: &dyn ConformingStore) {

@@ -54,7 +54,7 @@ impl PlanShape {
             PlanShape::Chain => json!({"steps": [set("a", &[]), set("b", &["a"]), set("c", &["b"])]}),
             PlanShape::Diamond => json!({"max_parallel": 2, "steps": [
                 set("a", &[]), set("b", &["a"]), set("c", &["a"]), set("d", &["b", "c"])]}),
-            PlanShape::FanOut => json!({"max_parallel": 16, "inputs": {"type": "object"}, "steps": [
+            PlanShape::FanOut => json!({"max_parallel": 16, "steps": [
                 {"id": "a", "tool": "t.set", "for_each": {"items": "inputs.items", "max_parallel": 16},
                     "parameters": {"of": "{{ item }}"}}]}),
             PlanShape::Compensated => json!({"on_failure": "compensate", "steps": [
@@ -78,6 +78,7 @@ pub fn answer(call: &ToolCall) -> ExecutionInput {
 fn compile(name: &str, document: &Value) -> Arc<Plan> {
     let mut document = document.clone();
     document["name"] = json!(name);
+    document["inputs"] = json!({"items": {"type": "array"}, "text": {"type": "string"}});
     document["tags"] = json!(["torture"]);
     let text = document.to_string();
     let checked = read_and_check(text.as_bytes(), DocumentFormat::Json, &catalog(), Driver::Server, None);
@@ -95,9 +96,13 @@ fn catalog() -> ToolCatalog {
             safety: Safety::Idempotent,
             safety_source: SafetySource::Configured,
             key_parameter: None,
+            sends_key: false,
+            grace: None,
+            key_window: None,
+            attempts: Default::default(),
             definition: Hash::of(&[name.as_bytes()]),
         };
         (tool.name.clone(), Arc::new(tool))
     });
-    ToolCatalog { tools: tools.into_iter().collect() }
+    ToolCatalog { tools: tools.into_iter().collect(), ..ToolCatalog::default() }
 }

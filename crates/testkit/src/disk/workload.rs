@@ -7,7 +7,7 @@ use crate::disk::account::{AccountNote, StoreAnswer, StoreRequest};
 use crate::disk::shapes::{self, PlanShape};
 use rutter_core::actor::Actor;
 use rutter_core::execution::input::{DecisionContext, ExecutionInput};
-use rutter_core::execution::{Execution, ExecutionIdentity, admit, decide};
+use rutter_core::execution::{Execution, ExecutionIdentity, decide, opening};
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PlanId, TenantId, WorkerId};
 use rutter_core::journal::chain::HashChain;
@@ -16,7 +16,7 @@ use rutter_core::journal::payload::PayloadSalt;
 use rutter_core::plan::Driver;
 use rutter_core::port::journal::{
     AppendRequest, ClaimRequest, ExecutionOpening, IdempotentRequest, Journal, Lease, NewCommand, NewRevision,
-    OpenOutcome, SealedEntry, StoredCommand,
+    OpenOutcome, RevisionScope, SealedEntry, StoredCommand,
 };
 use rutter_core::port::{Error, StoreFuture};
 use rutter_core::time::Timestamp;
@@ -97,6 +97,7 @@ impl<'a> StoreWorkload<'a> {
                 id: PlanId::new(&id),
                 plan: Arc::clone(&plan),
                 expected: None,
+                scope: RevisionScope::Plan,
                 actor: Actor::agent("pilot"),
                 at: self.tick(),
             };
@@ -159,7 +160,8 @@ impl<'a> StoreWorkload<'a> {
     ) -> Result<Option<DrivenExecution>, Error> {
         let inputs = Arc::new(shape.inputs(if nth == 0 { noise() } else { "" }));
         let (plan, now) = (shape.plan(), self.tick());
-        let opened = admit::opening(&plan, Driver::Server, inputs, &identity.execution, Actor::agent("pilot"), now);
+        let opened =
+            opening::opening(&plan, 1, Driver::Server, inputs, &identity.execution, Actor::agent("pilot"), now);
         let opened = opened.expect("the inputs are what the plan asks for");
         let execution = Execution::open(identity.clone(), &opened).expect("a journal begins with its opening");
         let mut chain = HashChain::new(identity.tenant.clone(), identity.execution.clone());

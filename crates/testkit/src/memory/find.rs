@@ -9,9 +9,10 @@ use rutter_core::journal::chain::Entry;
 use rutter_core::journal::label::KINDS;
 use rutter_core::limits;
 use rutter_core::port::Error;
+use rutter_core::port::journal::PlanState;
 use rutter_core::port::query::{
-    EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, ListCursor, ListPage, Pagination, PlanFilter,
-    PlanSummary, SavedPlan, StoreTotals, TimeRange,
+    EntryFilter, EntrySummary, ExecutionFilter, ExecutionSummary, KnownRequest, ListCursor, ListPage, Pagination,
+    PlanFilter, PlanSummary, SavedPlan, StoreTotals, TimeRange,
 };
 use rutter_core::time::Timestamp;
 
@@ -66,12 +67,19 @@ impl MemoryState {
 
     pub fn plan(&self, tenant: &TenantId, id: &PlanId, revision: Option<u32>) -> StoreResult<Option<SavedPlan>> {
         let history = self.tenants.get(tenant).and_then(|ledger| ledger.history(id));
+        let history = history.filter(|history| history.state != PlanState::Deleted);
         let found = history.and_then(|history| match revision {
-            None => history.revisions.last(),
+            None => history.newest(),
             Some(number) => history.revisions.iter().find(|revision| revision.summary.revision == number),
         });
-        let Some(found) = found else { return Ok(None) };
-        Ok(Some(SavedPlan { summary: found.summary.clone(), plan: found.rebuild()? }))
+        found.map(StoredRevision::saved).transpose()
+    }
+
+    pub fn plan_of(&self, execution: &ExecutionIdentity, revision: u32) -> StoreResult<Option<SavedPlan>> {
+        let ledger = self.tenants.get(&execution.tenant);
+        let history = ledger.and_then(|ledger| ledger.history(&ledger.find(&execution.execution)?.plan));
+        let found = history.and_then(|history| history.revisions.iter().find(|one| one.summary.revision == revision));
+        found.map(StoredRevision::saved).transpose()
     }
 
     pub fn plans(
@@ -82,17 +90,27 @@ impl MemoryState {
     ) -> StoreResult<ListPage<PlanSummary>> {
         words::check(filter.text.as_ref())?;
         let histories = self.tenants.get(tenant).map_or(&[][..], |ledger| &ledger.plans);
-        let newest = histories.iter().enumerate().filter_map(|(at, plan)| Some((at, plan.revisions.last()?)));
+        let wanted = if filter.archived { PlanState::Archived } else { PlanState::Active };
+        let histories = histories.iter().enumerate().filter(|(_, history)| history.state == wanted);
+        let newest = histories.filter_map(|(at, plan)| Some((at, plan.newest()?)));
         let found = newest.filter(|(_, revision)| plan_fits(revision, filter));
         let found = found
             .map(|(at, revision)| ((newest_first(revision.summary.saved_at), descending(at as u64 + 1)), revision));
         cut(found.collect(), page)?.try_map(|revision| Ok(revision.summary.clone()))
     }
 
+    pub fn request(&self, tenant: &TenantId, key: &str) -> Option<KnownRequest> {
+        let asked = self.tenants.get(tenant)?.requests.get(key)?;
+        Some(KnownRequest { digest: asked.digest, execution: asked.execution.clone() })
+    }
+
     pub fn totals(&self, tenant: &TenantId) -> StoreTotals {
         let Some(ledger) = self.tenants.get(tenant) else { return StoreTotals::default() };
-        let mut totals =
-            StoreTotals { entries: ledger.places, plans: ledger.plans.len() as u64, ..StoreTotals::default() };
+        let mut totals = StoreTotals {
+            entries: ledger.places,
+            plans: ledger.plans.iter().filter(|plan| plan.state != PlanState::Deleted).count() as u64,
+            ..StoreTotals::default()
+        };
         for stored in &ledger.executions {
             *totals.executions.entry(stored.row.status.as_str()).or_default() += 1;
         }
@@ -106,7 +124,7 @@ fn summary(ledger: &TenantLedger, stored: &MemoryExecution) -> ExecutionSummary 
         id: stored.id.clone(),
         plan: stored.plan.clone(),
         name: revision.map(|revision| revision.summary.name.clone()).unwrap_or_default(),
-        row: ExecutionProjection { due_at: stored.due_at(), ..stored.row },
+        row: ExecutionProjection { due_at: stored.due_at(), ..stored.row.clone() },
         entries: stored.lines.len() as u64,
         pending_commands: stored.commands.len() as u64,
     }
@@ -114,7 +132,8 @@ fn summary(ledger: &TenantLedger, stored: &MemoryExecution) -> ExecutionSummary 
 
 fn execution_fits(ledger: &TenantLedger, stored: &MemoryExecution, filter: &ExecutionFilter) -> bool {
     let ExecutionFilter { plan, tag, statuses, asking, opened, text } = filter;
-    let newest = ledger.history(&stored.plan).and_then(|history| history.revisions.last());
+    let history = ledger.history(&stored.plan).filter(|history| history.state != PlanState::Deleted);
+    let newest = history.and_then(|history| history.newest());
     let says = |text: &String| {
         newest.is_some_and(|newest| words::all_in(text, &newest.words()))
             || stored.lines.iter().any(|line| line_says(line, text))
@@ -131,16 +150,18 @@ fn entry_fits(execution: &ExecutionId, line: &MemoryEntry, filter: &EntryFilter)
     let sealed = &line.sealed;
     filter.execution.as_ref().is_none_or(|wanted| wanted == execution)
         && (filter.kinds.is_empty() || filter.kinds.iter().any(|kind| kind == sealed.kind))
-        && filter.actor.as_ref().is_none_or(|actor| sealed.actor == *actor)
+        && filter.actor.as_ref().is_none_or(|actor| sealed.actor.is_same(actor))
         && is_within(sealed.at, &filter.at)
         && filter.text.as_ref().is_none_or(|text| line_says(line, text))
 }
 
 fn plan_fits(revision: &StoredRevision, filter: &PlanFilter) -> bool {
-    let PlanFilter { name, tag, text } = filter;
+    let PlanFilter { archived: _, name, tag, text } = filter;
     name.as_ref().is_none_or(|name| revision.summary.name == *name)
         && tag.as_ref().is_none_or(|tag| revision.summary.tags.contains(tag))
-        && text.as_ref().is_none_or(|text| words::all_in(text, &revision.words()))
+        && text.as_ref().is_none_or(|text| {
+            words::all_begin(text, &revision.words()) || words::all_within(text, &revision.summary.name)
+        })
 }
 
 fn line_says(line: &MemoryEntry, text: &str) -> bool {

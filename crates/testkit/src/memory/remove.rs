@@ -3,8 +3,10 @@
 use super::holding::is_free;
 use super::state::{MemoryExecution, MemoryState, StoreResult};
 use rutter_core::execution::view::ExecutionStatus;
+use rutter_core::id::PlanId;
 use rutter_core::journal::event::{Event, EventRecord, RemovedExecution};
 use rutter_core::port::Error;
+use rutter_core::port::journal::PlanState;
 use rutter_core::port::upkeep::{CleanedPart, CleanedTotals, CleaningRequest, ErasedTotals, ErasureRequest};
 
 impl MemoryState {
@@ -77,6 +79,8 @@ impl MemoryState {
             return cleaned;
         }
         ledger.executions.retain(|kept| removed.iter().all(|gone| gone.execution != kept.id));
+        let is_used = |plan: &PlanId| ledger.executions.iter().any(|kept| kept.plan == *plan);
+        ledger.plans.retain(|plan| plan.state != PlanState::Deleted || is_used(&plan.id));
         if !removed.is_empty() {
             events.push(Event::ExecutionsRemoved { executions: removed, reason: reason.clone() });
         }

@@ -12,9 +12,9 @@ use rutter_core::journal::payload::{Commitment, PayloadSalt, SealedPayload};
 use rutter_core::plan::document::DocumentFormat;
 use rutter_core::plan::{Plan, stored};
 use rutter_core::port::Error;
-use rutter_core::port::journal::{SealedEntry, StoredCommand};
+use rutter_core::port::journal::{PlanState, SealedEntry, StoredCommand};
 use rutter_core::port::outbox::{Delivery, DeliveryAttempt};
-use rutter_core::port::query::PlanSummary;
+use rutter_core::port::query::{PlanSummary, SavedPlan};
 use rutter_core::port::register::{RegisterItem, RegisterKind};
 use rutter_core::time::Timestamp;
 use std::collections::{BTreeMap, HashMap};
@@ -61,6 +61,7 @@ pub(super) struct TenantLedger {
 #[derive(Debug)]
 pub(super) struct PlanRevisions {
     pub id: PlanId,
+    pub state: PlanState,
     pub revisions: Vec<StoredRevision>,
 }
 
@@ -176,6 +177,13 @@ impl TenantLedger {
     }
 }
 
+impl PlanRevisions {
+    /// The newest that is not for one execution alone.
+    pub fn newest(&self) -> Option<&StoredRevision> {
+        self.revisions.iter().rev().find(|revision| !revision.summary.is_for_execution)
+    }
+}
+
 impl StoredRevision {
     pub fn new(id: PlanId, revision: u32, plan: &Plan, actor: Actor, at: Timestamp) -> StoredRevision {
         let summary = PlanSummary {
@@ -188,10 +196,18 @@ impl StoredRevision {
             steps: u32::try_from(plan.steps.len()).unwrap_or(u32::MAX),
             actor,
             saved_at: at,
+            is_archived: false,
+            is_for_execution: false,
         };
-        let more = format!("{}\n{}", plan.about.description, plan.about.request);
+        let tools = plan.steps.iter().flat_map(|step| step.calls()).map(|call| call.tool.as_str());
+        let more = [plan.about.description.as_str(), &plan.about.request].into_iter().chain(tools);
+        let more = more.collect::<Vec<_>>().join("\n");
         let (source, format, pinned) = (plan.source.clone(), plan.format, stored::pinned(&plan.tools));
         StoredRevision { summary, more, source, format, pinned }
+    }
+
+    pub fn saved(&self) -> StoreResult<SavedPlan> {
+        Ok(SavedPlan { summary: self.summary.clone(), plan: self.rebuild()? })
     }
 
     pub fn rebuild(&self) -> StoreResult<Arc<Plan>> {

@@ -17,6 +17,18 @@ pub(super) fn all_in(wanted: &str, text: &str) -> bool {
     words(wanted).all(|word| there.contains(&word))
 }
 
+/// Whether every word of `wanted` is the beginning of a word of `text`.
+pub(super) fn all_begin(wanted: &str, text: &str) -> bool {
+    let there: Vec<String> = words(text).collect();
+    words(wanted).all(|word| there.iter().any(|known| known.starts_with(&word)))
+}
+
+/// Whether every word of `wanted` is a part of `text`.
+pub(super) fn all_within(wanted: &str, text: &str) -> bool {
+    let text = text.to_lowercase();
+    words(wanted).all(|word| text.contains(&word))
+}
+
 fn words(text: &str) -> impl Iterator<Item = String> {
     let parts = text.split(|c: char| !c.is_alphanumeric());
     parts.filter(|part| !part.is_empty()).map(str::to_lowercase)

@@ -14,7 +14,8 @@ use rutter_core::plan::Plan;
 use rutter_core::port::Error;
 use rutter_core::port::journal::{
     AppendOutcome, AppendRequest, EnqueueOutcome, ExecutionOpening, IdempotentRequest, Lease, LoadedExecution,
-    NewCommand, NewRevision, OpenOutcome, SaveOutcome, SealedEntry, StoredCommand,
+    NewCommand, NewRevision, OpenOutcome, PlanState, PlanStateChange, PlanStateOutcome, RevisionScope, SaveOutcome,
+    SealedEntry, StoredCommand,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,25 +23,78 @@ use std::sync::Arc;
 impl MemoryState {
     pub fn save(&mut self, new: NewRevision) -> StoreResult<SaveOutcome> {
         let ledger = self.ledger_mut(&new.tenant);
-        let newest = ledger.history(&new.id).and_then(|history| history.revisions.last());
+        let history = ledger.history(&new.id);
+        let is_missing = match new.scope {
+            RevisionScope::Plan => history.is_some_and(|history| history.state == PlanState::Deleted),
+            RevisionScope::Execution => history.is_none(),
+        };
+        if is_missing {
+            return Err(Error::NotFound { what: "plan", id: new.id.to_string() });
+        }
+        let newest = history.and_then(|history| history.newest());
         let found = newest.map_or(0, |newest| newest.summary.revision);
         if newest.is_some_and(|newest| newest.summary.hash == new.plan.hash) {
             return Ok(SaveOutcome::Already { revision: found });
+        }
+        if new.scope == RevisionScope::Execution
+            && let Ok(same) = ledger.revision(&new.id, new.plan.hash)
+        {
+            return Ok(SaveOutcome::Already { revision: same.summary.revision });
         }
         if let Some(expected) = new.expected.filter(|expected| *expected != found) {
             let (expected, found) = (u64::from(expected), u64::from(found));
             return Err(Error::Conflict { what: format!("plan {}", new.id), expected, found });
         }
-        let revision = found + 1;
-        let stored = StoredRevision::new(new.id.clone(), revision, &new.plan, new.actor.clone(), new.at);
+        let revision = history.map_or(0, |history| history.revisions.len() as u32) + 1;
+        let mut stored = StoredRevision::new(new.id.clone(), revision, &new.plan, new.actor.clone(), new.at);
+        stored.summary.is_for_execution = new.scope == RevisionScope::Execution;
         match ledger.plans.iter_mut().find(|history| history.id == new.id) {
-            Some(history) => history.revisions.push(stored),
-            None => ledger.plans.push(PlanRevisions { id: new.id.clone(), revisions: vec![stored] }),
+            Some(history) => {
+                stored.summary.is_archived = history.state == PlanState::Archived;
+                history.revisions.push(stored);
+            }
+            None => ledger.plans.push(PlanRevisions {
+                id: new.id.clone(),
+                state: PlanState::Active,
+                revisions: vec![stored],
+            }),
         }
         let (plan, name) = (new.plan.hash, new.plan.name.clone());
         let event = Event::PlanSaved { id: new.id, revision, plan, name };
         ledger.note(&new.tenant, &EventRecord { at: new.at, actor: new.actor, event });
         Ok(SaveOutcome::New { revision })
+    }
+
+    pub fn change_plan(&mut self, change: &PlanStateChange) -> StoreResult<PlanStateOutcome> {
+        limit("reason_bytes_max", limits::REASON_BYTES_MAX, change.reason.len())?;
+        let missing = || Error::NotFound { what: "plan", id: change.id.to_string() };
+        let ledger = self.tenants.get_mut(&change.tenant).ok_or_else(missing)?;
+        let users = ledger.executions.iter().filter(|execution| execution.plan == change.id);
+        let (ended, open): (Vec<_>, Vec<_>) = users.partition(|execution| execution.row.status.has_ended());
+        let (executions, open) = (ended.len() as u64, open.len() as u64);
+        let found = ledger.plans.iter().position(|plan| plan.id == change.id && plan.state != PlanState::Deleted);
+        let at = found.ok_or_else(missing)?;
+        if ledger.plans[at].state == change.to {
+            return Ok(PlanStateOutcome { is_new: false, executions: 0 });
+        }
+        let name = ledger.plans[at].newest().map(|newest| newest.summary.name.clone()).unwrap_or_default();
+        let executions = if change.to == PlanState::Deleted { executions } else { 0 };
+        match (change.to, open, executions) {
+            (PlanState::Deleted, 1.., _) => {
+                return Err(Error::InUse { what: "plan", id: change.id.to_string(), executions: open });
+            }
+            (PlanState::Deleted, 0, 0) => drop(ledger.plans.remove(at)),
+            (to, ..) => {
+                let history = &mut ledger.plans[at];
+                history.state = to;
+                for revision in &mut history.revisions {
+                    revision.summary.is_archived = to == PlanState::Archived;
+                }
+            }
+        }
+        let record = EventRecord { at: change.at, actor: change.actor.clone(), event: change.event(&name) };
+        ledger.note(&change.tenant, &record);
+        Ok(PlanStateOutcome { is_new: true, executions })
     }
 
     pub fn open(&mut self, opening: ExecutionOpening) -> StoreResult<OpenOutcome> {
@@ -67,7 +121,11 @@ impl MemoryState {
                 }),
             };
         }
-        let tags = ledger.revision(&plan, row.plan)?.summary.tags.clone();
+        let opened = ledger.revision(&plan, row.plan)?;
+        if ledger.history(&plan).is_none_or(|history| history.state != PlanState::Active) {
+            return Err(Error::NotFound { what: "plan", id: plan.to_string() });
+        }
+        let tags = opened.summary.tags.clone();
         remember(ledger, request, &identity);
         let lines = ledger.place(entries);
         let epoch = u64::from(worker.is_some());
@@ -143,7 +201,7 @@ impl MemoryState {
             let damaged = |why: String| Error::Corrupt(format!("entry {}: {why}", sealed.entry.seq));
             let stored = chain.follow(&sealed.entry).map_err(|why| damaged(why.to_string()))?;
             let mut record = open(stored, &sealed.payloads).map_err(damaged)?;
-            if let Event::ExecutionOpened { plan, .. } | Event::Replanned { plan, .. } = &record.event
+            if let Some(plan) = record.event.plan()
                 && !plans.contains_key(&plan.hash)
             {
                 plans.insert(plan.hash, find_plan(ledger, &retained.plan, plan.hash)?.rebuild()?);

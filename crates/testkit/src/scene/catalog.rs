@@ -28,9 +28,13 @@ pub fn catalog() -> ToolCatalog {
             safety: *safety,
             safety_source: SafetySource::Configured,
             key_parameter: key.map(str::to_owned),
+            sends_key: false,
+            grace: None,
+            key_window: None,
+            attempts: Default::default(),
             definition: Hash::of(&[name.as_bytes()]),
         };
         (tool.name.clone(), Arc::new(tool))
     });
-    ToolCatalog { tools: tools.collect() }
+    ToolCatalog { tools: tools.collect(), ..ToolCatalog::default() }
 }

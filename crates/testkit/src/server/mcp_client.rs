@@ -125,6 +125,11 @@ impl McpClient {
     }
 
     pub async fn write(&mut self, message: &Value) {
-        self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+        self.write_line(&message.to_string()).await;
+    }
+
+    /// Writes a line exactly as it is.
+    pub async fn write_line(&mut self, line: &str) {
+        self.writer.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 }

@@ -1,13 +1,14 @@
 //! One append of a simulated process: a decision, or several that were ready together, recorded at once, then acted upon.
 
 use super::operators::{self, OperatorEffect, OperatorMove};
-use super::simulated_run::SimulatedRun;
+use super::simulated_run::{SimulatedCapacity, SimulatedRun};
 use rutter_core::actor::Actor;
-use rutter_core::execution::input::{Decision, DecisionContext, ExecutionInput, ToolCall};
+use rutter_core::execution::hold::WorkerGap;
+use rutter_core::execution::input::{Decision, DecisionTerms, ExecutionInput, ToolCall};
 use rutter_core::execution::part::PartState;
-use rutter_core::execution::{Execution, decide};
+use rutter_core::execution::{Execution, ExecutionPhase, decide};
 use rutter_core::id::PartId;
-use rutter_core::journal::event::{CallSide, DoubtSource, Event, EventRecord};
+use rutter_core::journal::event::{AttemptFollowUp, CallSide, DoubtSource, Event, EventRecord};
 use rutter_core::plan::Driver;
 use rutter_core::tool::Safety;
 
@@ -52,12 +53,20 @@ impl SimulatedRun<'_> {
 
     fn decide(&mut self, next: OperatorMove, pending: &mut PendingDecisions) -> Result<(), String> {
         let recovers = matches!(next.input, ExecutionInput::Recovered);
+        if recovers {
+            self.hold(pending)?;
+        }
         if self.is_wild {
             self.notice_drift(recovers, pending)?;
         }
         let room = self.room();
         let OperatorMove { actor, input, effect } = next;
         let recorded = pending.records.len();
+        let withdrawn = match &input {
+            ExecutionInput::Withdraw { part, side, attempt, .. } => Some((part.clone(), *side, *attempt)),
+            _ => None,
+        };
+        let before = withdrawn.is_some().then(|| self.execution.clone());
         if !self.decide_one(&actor, input, room, pending)? {
             return Ok(());
         }
@@ -65,7 +74,20 @@ impl SimulatedRun<'_> {
         if let OperatorEffect::Answer(part) = &effect {
             recorded_and_not_settled(part, &pending.records[recorded..])?;
         }
+        if let (Some(before), Some(call)) = (before, withdrawn) {
+            withdrawn_and_not_failed(&before, &self.execution, &call, &pending.records[recorded..])?;
+        }
         pending.effects.push(effect);
+        Ok(())
+    }
+
+    /// Holds the execution if the gap caught it, before anything else is decided.
+    fn hold(&mut self, pending: &mut PendingDecisions) -> Result<(), String> {
+        let Some(WorkerGap { reason, since, .. }) = self.gap.clone().filter(|gap| self.execution.is_caught_by(gap))
+        else {
+            return Ok(());
+        };
+        self.decide_one(&Actor::rutter(), ExecutionInput::Hold { reason, since }, 0, pending)?;
         Ok(())
     }
 
@@ -77,7 +99,7 @@ impl SimulatedRun<'_> {
         for (tool, found) in self.world.definitions.clone() {
             if self.execution.plan().tools.contains_key(&tool) && self.execution.is_news(&tool, found) {
                 let room = if recovers { 0 } else { self.room() };
-                self.decide_one(&Actor::rutter(), ExecutionInput::ReportDrift { tool, found }, room, pending)?;
+                self.decide_one(&Actor::rutter(), ExecutionInput::ReportDefinition { tool, found }, room, pending)?;
             }
         }
         Ok(())
@@ -97,8 +119,9 @@ impl SimulatedRun<'_> {
         pending: &mut PendingDecisions,
     ) -> Result<bool, String> {
         let before = self.execution.clone();
-        let moment = DecisionContext { now: self.now, room };
-        let decision = match self.execution.decide(actor, input, moment) {
+        let mut room = SimulatedCapacity { room, windows: &mut self.windows, identity: &self.identity };
+        let terms = DecisionTerms { now: self.now, room: &mut room, policy: &self.policy };
+        let decision = match self.execution.decide_within(actor, input, terms) {
             Ok(decision) => decision,
             Err(decide::Error::Refused(_)) => {
                 self.tally.refusals += 1;
@@ -107,6 +130,10 @@ impl SimulatedRun<'_> {
             Err(decide::Error::Broken(broken)) => return Err(format!("decided an illegal event: {broken}")),
         };
         called_for(&decision)?;
+        let proposes = decision.records.iter().any(|record| matches!(record.event, Event::ReplanProposed { .. }));
+        if proposes && before.outcome() != self.execution.outcome() {
+            return Err("a plan that waits for a person reopened the execution".into());
+        }
         pending.count += 1;
         pending.records.extend(decision.records);
         pending.calls.extend(decision.calls);
@@ -122,15 +149,20 @@ impl SimulatedRun<'_> {
             return self.crash();
         }
         for effect in &effects {
-            if let OperatorEffect::Revise(_, plan) = effect {
+            if let OperatorEffect::Revise(document, plan) = effect {
                 self.journal.save(plan)?;
+                self.documents.insert(plan.hash, document.clone());
             }
         }
         let appended = self.journal.append(&records, self.execution.row(), &mut self.chance);
         appended.map_err(|error| format!("the owner could not append: {error}"))?;
         self.watch(before, &records)?;
-        if recovers {
+        let resumes = records.iter().any(|record| matches!(record.event, Event::HoldEnded { .. }));
+        if (recovers || resumes) && self.execution.hold().is_none() {
             self.monitor.talk.gone_on_with(&calls)?;
+        }
+        if recovers {
+            self.gap = None;
         }
         effects.into_iter().for_each(|effect| self.apply_effect(effect));
         self.pass_on(&records);
@@ -140,7 +172,9 @@ impl SimulatedRun<'_> {
         if !self.call(&calls)? {
             return Ok(());
         }
-        self.woken_for_something()
+        self.woken_for_something()?;
+        self.waits_for_no_silent_agent()?;
+        self.kept_waiting_by_no_doubt()
     }
 
     /// Passes appended records to the monitor, each with the plan it was decided under.
@@ -149,6 +183,11 @@ impl SimulatedRun<'_> {
             before.apply(record).map_err(|error| error.to_string())?;
             self.monitor.observe(record, before.plan())?;
             self.tally.count(&record.event);
+            if let Event::Replanned { plan, .. } = &record.event
+                && let Some(document) = self.documents.get(&plan.hash)
+            {
+                self.document = document.clone();
+            }
         }
         if before != self.execution {
             return Err("applying the records does not lead where deciding led".into());
@@ -158,23 +197,31 @@ impl SimulatedRun<'_> {
 
     fn apply_effect(&mut self, effect: OperatorEffect) {
         match effect {
-            OperatorEffect::None | OperatorEffect::Answer(_) => {}
+            OperatorEffect::None | OperatorEffect::Answer(_) | OperatorEffect::Revise(..) => {}
             OperatorEffect::CarryOut(part) => {
                 let plan = self.execution.plan();
                 let step = plan.find(part.step.as_str()).map(|step| plan.steps[step].clone());
-                let really = step.is_some_and(|step| step.call.safety != Safety::ReadOnly) && self.chance.percent(75);
-                let running = self
-                    .execution
-                    .part(&part)
-                    .filter(|part| matches!(&part.state, PartState::Running(attempt) if attempt.by == Driver::Agent));
+                let really = self.chance.percent(75);
+                let acts = |side: CallSide| {
+                    step.as_ref().is_some_and(|step| match (side, &step.fallback) {
+                        (CallSide::Fallback, Some(fallback)) => fallback.call.safety != Safety::ReadOnly,
+                        _ => step.call.safety != Safety::ReadOnly,
+                    })
+                };
+                let running = self.execution.part(&part).filter(|part| match &part.state {
+                    PartState::Running(attempt) => attempt.by == Driver::Agent && acts(attempt.side),
+                    _ => false,
+                });
                 if let Some(key) = running.and_then(|part| part.key).filter(|_| really) {
                     self.world.happen_by_agent(&part, key);
+                    if let Some(late) = &mut self.world.late {
+                        late.receive(key, self.now);
+                    }
                 }
             }
             OperatorEffect::UndoByHand(part) => {
                 self.world.standing.remove(&part);
             }
-            OperatorEffect::Revise(document, _) => self.document = document,
         }
     }
 }
@@ -223,4 +270,31 @@ fn recorded_and_not_settled(said_of: &PartId, records: &[EventRecord]) -> Result
         _ => false,
     });
     if is_settled { Err(format!("an agent settled the doubt about {said_of}")) } else { Ok(()) }
+}
+
+/// A call that was not sent because its tool has changed is no failure of its step, and does not count as an attempt.
+fn withdrawn_and_not_failed(
+    before: &Execution,
+    after: &Execution,
+    (part, side, attempt): &(PartId, CallSide, u32),
+    records: &[EventRecord],
+) -> Result<(), String> {
+    let goes_forward = *before.phase() == ExecutionPhase::Forward && before.hold().is_none();
+    let Some(old) = before.part(part).filter(|old| goes_forward && old.effect.is_none()) else { return Ok(()) };
+    if *side == CallSide::Undo || !before.is_under_way(part, *side, *attempt) {
+        return Ok(());
+    }
+    let is_withdrawn = records.iter().any(|record| match &record.event {
+        Event::AttemptFailed { part: failed, then, .. } => failed == part && *then == AttemptFollowUp::Withdrawn,
+        _ => false,
+    });
+    if !is_withdrawn {
+        return Err(format!("{part} failed, and its tool had only changed"));
+    }
+    let again = records.iter().filter_map(started_here).filter(|(started, by, _)| (*started, *by) == (part, *side));
+    let tries = old.tries_of(*side) + u32::try_from(again.count()).unwrap_or(u32::MAX);
+    match after.part(part).is_some_and(|new| new.tries_of(*side) >= tries) {
+        true => Err(format!("an attempt of {part} counts, and nothing was sent")),
+        false => Ok(()),
+    }
 }

@@ -1,19 +1,29 @@
 //! Checks the records as they are appended against the promises, independently of the core.
 
+mod answers;
+mod effects;
+mod items;
+mod places;
+mod rules;
 mod talk;
+mod time;
+mod word;
 
+use effects::EffectMonitor;
 use rutter_core::hash::Hash;
 use rutter_core::id::{PartId, StepId, ToolName};
 use rutter_core::journal::event::{
-    AttemptFollowUp, CallSide, Event, EventRecord, ExecutionEnding, Question, QuestionAnswer,
+    AttemptFollowUp, CallSide, Event, EventRecord, Question, QuestionAnswer, SkipReason,
 };
-use rutter_core::plan::graph::NeedKind;
-use rutter_core::plan::{Driver, Plan, PolicyAction, Step};
+use rutter_core::plan::{Plan, PolicyAction, Step};
+use rutter_core::policy::OperatorPolicy;
 use rutter_core::tool::Safety;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use talk::CallMonitor;
+use time::TimeMonitor;
+use word::WordMonitor;
 
 /// What the journal so far allows and forbids.
 #[derive(Clone, Debug)]
@@ -26,15 +36,25 @@ pub struct JournalMonitor {
     killed: bool,
     over: bool,
     replanning: bool,
+    /// A new plan waits for a person.
+    proposed: bool,
     held: BTreeSet<StepId>,
     /// Settled steps, and those among them with a result.
     ended: BTreeSet<StepId>,
     /// Items of fan-outs that were started at some time.
     started_items: BTreeSet<PartId>,
     flags: BTreeMap<StepId, bool>,
+    /// Steps that were skipped because their own condition was false.
+    passed_over: BTreeSet<StepId>,
     completed: BTreeSet<StepId>,
-    /// Items of fan-outs that are not completed.
+    /// Steps that were skipped by decision, and steps that were undone and have not run since.
+    left_out: BTreeSet<StepId>,
+    undone_steps: BTreeSet<StepId>,
+    /// Items of fan-outs that are neither completed nor failed for good, and how many items there are.
     items: BTreeMap<StepId, BTreeSet<u32>>,
+    item_counts: BTreeMap<StepId, u32>,
+    /// Items that failed for good; not those that somebody decided to go on without.
+    failed_items: BTreeMap<StepId, BTreeSet<u32>>,
     /// Parts whose forward effect may be present, by whichever call; and those with an unsettled undo.
     at_risk: BTreeMap<PartId, CallSide>,
     undo_at_risk: BTreeSet<PartId>,
@@ -53,14 +73,27 @@ pub struct JournalMonitor {
     pub undone: BTreeMap<PartId, u32>,
     pub undo_asked: BTreeMap<PartId, u32>,
     pub completed_steps: u64,
+    /// Parts that failed for good.
+    failed: BTreeSet<PartId>,
+    /// Known effects, and doubts.
+    pub effects: EffectMonitor,
     /// Tickets and questions of tools during calls.
     pub talk: CallMonitor,
+    /// Time limits and holds.
+    time: TimeMonitor,
+    /// What people and the policy said.
+    word: WordMonitor,
 }
 
 type MonitorResult = Result<(), String>;
 
 impl JournalMonitor {
-    pub fn new(plan: Arc<Plan>, inputs: &Value) -> JournalMonitor {
+    /// Whether the agent that drives is on record as silent.
+    pub fn is_agent_silent(&self) -> bool {
+        self.time.is_agent_silent()
+    }
+
+    pub fn new(plan: Arc<Plan>, inputs: &Value, policy: OperatorPolicy) -> JournalMonitor {
         JournalMonitor {
             plan,
             go: inputs["go"] == Value::Bool(true),
@@ -69,12 +102,18 @@ impl JournalMonitor {
             killed: false,
             over: false,
             replanning: false,
+            proposed: false,
             held: BTreeSet::new(),
             ended: BTreeSet::new(),
             started_items: BTreeSet::new(),
             flags: BTreeMap::new(),
+            passed_over: BTreeSet::new(),
             completed: BTreeSet::new(),
+            left_out: BTreeSet::new(),
+            undone_steps: BTreeSet::new(),
             items: BTreeMap::new(),
+            item_counts: BTreeMap::new(),
+            failed_items: BTreeMap::new(),
             at_risk: BTreeMap::new(),
             undo_at_risk: BTreeSet::new(),
             in_doubt: BTreeSet::new(),
@@ -87,15 +126,27 @@ impl JournalMonitor {
             undone: BTreeMap::new(),
             undo_asked: BTreeMap::new(),
             completed_steps: 0,
+            failed: BTreeSet::new(),
+            effects: EffectMonitor::default(),
             talk: CallMonitor::default(),
+            time: TimeMonitor::default(),
+            word: WordMonitor::new(policy),
         }
     }
 
     /// Checks one more record. `plan` is the execution's plan after it.
     pub fn observe(&mut self, record: &EventRecord, plan: &Arc<Plan>) -> MonitorResult {
         self.check(&record.event)?;
+        self.effects.observe(record, &self.plan)?;
+        self.word.observe(record, &self.plan)?;
         self.talk.observe(record, &self.plan)?;
+        let forward = self.running.iter().find(|(_, side)| matches!(side, CallSide::Do | CallSide::Fallback));
+        self.time.observe(record, &self.plan, forward.map(|(part, _)| part))?;
         self.follow(&record.event, plan);
+        if let Some(part) = self.effects.take_ended() {
+            self.waiting.remove(&part);
+            self.undone(&part);
+        }
         Ok(())
     }
 
@@ -104,141 +155,22 @@ impl JournalMonitor {
         Ok((at, self.plan.steps[at].clone()))
     }
 
-    /// Checks what must not happen now.
-    fn check(&self, event: &Event) -> MonitorResult {
-        match event {
-            Event::AttemptStarted { part, side, attempt, by: Driver::Server, call, tool, .. } => {
-                if self.paused {
-                    return Err(format!("{part} was started while paused"));
-                }
-                if self.drifted.contains(tool) {
-                    return Err(format!("{part} was started although {tool} has changed"));
-                }
-                match side {
-                    CallSide::Do | CallSide::Fallback => self.check_forward(part, *side, *attempt, *call),
-                    CallSide::Undo => self.check_undo(part, tool),
-                    CallSide::Probe if self.in_doubt.contains(part) => Ok(()),
-                    CallSide::Probe => Err(format!("{part} was probed without doubt")),
-                }
-            }
-            Event::AttemptFailed { part, side, maybe: true, then, .. }
-            | Event::AttemptLost { part, side, then, .. } => {
-                let once = *side != CallSide::Probe && self.sent_once.contains(part);
-                if once && *then != AttemptFollowUp::InDoubt {
-                    return Err(format!("{part} was sent as a call that must not be repeated, and is not in doubt"));
-                }
-                Ok(())
-            }
-            Event::Replanned { plan, .. } => {
-                let new = plan.plan.as_ref().ok_or("a replan without a plan")?;
-                let dropped = self.in_doubt.iter().find(|part| new.find(part.step.as_str()).is_none());
-                if let Some(part) = dropped {
-                    return Err(format!("{part} is in doubt and was dropped by a replan"));
-                }
-                let forgotten = self.at_risk.iter().find(|(part, side)| {
-                    let step = new.find(part.step.as_str()).map(|at| &new.steps[at]);
-                    **side == CallSide::Fallback && step.is_some_and(|step| step.fallback.is_none())
-                });
-                forgotten.map_or(Ok(()), |(part, _)| {
-                    Err(format!("the fallback of {part} may have taken effect and was dropped by a replan"))
-                })
-            }
-            Event::ExecutionEnded { outcome, .. } => {
-                let excused = self.killed;
-                if let Some(part) = self.running.keys().next().filter(|_| !excused) {
-                    return Err(format!("ended {outcome:?} while {part} was running"));
-                }
-                if let Some(part) = self.in_doubt.iter().next().filter(|_| !excused) {
-                    return Err(format!("ended {outcome:?} while {part} was in doubt"));
-                }
-                if *outcome == ExecutionEnding::Compensated && !self.to_undo.is_empty() {
-                    return Err(format!("ended compensated, not undone: {:?}", self.to_undo));
-                }
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn check_forward(&self, part: &PartId, side: CallSide, attempt: u32, call_hash: Hash) -> MonitorResult {
-        let (at, step) = self.step(part)?;
-        if self.stopped || self.over || self.replanning || !self.held.is_empty() {
-            return Err(format!("{part} was started while the execution was stopped or held"));
-        }
-        let waits_for =
-            self.plan.graph.needs[at].iter().find(|need| !self.ended.contains(&self.plan.steps[need.step].id));
-        if let Some(need) = waits_for {
-            return Err(format!("{part} was started before {:?} ended", self.plan.steps[need.step].id));
-        }
-        let forward = self.running.values().filter(|side| matches!(side, CallSide::Do | CallSide::Fallback)).count();
-        if forward >= self.plan.max_parallel as usize {
-            return Err(format!("{part} was started although all {} slots are taken", self.plan.max_parallel));
-        }
-        let call = match (side, &step.fallback) {
-            (CallSide::Fallback, Some(fallback)) => &fallback.call,
-            _ => &step.call,
-        };
-        if self.at_risk.get(part).is_some_and(|by| !call.is_repeatable() || *by != side) {
-            return Err(format!("{part} was sent again although it may have happened"));
-        }
-        if step.approval.is_some() && self.grants.get(part) != Some(&call_hash) {
-            return Err(format!("{part} was started without approval of this call"));
-        }
-        // A step that has begun may continue, whatever the condition is by then: an agent's attempt, a call that was
-        // approved, or other items of a fan-out.
-        let mut begun = self.started_items.iter().chain(&self.waiting);
-        let has_begun = begun.any(|begun| begun.step == part.step);
-        if attempt == 1 && side == CallSide::Do && !has_begun && self.condition(&step) == Some(false) {
-            return Err(format!("{part} was started although its condition is false"));
-        }
-        Ok(())
-    }
-
-    /// The values of the generated conditions, computed independently.
-    fn condition(&self, step: &Step) -> Option<bool> {
-        let source = step.when.as_ref()?.source.trim();
-        if source == "inputs.go" {
-            return Some(self.go);
-        }
-        let needed = source.strip_prefix("steps.")?.strip_suffix(".result.flag")?;
-        self.flags.get(needed).copied()
-    }
-
-    fn check_undo(&self, part: &PartId, tool: &ToolName) -> MonitorResult {
-        let (at, step) = self.step(part)?;
-        if !self.to_undo.contains(part) {
-            return Err(format!("{part} was undone without a request, or twice"));
-        }
-        let undo = match (self.at_risk.get(part), &step.fallback) {
-            (Some(CallSide::Fallback), Some(fallback)) => fallback.compensation.as_ref(),
-            _ => step.compensation.as_ref(),
-        };
-        let undo = undo.ok_or_else(|| format!("{part} was undone, and the plan has no compensation for it"))?;
-        if undo.call.tool != *tool {
-            return Err(format!("{part} was undone by {tool}, and the plan says {}", undo.call.tool));
-        }
-        if self.undo_at_risk.contains(part) && !undo.call.is_repeatable() {
-            return Err(format!("{part} was undone again although that may have happened"));
-        }
-        let dependents = self.plan.graph.dependents_of(&[at], |_: NeedKind| true);
-        let open = |dependent: &usize| {
-            let id = &self.plan.steps[*dependent].id;
-            self.to_undo.iter().find(|part| part.step == *id)
-        };
-        match dependents.iter().find_map(open) {
-            Some(dependent) => Err(format!("{part} was undone before {dependent}, which depends on it")),
-            None => Ok(()),
-        }
-    }
-
     fn follow(&mut self, event: &Event, plan: &Arc<Plan>) {
         match event {
             Event::FanOutOpened { step, count, .. } => {
                 self.items.insert(step.clone(), (0..*count).collect());
+                self.item_counts.insert(step.clone(), *count);
+                self.failed_items.remove(step);
                 self.complete_if_done(step, None);
             }
-            Event::StepsSkipped { steps, .. } => self.ended.extend(steps.iter().cloned()),
+            Event::StepsSkipped { steps, because } => {
+                self.ended.extend(steps.iter().cloned());
+                if *because == SkipReason::Condition {
+                    self.passed_over.extend(steps.iter().cloned());
+                }
+            }
             Event::ApprovalRequested { part, .. } => {
+                self.failed.remove(part);
                 self.waiting.insert(part.clone());
             }
             Event::ApprovalGranted { part, call, .. } => {
@@ -248,15 +180,23 @@ impl JournalMonitor {
             | Event::ApprovalDenied { part, .. }
             | Event::ApprovalExpired { part, .. }
             | Event::PreparationFailed { part, side: CallSide::Do | CallSide::Fallback, .. }
+            | Event::CallForbidden { part, side: CallSide::Do | CallSide::Fallback, .. }
             | Event::RetryAbandoned { part, .. } => {
                 self.grants.remove(part);
+                if !matches!(event, Event::ApprovalVoided { .. }) {
+                    self.gave_up(part);
+                }
             }
             Event::AttemptStarted { part, side, .. } => {
+                if *side == CallSide::Do {
+                    self.undone_steps.remove(&part.step);
+                }
                 self.running.insert(part.clone(), *side);
+                self.failed.remove(part);
                 self.waiting.remove(part);
                 self.note_safety(part, *side);
-                if *side == CallSide::Do && part.item.is_some() {
-                    self.started_items.insert(part.clone());
+                if *side == CallSide::Do {
+                    self.item_started(part);
                 }
             }
             Event::AttemptSucceeded { part, side, result, .. } => {
@@ -269,7 +209,7 @@ impl JournalMonitor {
             }
             Event::AttemptFailed { part, side, maybe, then, .. } => self.closed(part, *side, *maybe, *then),
             Event::AttemptLost { part, side, then, .. } => self.closed(part, *side, true, *then),
-            Event::DoubtSettled { part, side, happened, result, .. } => {
+            Event::DoubtSettled { part, side, happened, result, then, .. } => {
                 self.in_doubt.remove(part);
                 // A running probe no longer matters.
                 self.running.remove(part);
@@ -283,8 +223,17 @@ impl JournalMonitor {
                     }
                     (_, false) => {
                         self.at_risk.remove(part);
+                        match then {
+                            AttemptFollowUp::GiveUp => self.gave_up(part),
+                            _ => drop(self.waiting.insert(part.clone())),
+                        }
                     }
                 }
+            }
+            Event::KeyExpired { part, .. } => {
+                self.in_doubt.insert(part.clone());
+                self.waiting.remove(part);
+                self.grants.remove(part);
             }
             Event::FailureHandled { step, action, cancelled, skipped, .. } => {
                 if *action == PolicyAction::ManualDecision {
@@ -295,22 +244,32 @@ impl JournalMonitor {
                 self.ended.extend(cancelled.iter().chain(skipped).cloned());
                 self.stopped |= matches!(action, PolicyAction::CancelAll | PolicyAction::Compensate);
             }
-            Event::QuestionAnswered { about, answer, skipped, .. } => self.answered(about, *answer, skipped),
+            Event::QuestionAnswered { about, answer, skipped, .. } => {
+                if let (Question::Failure(step), QuestionAnswer::Skip) = (about, answer) {
+                    self.left_out.insert(step.clone());
+                }
+                self.answered(about, *answer, skipped);
+            }
             Event::LimitReached { action, .. } => match action {
                 PolicyAction::ManualDecision => self.over = true,
                 _ => self.stopped = true,
             },
             Event::Paused { .. } => self.paused = true,
-            Event::Resumed { .. } => self.paused = false,
+            Event::Resumed { .. } | Event::HoldEnded { .. } => self.paused = false,
+            Event::Held { .. } => self.paused = true,
             Event::CancelRequested { .. } => self.stopped = true,
             Event::Killed { .. } => {
                 (self.stopped, self.killed) = (true, true);
                 let running = std::mem::take(&mut self.running);
                 for (part, side) in running {
-                    if self
-                        .step(&part)
-                        .is_ok_and(|(_, step)| step.call.safety != Safety::ReadOnly || side != CallSide::Do)
-                    {
+                    let is_read = self.step(&part).is_ok_and(|(_, step)| match side {
+                        CallSide::Do => step.call.safety == Safety::ReadOnly,
+                        CallSide::Fallback => {
+                            step.fallback.as_ref().is_some_and(|other| other.call.safety == Safety::ReadOnly)
+                        }
+                        CallSide::Undo | CallSide::Probe => false,
+                    });
+                    if !is_read {
                         self.in_doubt.insert(part);
                     }
                 }
@@ -318,23 +277,70 @@ impl JournalMonitor {
             Event::CompensationStarted { parts, .. } => {
                 self.to_undo = parts.iter().cloned().collect();
                 for part in parts {
-                    *self.undo_asked.entry(part.clone()).or_default() += 1;
+                    let effects = self.effects.to_undo(part, self.at_risk.get(part).copied());
+                    *self.undo_asked.entry(part.clone()).or_default() += u32::try_from(effects).unwrap_or(u32::MAX);
+                }
+            }
+            Event::Reopened { steps, held, .. } => {
+                (self.stopped, self.killed) = (false, false);
+                self.held = held.iter().cloned().collect();
+                self.stop_items();
+                // At the end everything had settled that is not in doubt.
+                let doubted = |id: &StepId| self.in_doubt.iter().any(|part| part.step == *id);
+                let ids = self.plan.steps.iter().map(|step| step.id.clone());
+                self.ended.extend(ids.filter(|id| !doubted(id)).collect::<Vec<_>>());
+                for step in steps.iter().chain(held) {
+                    self.ended.remove(step);
+                    self.completed.remove(step);
+                    self.passed_over.remove(step);
+                    self.left_out.remove(step);
+                    self.undone_steps.remove(step);
+                }
+                // Nor does anything wait any more.
+                self.waiting.clear();
+                self.grants.clear();
+                for step in steps {
+                    self.retry_items(step);
+                    let touched = self.at_risk.keys().any(|part| part.step == *step);
+                    if !touched {
+                        self.started_items.retain(|part| part.step != *step);
+                    }
+                    self.retry_failed(step);
                 }
             }
             Event::CompensationRecorded { part, .. } => self.undone(part),
             Event::ReplanBegun { .. } => self.replanning = true,
-            Event::ReplanAbandoned { .. } => self.replanning = false,
+            Event::ReplanAbandoned { .. } => (self.replanning, self.proposed) = (false, false),
+            Event::ReplanProposed { .. } => (self.replanning, self.proposed) = (false, true),
+            Event::ReplanRejected { .. } => self.proposed = false,
+            Event::CallDelayed { part, .. } => {
+                self.waiting.insert(part.clone());
+            }
             Event::Replanned { .. } => {
+                let out = self.left_out.iter().chain(self.undone_steps.intersection(&self.ended));
+                let stays = |id: &&StepId| is_same_call(&self.plan, plan, id);
+                let out: BTreeSet<StepId> = out.filter(stays).cloned().collect();
+                self.left_out.retain(|step| out.contains(step));
                 self.plan = plan.clone();
-                self.replanning = false;
+                (self.replanning, self.proposed) = (false, false);
                 self.over = false;
                 self.held.clear();
                 self.drifted.clear();
+                self.passed_over.clear();
                 // A fan-out goes on where it is under way or may have taken effect; any other begins anew.
                 let open = self.running.keys().chain(&self.in_doubt).chain(&self.waiting).chain(self.at_risk.keys());
                 let open: BTreeSet<StepId> = open.map(|part| part.step.clone()).collect();
                 self.started_items.retain(|item| open.contains(&item.step));
-                self.ended = self.completed.clone();
+                let active = self.running.keys().chain(&self.in_doubt).chain(&self.waiting);
+                let active: BTreeSet<StepId> = active.map(|part| part.step.clone()).collect();
+                let is_again = |step: &&StepId| !active.contains(*step) && !self.completed.contains(*step);
+                let again: Vec<StepId> = self.failed_items.keys().filter(is_again).cloned().collect();
+                for step in &again {
+                    self.retry_items(step);
+                }
+                // A step that is gone for good and comes back in a later plan is another one.
+                self.completed.retain(|step| self.plan.find(step.as_str()).is_some());
+                self.ended = self.completed.union(&out).cloned().collect();
                 // Steps missing from the new plan stay for their compensation, and are settled.
                 self.ended.extend(
                     self.plan
@@ -343,14 +349,27 @@ impl JournalMonitor {
                         .map(|step| step.id.clone())
                         .filter(|id| !self.completed.contains(id) && event_names_not(event, id)),
                 );
+                let kept = self.plan.steps.iter().map(|step| step.id.clone());
+                // A fan-out under way goes on as it is, with the items that failed.
+                for step in kept.filter(|id| !self.ended.contains(id) && !active.contains(id)).collect::<Vec<_>>() {
+                    self.retry_failed(&step);
+                }
             }
             Event::ToolDrifted { tool, .. } => {
                 self.drifted.insert(tool.clone());
             }
-            Event::ToolAccepted { tool, .. } => {
+            Event::ToolRestored { tool, .. } | Event::ToolAccepted { tool, .. } => {
                 self.drifted.remove(tool);
             }
-            Event::ExecutionEnded { .. } => (self.paused, self.replanning, self.over) = (false, false, false),
+            Event::ExecutionEnded { .. } => {
+                (self.paused, self.replanning, self.over, self.proposed) = (false, false, false, false);
+            }
+            Event::LateAnswerArrived { part, side, effect: Some(effect), answer, .. } if *side != CallSide::Undo => {
+                self.came_late(part, *side, *effect, answer);
+            }
+            Event::SettlementCorrected { part, side, happened, result, effect, .. } => {
+                self.corrected(part, *side, *happened, result.as_ref(), *effect);
+            }
             Event::ExecutionOpened { .. }
             | Event::ExecutionStarted {}
             | Event::AttemptAccepted { .. }
@@ -358,8 +377,12 @@ impl JournalMonitor {
             | Event::ToolAnswered { .. }
             | Event::LateAnswerArrived { .. }
             | Event::PreparationFailed { .. }
+            | Event::CallForbidden { .. }
             | Event::ProbeInconclusive { .. }
+            | Event::ProbePostponed { .. }
             | Event::HandedOver { .. }
+            | Event::AgentSeen {}
+            | Event::AgentSilent { .. }
             | Event::DecisionRecorded { .. }
             | Event::ActionRecorded { .. }
             | Event::ContextSaved { .. }
@@ -368,39 +391,8 @@ impl JournalMonitor {
             | Event::PayloadsErased { .. }
             | Event::ExecutionsRemoved { .. }
             | Event::LedgerRestored { .. }
-            | Event::SettingChanged { .. } => {}
-        }
-    }
-
-    fn answered(&mut self, about: &Question, answer: QuestionAnswer, skipped: &[StepId]) {
-        match (about, answer) {
-            (Question::Failure(step), QuestionAnswer::Replan) => {
-                self.replanning = true;
-                self.held.insert(step.clone());
-            }
-            (Question::Failure(step), answer) => {
-                self.held.remove(step);
-                match answer {
-                    QuestionAnswer::Skip | QuestionAnswer::Continue => {
-                        self.ended.insert(step.clone());
-                        self.ended.extend(skipped.iter().cloned());
-                    }
-                    QuestionAnswer::Resolve => {
-                        self.ended.insert(step.clone());
-                        self.completed.insert(step.clone());
-                    }
-                    QuestionAnswer::Stop | QuestionAnswer::Compensate => self.stopped = true,
-                    QuestionAnswer::Retry | QuestionAnswer::Replan => {}
-                }
-            }
-            (Question::Compensation(part), QuestionAnswer::Resolve) => self.undone(part),
-            (Question::Compensation(part), QuestionAnswer::Skip) => {
-                self.to_undo.remove(part);
-            }
-            (Question::Compensation(_), _) => {}
-            (Question::Limit(_), QuestionAnswer::Continue) => self.over = false,
-            (Question::Limit(_), QuestionAnswer::Replan) => self.replanning = true,
-            (Question::Limit(_), _) => self.stopped = true,
+            | Event::SettingChanged { .. }
+            | Event::ActRefused { .. } => {}
         }
     }
 
@@ -420,25 +412,17 @@ impl JournalMonitor {
         self.complete_if_done(&part.step, result);
     }
 
-    fn complete_if_done(&mut self, step: &StepId, result: Option<&Value>) {
-        if self.items.get(step).is_some_and(|items| !items.is_empty()) {
-            return;
-        }
-        self.ended.insert(step.clone());
-        self.completed.insert(step.clone());
-        self.completed_steps += 1;
-        if let Some(flag) = result.and_then(|result| result["flag"].as_bool()) {
-            self.flags.insert(step.clone(), flag);
-        }
-    }
-
     fn undone(&mut self, part: &PartId) {
         self.at_risk.remove(part);
         self.undo_at_risk.remove(part);
-        self.to_undo.remove(part);
+        if self.effects.undoable(&self.plan, part) <= self.effects.left_standing(part) {
+            self.to_undo.remove(part);
+        }
         *self.undone.entry(part.clone()).or_default() += 1;
-        // Once undone by hand, a replan may do it again.
-        self.completed.remove(&part.step);
+        self.undone_steps.insert(part.step.clone());
+        if self.effects.known(part) == 0 {
+            self.completed.remove(&part.step);
+        }
     }
 
     /// Remembers whether the attempt that starts may be repeated, under the plan it starts with.
@@ -464,7 +448,9 @@ impl JournalMonitor {
 
     fn closed(&mut self, part: &PartId, side: CallSide, maybe: bool, then: AttemptFollowUp) {
         self.running.remove(part);
-        if matches!(then, AttemptFollowUp::RetryAt(_) | AttemptFollowUp::FallBack) && side != CallSide::Probe {
+        if matches!(then, AttemptFollowUp::RetryAt(_) | AttemptFollowUp::FallBack | AttemptFollowUp::Withdrawn)
+            && side != CallSide::Probe
+        {
             self.waiting.insert(part.clone());
         }
         let harmless = self.step(part).is_ok_and(|(_, step)| match (side, &step.fallback) {
@@ -483,7 +469,10 @@ impl JournalMonitor {
         if then == AttemptFollowUp::InDoubt {
             self.in_doubt.insert(part.clone());
         }
-        if !matches!(then, AttemptFollowUp::RetryAt(_)) && side != CallSide::Probe {
+        if then == AttemptFollowUp::GiveUp && matches!(side, CallSide::Do | CallSide::Fallback) {
+            self.gave_up(part);
+        }
+        if !matches!(then, AttemptFollowUp::RetryAt(_) | AttemptFollowUp::Withdrawn) && side != CallSide::Probe {
             self.grants.remove(part);
         }
     }
@@ -495,4 +484,16 @@ fn event_names_not(event: &Event, id: &StepId) -> bool {
         Event::Replanned { plan, .. } => plan.plan.as_ref().is_some_and(|plan| plan.find(id.as_str()).is_none()),
         _ => false,
     }
+}
+
+/// Whether a step makes the same call in two plans, for the same items, and is undone by the same one.
+fn is_same_call(old: &Plan, new: &Plan, id: &StepId) -> bool {
+    let written = |plan: &Plan| {
+        let step = &plan.steps[plan.find(id.as_str())?];
+        let undo =
+            step.compensation.as_ref().map(|undo| (undo.call.tool.clone(), undo.call.parameters.source().clone()));
+        let items = step.for_each.as_ref().map(|fan_out| fan_out.items.source.clone());
+        Some((step.call.tool.clone(), step.call.parameters.source().clone(), undo, items))
+    };
+    written(old).is_some() && written(old) == written(new)
 }

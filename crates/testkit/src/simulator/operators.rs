@@ -91,6 +91,52 @@ pub fn interfere(
     }
 }
 
+/// Takes up an execution that has ended: from everything, from one step, by an answer, or with a new plan.
+pub fn take_up_again(
+    execution: &Execution,
+    document: &Value,
+    catalog: &ToolCatalog,
+    chance: &mut SeededRandom,
+) -> OperatorMove {
+    let steps: Vec<StepId> = execution.stages().map(|(id, _)| id.clone()).collect();
+    let step = chance.pick(&steps).clone();
+    match chance.below(6) {
+        0 => agent(ExecutionInput::Reopen { steps: None, reason: why() }),
+        1..=2 => person(ExecutionInput::Reopen { steps: None, reason: why() }),
+        3 => person(ExecutionInput::Reopen { steps: Some(vec![step]), reason: why() }),
+        4 => {
+            let answer = *chance.pick(Question::ITEM_ANSWERS);
+            let items: Vec<PartId> =
+                execution.parts().map(|(id, _)| id).filter(|id| execution.is_failed_item(id)).collect();
+            let about = match items.is_empty() || chance.percent(50) {
+                true => Question::Failure(step),
+                false => Question::Item(chance.pick(&items).clone()),
+            };
+            let result = (answer == QuestionAnswer::Resolve).then(|| Arc::new(json!({ "n": 2, "flag": true })));
+            let by = if chance.percent(50) { person } else { agent };
+            by(ExecutionInput::Answer { about, answer, reason: why(), result, evidence: None })
+        }
+        _ => replan(document, catalog, chance),
+    }
+}
+
+/// A person takes back what was said by hand, and tells the truth about the world.
+pub fn correct(execution: &Execution, world: &SimulatedWorld, chance: &mut SeededRandom) -> Option<OperatorMove> {
+    let settled: Vec<_> =
+        execution.parts().filter_map(|(id, part)| Some((id, part.by_hand?, part.effect, part.key))).collect();
+    if settled.is_empty() {
+        return None;
+    }
+    let (part, before, effect, key) = chance.pick(&settled).clone();
+    let is_done = world.standing.contains(&part) || key.is_some_and(|key| world.has(key));
+    let is_known = effect.is_some_and(|effect| effect.certain);
+    let happened = if before.happened { is_done || chance.percent(50) } else { is_done && !is_known };
+    let result = happened.then(|| Arc::new(json!({ "n": chance.below(100), "flag": true })));
+    // Refused: an agent cannot correct what a person said.
+    let by = if chance.percent(10) { agent } else { person };
+    Some(by(ExecutionInput::Correct { part, happened, reason: why(), result, evidence: None }))
+}
+
 pub fn kill() -> OperatorMove {
     person(ExecutionInput::Kill { reason: why() })
 }
@@ -110,7 +156,43 @@ fn meddle(execution: &Execution, chance: &mut SeededRandom) -> OperatorMove {
 }
 
 fn replan(document: &Value, catalog: &ToolCatalog, chance: &mut SeededRandom) -> OperatorMove {
-    replan_to(plans::revise(chance, document), catalog)
+    let replan = replan_to(plans::revise(chance, document), catalog);
+    if chance.percent(50) { OperatorMove { actor: Actor::person("operator"), ..replan } } else { replan }
+}
+
+/// What an agent tries that does not take no for an answer: the same call without its approval, under another name, by
+/// its own hand, or left out for the time of one plan.
+pub fn evade(
+    execution: &Execution,
+    document: &Value,
+    catalog: &ToolCatalog,
+    chance: &mut SeededRandom,
+) -> OperatorMove {
+    match chance.below(8) {
+        0..=2 => replan_to(plans::evade(chance, document), catalog),
+        6..=7 => {
+            let unmet: Vec<_> = execution.view().unmet.into_iter().filter(|unmet| unmet.step.item.is_none()).collect();
+            match unmet.is_empty() {
+                true => agent(ExecutionInput::Wake),
+                false => replan_to(plans::toggle(document, chance.pick(&unmet).step.step.as_str()), catalog),
+            }
+        }
+        3 => {
+            let to = if execution.driver() == Driver::Server { Driver::Agent } else { Driver::Server };
+            agent(ExecutionInput::HandOver { to, reason: why() })
+        }
+        _ => {
+            let held = execution.questions().into_iter().find_map(|ask| match ask {
+                PendingQuestion::Failure { step, .. } => Some(step),
+                _ => None,
+            });
+            let Some(step) = held else { return agent(ExecutionInput::Wake) };
+            let answer = if chance.percent(50) { QuestionAnswer::Resolve } else { QuestionAnswer::Retry };
+            let result = (answer == QuestionAnswer::Resolve).then(|| Arc::new(json!({ "n": 5, "flag": true })));
+            let about = Question::Failure(step);
+            agent(ExecutionInput::Answer { about, answer, reason: why(), result, evidence: None })
+        }
+    }
 }
 
 /// Replans with the same steps, called, probed and approved in other ways.
@@ -118,11 +200,11 @@ pub fn revise_details(document: &Value, catalog: &ToolCatalog, chance: &mut Seed
     replan_to(plans::revise_details(chance, document), catalog)
 }
 
-fn replan_to(revised: Value, catalog: &ToolCatalog) -> OperatorMove {
+pub fn replan_to(revised: Value, catalog: &ToolCatalog) -> OperatorMove {
     let plan = plans::compile(&revised, catalog).unwrap_or_else(|found| panic!("bad revised plan: {found}"));
     OperatorMove {
         effect: OperatorEffect::Revise(revised, plan.clone()),
-        ..agent(ExecutionInput::Replan { plan, reason: why() })
+        ..agent(ExecutionInput::Replan { plan, revision: 2, reason: why() })
     }
 }
 
@@ -148,7 +230,7 @@ pub fn answer(execution: &Execution, world: &SimulatedWorld, chance: &mut Seeded
     Some(match chance.pick(&questions) {
         PendingQuestion::Approval { part, call, .. } => {
             let (part, call, reason) = (part.clone(), *call, why());
-            person(if chance.percent(85) {
+            person(if chance.percent(80) {
                 ExecutionInput::Approve { part, call, reason }
             } else {
                 ExecutionInput::Deny { part, call, reason }
@@ -162,13 +244,24 @@ pub fn answer(execution: &Execution, world: &SimulatedWorld, chance: &mut Seeded
             let happened = world.has(key) || (agents && world.standing.contains(part));
             let result = happened.then(|| Arc::new(json!({ "n": 1, "flag": true })));
             let evidence = Arc::new(json!("looked it up"));
-            person(ExecutionInput::Settle { part: part.clone(), happened, reason: why(), result, evidence })
+            // Refused: an agent cannot settle a doubt.
+            let by = if world.late.is_some() && chance.percent(10) { agent } else { person };
+            by(ExecutionInput::Settle { part: part.clone(), happened, reason: why(), result, evidence })
+        }
+        PendingQuestion::Failure { failures, .. }
+            if failures.first().is_some_and(|(part, _)| part.item.is_some()) && chance.percent(50) =>
+        {
+            let answer = *chance.pick(Question::ITEM_ANSWERS);
+            let result = (answer == QuestionAnswer::Resolve).then(|| Arc::new(json!({ "n": 2, "flag": true })));
+            let about = Question::Item(chance.pick(failures).0.clone());
+            agent(ExecutionInput::Answer { about, answer, reason: why(), result, evidence: None })
         }
         PendingQuestion::Failure { step, answers, .. } => {
             let answer = *chance.pick(answers);
             let result = (answer == QuestionAnswer::Resolve).then(|| Arc::new(json!({ "n": 2, "flag": true })));
             let about = Question::Failure(step.clone());
-            agent(ExecutionInput::Answer { about, answer, reason: why(), result, evidence: None })
+            let by = if chance.percent(30) { person } else { agent };
+            by(ExecutionInput::Answer { about, answer, reason: why(), result, evidence: None })
         }
         PendingQuestion::Compensation { part, answers, .. } => {
             let answer = *chance.pick(answers);
@@ -183,6 +276,13 @@ pub fn answer(execution: &Execution, world: &SimulatedWorld, chance: &mut Seeded
                 effect,
                 ..person(ExecutionInput::Answer { about, answer, reason: why(), result: None, evidence })
             }
+        }
+        PendingQuestion::SecondEffect { part, answers, .. } => {
+            // It never is the same effect here: every one counts in the simulated world.
+            let true_answers: Vec<QuestionAnswer> =
+                answers.iter().copied().filter(|answer| *answer != QuestionAnswer::Skip).collect();
+            let (about, answer) = (Question::SecondEffect(part.clone()), *chance.pick(&true_answers));
+            person(ExecutionInput::Answer { about, answer, reason: why(), result: None, evidence: None })
         }
         PendingQuestion::Limit { limit, answers } => {
             let (about, answer) = (Question::Limit(*limit), *chance.pick(answers));
@@ -201,6 +301,29 @@ pub fn answer(execution: &Execution, world: &SimulatedWorld, chance: &mut Seeded
             let input = ExecutionInput::AnswerTool { part, attempt: *attempt, answer, reason };
             if chance.percent(50) { person(input) } else { agent(input) }
         }
+        PendingQuestion::Replan { plan, .. } => {
+            let (plan, reason) = (*plan, why());
+            person(if chance.percent(50) {
+                ExecutionInput::ApproveReplan { plan, reason }
+            } else {
+                ExecutionInput::RejectReplan { plan, reason }
+            })
+        }
+        PendingQuestion::Hold { .. } => match chance.below(10) {
+            // Refused: an agent cannot say that a person has looked.
+            0 => agent(ExecutionInput::Resume { reason: why() }),
+            1..=3 => person(ExecutionInput::ResumeExpired { reason: why() }),
+            _ => person(ExecutionInput::Resume { reason: why() }),
+        },
+        PendingQuestion::Silence { answers, .. } => match chance.below(6) {
+            0 => agent(ExecutionInput::AgentSeen { remembered: false }),
+            1 => person(ExecutionInput::HandOver { to: Driver::Server, reason: why() }),
+            2 => agent(ExecutionInput::HandOver { to: Driver::Agent, reason: why() }),
+            _ => {
+                let (about, answer) = (Question::Silence, *chance.pick(answers));
+                person(ExecutionInput::Answer { about, answer, reason: why(), result: None, evidence: None })
+            }
+        },
         PendingQuestion::Drift { tool, found, .. } => {
             person(ExecutionInput::AcceptTool { tool: tool.clone(), definition: *found, reason: why() })
         }

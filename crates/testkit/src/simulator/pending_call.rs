@@ -1,11 +1,12 @@
 //! Pending calls: their responses, tickets and questions.
 
+use super::late::returned;
 use super::simulated_run::SimulatedRun;
 use super::world::{self, SimulatedAnswer, SimulatedReply};
 use rutter_core::execution::input::{ExecutionInput, ToolCall};
 use rutter_core::journal::event::{Event, EventRecord};
 use rutter_core::time::{Millis, Timestamp};
-use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
+use rutter_core::tool::{CallOutcome, Elicitation, FailureCategory, ToolFailure};
 use std::sync::Arc;
 
 /// A pending call: its response, and when it arrives.
@@ -27,12 +28,12 @@ impl SimulatedRun<'_> {
                 self.withdraw(call);
                 continue;
             }
-            if let Some(failure) = self.reason_not_to_call(call) {
-                self.inbox.push(returned(call, call.not_made(failure)));
+            if let Some(input) = self.reason_not_to_call(call) {
+                self.inbox.push(input);
                 continue;
             }
             self.monitor.talk.called(call)?;
-            self.tally.resumed += u64::from(call.ticket.is_some());
+            self.tally.resumed += u64::from(call.is_resumed());
             let SimulatedReply { ticket, answer } =
                 self.world.call(call, self.now, self.failure_rates, &mut self.chance);
             if self.crashes() {
@@ -48,14 +49,26 @@ impl SimulatedRun<'_> {
             }));
             let (at, outcome, asks) = match answer {
                 SimulatedAnswer::Now(outcome) => {
+                    if let Some(late) = &mut self.world.late {
+                        late.repeat_answer(call, &outcome, self.now, &mut self.chance);
+                    }
                     self.inbox.push(returned(call, outcome));
                     continue;
                 }
                 SimulatedAnswer::Later(at, outcome) => (Some(at), Some(outcome), false),
                 SimulatedAnswer::Never => (None, None, false),
-                SimulatedAnswer::Asks => {
+                SimulatedAnswer::Asks(_) if let Some(answer) = self.early_answers.remove(&(part.clone(), attempt)) => {
+                    // It was recorded before the resumed call could ask for it.
+                    let outcome = self.world.answered(call, None, answer, self.now, &mut self.chance);
+                    self.inbox.push(returned(call, outcome));
+                    continue;
+                }
+                SimulatedAnswer::Asks(continuation) => {
                     let (message, schema) = ("which port?".into(), Arc::new(world::asked_for()));
-                    self.inbox.push(ExecutionInput::ToolAsks { part, side, attempt, message, schema });
+                    let question = Elicitation { message, schema, continuation };
+                    if !self.execution.is_asked(&part, side, attempt, &question) {
+                        self.inbox.push(ExecutionInput::ToolAsks { part, side, attempt, question });
+                    }
                     (None, None, true)
                 }
             };
@@ -65,27 +78,29 @@ impl SimulatedRun<'_> {
         Ok(true)
     }
 
-    /// A later decision of the same append has closed the attempt of the call. Of a call under a ticket, which was sent
-    /// before a crash, nothing new is known.
+    /// A later decision of the same append has closed the attempt of the call. Of a resumed call, which was sent before
+    /// a crash, nothing new is known.
     fn withdraw(&mut self, call: &ToolCall) {
         self.tally.withdrawn += 1;
-        if call.ticket.is_none() {
+        if !call.is_resumed() {
             let failure = ToolFailure::new(FailureCategory::Cancelled, "closed before it was sent");
             self.inbox.push(returned(call, CallOutcome::NotDone(failure)));
         }
     }
 
     /// Why a call is not made in the end: its tool has changed, or the lease is over.
-    fn reason_not_to_call(&mut self, call: &ToolCall) -> Option<ToolFailure> {
+    fn reason_not_to_call(&mut self, call: &ToolCall) -> Option<ExecutionInput> {
         if !self.is_wild {
             return None;
         }
         self.world.change_a_tool(&mut self.chance);
-        let failure = |message| Some(ToolFailure::new(FailureCategory::Unavailable, message));
-        if self.world.has_changed(call) && call.ticket.is_none() {
-            return failure("no longer the tool the plan was checked with");
+        if let Some(found) = self.world.changed(call).filter(|_| !call.is_resumed()) {
+            let (part, side, attempt, tool) = (call.part.clone(), call.side, call.attempt, call.tool.clone());
+            return Some(ExecutionInput::Withdraw { part, side, attempt, tool, found });
         }
-        if self.chance.percent(2) { failure("the lease has ended") } else { None }
+        let ended =
+            || returned(call, call.not_made(ToolFailure::new(FailureCategory::Unavailable, "the lease has ended")));
+        self.chance.percent(2).then(ended)
     }
 
     /// Passes recorded answers on to the tools that asked.
@@ -96,9 +111,12 @@ impl SimulatedRun<'_> {
                 let call = &pending.call;
                 pending.asks && (&call.part, &call.side, &call.attempt) == (part, side, attempt)
             };
-            let Some(pending) = self.pending_calls.iter_mut().find(is_it) else { continue };
+            let Some(pending) = self.pending_calls.iter_mut().find(is_it) else {
+                self.early_answers.insert((part.clone(), *attempt), answer.is_some());
+                continue;
+            };
             let (call, ticket) = (&pending.call, pending.ticket.as_ref());
-            let outcome = self.world.answered(call, ticket, answer.is_some(), &mut self.chance);
+            let outcome = self.world.answered(call, ticket, answer.is_some(), self.now, &mut self.chance);
             pending.asks = false;
             pending.at = Some(self.now.plus(Millis(self.chance.below(20_000))));
             pending.outcome = Some(outcome);
@@ -108,6 +126,7 @@ impl SimulatedRun<'_> {
     /// Delivers due responses; calls that are no longer wanted are cancelled.
     pub(super) fn deliver_next(&mut self) {
         let (now, execution) = (self.now, &self.execution);
+        self.world.land(now);
         let mut ended = Vec::new();
         let chance = &mut self.chance;
         self.pending_calls.retain(|call| {
@@ -119,9 +138,8 @@ impl SimulatedRun<'_> {
             !lands
         });
         self.inbox.extend(ended);
+        if let Some(late) = &mut self.world.late {
+            self.inbox.extend(late.take_answers(now));
+        }
     }
-}
-
-fn returned(call: &ToolCall, outcome: CallOutcome) -> ExecutionInput {
-    ExecutionInput::Returned { part: call.part.clone(), side: call.side, attempt: call.attempt, outcome }
 }

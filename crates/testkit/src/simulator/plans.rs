@@ -1,14 +1,21 @@
 //! Random plans over a few tools, written as an author would write them and checked by the real compiler.
 
+use super::late::KEY_WINDOW;
 use crate::chance::SeededRandom;
 use rutter_core::hash::Hash;
 use rutter_core::id::ToolName;
 use rutter_core::plan::check::read_and_check;
 use rutter_core::plan::document::DocumentFormat;
 use rutter_core::plan::{Driver, Plan};
+use rutter_core::policy::OperatorPolicy;
+use rutter_core::policy::rule::PolicyRuleDraft;
+use rutter_core::time::Millis;
 use rutter_core::tool::{Safety, SafetySource, Tool, ToolCatalog};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+/// How long a program may act on after its time is up.
+const GRACE: Millis = Millis(20_000);
 
 /// The tools of the simulated world. `keyed` honours an idempotency key, `once` does not.
 pub fn catalog() -> ToolCatalog {
@@ -22,6 +29,10 @@ pub fn catalog() -> ToolCatalog {
             safety,
             safety_source: SafetySource::Configured,
             key_parameter: key_parameter.map(str::to_owned),
+            sends_key: false,
+            grace: None,
+            key_window: None,
+            attempts: Default::default(),
             definition,
             name: name.clone(),
         };
@@ -37,7 +48,33 @@ pub fn catalog() -> ToolCatalog {
         tool("sim.undo_once", Safety::Once, None),
         tool("sim.undo_keyed", Safety::Once, Some("key")),
     ];
-    ToolCatalog { tools: tools.into_iter().collect() }
+    ToolCatalog { tools: tools.into_iter().collect(), ..ToolCatalog::default() }
+}
+
+/// The same tools, which forget their keys soon.
+pub fn forgetful_catalog() -> &'static ToolCatalog {
+    static CATALOG: LazyLock<ToolCatalog> = LazyLock::new(|| {
+        let mut catalog = catalog();
+        for tool in catalog.tools.values_mut().filter(|tool| tool.key_parameter.is_some()) {
+            Arc::make_mut(tool).key_window = Some(KEY_WINDOW);
+        }
+        catalog
+    });
+    &CATALOG
+}
+
+/// The same tools, of which some are programs: they act on for a while after their time is up.
+pub fn mixed_catalog() -> &'static ToolCatalog {
+    static CATALOG: LazyLock<ToolCatalog> = LazyLock::new(|| {
+        let mut catalog = forgetful_catalog().clone();
+        for name in ["sim.once", "sim.undo_once"] {
+            if let Some(tool) = catalog.tools.get_mut(&ToolName::new(name)) {
+                Arc::make_mut(tool).grace = Some(GRACE);
+            }
+        }
+        catalog
+    });
+    &CATALOG
 }
 
 /// The inputs of the generated plans.
@@ -57,7 +94,7 @@ pub fn document(chance: &mut SeededRandom) -> Value {
     let mut plan = json!({
         "name": "simulated",
         "goal": "sail",
-        "inputs": { "type": "object" },
+        "inputs": { "type": "object", "properties": { "items": {}, "go": {}, "n": {} } },
         "max_parallel": 1 + chance.below(3),
         "on_failure": chance.pick(&POLICIES),
         "deadline": if chance.percent(6) { "2m" } else { "24h" },
@@ -104,7 +141,11 @@ fn step(chance: &mut SeededRandom, at: u64, before: &[Value]) -> Value {
     }
     let mut ordered = Vec::new();
     for need in needs {
-        match chance.below(4) {
+        match chance.below(6) {
+            4 => {
+                let n = format!("steps.{}.result", id(need));
+                parameters[format!("join_{need}")] = json!(format!("{{{{ {n} | default({{}}) | length }}}}"));
+            }
             0 => parameters[format!("from_{need}")] = json!(format!("{{{{ {} }}}}", reading(before, need, "n"))),
             1 => {
                 let n = reading(before, need, "n");
@@ -120,12 +161,19 @@ fn step(chance: &mut SeededRandom, at: u64, before: &[Value]) -> Value {
     }
     if fans_out {
         step["for_each"] = json!({ "items": "inputs.items", "max_parallel": 1 + chance.below(3) });
+        if chance.percent(40) {
+            step["for_each"]["tolerate"] = chance.pick(&[json!(1), json!(2), json!("50%")]).clone();
+        }
     }
     if at > 0 && chance.percent(12) {
         let need = chance.below(at);
         step["when"] = json!(reading(before, need, "flag"));
     } else if chance.percent(5) {
         step["when"] = json!("inputs.go");
+    }
+    let conditional: Vec<&Value> = before.iter().filter(|step| !step["when"].is_null()).collect();
+    if !conditional.is_empty() && chance.percent(12) {
+        step["else_of"] = chance.pick(&conditional)["id"].clone();
     }
     if tool != "sim.read" && chance.percent(65) {
         step["compensation"] = compensation(chance);
@@ -185,6 +233,36 @@ pub fn hasten(plan: &mut Value, chance: &mut SeededRandom) {
     }
 }
 
+/// Gives a plan more probes, of different patience, and more attempts.
+pub fn doubt(plan: &mut Value, chance: &mut SeededRandom) {
+    let Some(steps) = plan["steps"].as_array_mut() else { return };
+    for step in steps {
+        if step["tool"] == "sim.once" && chance.percent(60) {
+            step["probe"] = probe(chance);
+        }
+        if chance.percent(70) {
+            step["retry"] = json!({ "max_attempts": 2 + chance.below(3), "initial": "1s" });
+        }
+        settle(&mut step["probe"], chance);
+        settle(&mut step["compensation"]["probe"], chance);
+        prune(step);
+    }
+}
+
+fn settle(probe: &mut Value, chance: &mut SeededRandom) {
+    if probe.is_object() && chance.percent(70) {
+        probe["settle"] = json!(*chance.pick(&["0s", "5s", "40s", "2m", "10m"]));
+    }
+}
+
+/// Drops the fields that reading them has added.
+fn prune(value: &mut Value) {
+    if let Some(fields) = value.as_object_mut() {
+        fields.values_mut().for_each(prune);
+        fields.retain(|name, value| !value.is_null() && (name != "compensation" || value != &json!({})));
+    }
+}
+
 fn compensation(chance: &mut SeededRandom) -> Value {
     let tool = *chance.pick(&["sim.undo_idempotent", "sim.undo_once", "sim.undo_keyed"]);
     let mut undo = json!({ "tool": tool, "parameters": {} });
@@ -214,11 +292,8 @@ pub fn revise(chance: &mut SeededRandom, document: &Value) -> Value {
     let Some(steps) = plan["steps"].as_array_mut() else { return plan };
     let next = 1 + steps.iter().filter_map(|step| step["id"].as_str()?[1..].parse::<u64>().ok()).max().unwrap_or(0);
     if steps.len() > 1 && chance.percent(50) {
-        let dropped = steps.remove(chance.index(steps.len()));
-        let gone = dropped["id"].as_str().unwrap_or_default().to_owned();
-        for step in steps.iter_mut() {
-            forget(step, &gone);
-        }
+        let at = chance.index(steps.len());
+        leave_out(steps, at);
     }
     if chance.percent(40) {
         let at = chance.index(steps.len());
@@ -240,7 +315,40 @@ pub fn revise(chance: &mut SeededRandom, document: &Value) -> Value {
         }
         steps.push(added);
     }
+    drop_lone_branches(steps);
     plan
+}
+
+fn leave_out(steps: &mut Vec<Value>, at: usize) {
+    let dropped = steps.remove(at);
+    let gone = dropped["id"].as_str().unwrap_or_default().to_owned();
+    for step in steps.iter_mut() {
+        forget(step, &gone);
+    }
+}
+
+/// Brings back a step that is not in the plan, or leaves one out that is.
+pub fn toggle(document: &Value, step: &str) -> Value {
+    let mut plan = document.clone();
+    let Some(steps) = plan["steps"].as_array_mut() else { return plan };
+    match steps.iter().position(|known| known["id"] == step) {
+        Some(at) if steps.len() > 1 => leave_out(steps, at),
+        Some(_) => {}
+        None => steps.push(json!({ "id": step, "tool": "sim.once" })),
+    }
+    drop_lone_branches(steps);
+    plan
+}
+
+/// Removes `else_of` where the other step is gone, or no longer has a condition.
+fn drop_lone_branches(steps: &mut [Value]) {
+    let conditional = |step: &&Value| step.get("when").is_some();
+    let known: Vec<Value> = steps.iter().filter(conditional).map(|step| step["id"].clone()).collect();
+    for step in steps {
+        if step.get("else_of").is_some_and(|other| !known.contains(other)) {
+            drop_field(step, "else_of");
+        }
+    }
 }
 
 /// Changes how some steps are called, probed, retried and approved, and no step itself.
@@ -266,6 +374,52 @@ pub fn revise_details(chance: &mut SeededRandom, document: &Value) -> Value {
         }
     }
     plan
+}
+
+/// Takes the approval from a step, or does its call again under another name.
+pub fn evade(chance: &mut SeededRandom, document: &Value) -> Value {
+    let mut plan = document.clone();
+    let Some(steps) = plan["steps"].as_array_mut() else { return plan };
+    let next = 1 + steps.iter().filter_map(|step| step["id"].as_str()?[1..].parse::<u64>().ok()).max().unwrap_or(0);
+    let guarded: Vec<usize> = (0..steps.len()).filter(|at| steps[*at].get("approval").is_some()).collect();
+    let at = if guarded.is_empty() { chance.index(steps.len()) } else { *chance.pick(&guarded) };
+    if chance.percent(50) {
+        drop_field(&mut steps[at], "approval");
+        return plan;
+    }
+    let mut copy = steps[at].clone();
+    copy["id"] = json!(id(next));
+    if chance.percent(70) {
+        drop_field(&mut copy, "approval");
+    }
+    steps.push(copy);
+    plan
+}
+
+/// The operator's policy of a run: none in most, so that old seeds still tell their stories.
+pub fn policy(seed: u64) -> OperatorPolicy {
+    let mut chance = SeededRandom::new(seed ^ 0x5eed_0f90_11c7);
+    if !seed.is_multiple_of(3) && !super::evasion::is_evasive(seed) {
+        return OperatorPolicy::default();
+    }
+    let tools = ["sim.*", "sim.once", "sim.idempotent", "sim.keyed", "sim.undo_*", "sim.find", "sim.read"];
+    let conditions =
+        ["parameters.of > 1", "parameters.of is defined and parameters.of == 2", "parameters.key is defined"];
+    let mut rules = Vec::new();
+    for _ in 0..=chance.below(3) {
+        let mut rule = json!({ "tools": [chance.pick(&tools)] });
+        if chance.percent(60) {
+            rule["when"] = json!(chance.pick(&conditions));
+        }
+        match chance.below(10) {
+            0..=2 => rule["deny"] = json!("not here"),
+            3..=6 => rule["approval"] = json!({ "expires": "30m" }),
+            _ => rule["limit"] = json!({ "calls": 1 + chance.below(3), "per": "5m" }),
+        }
+        rules.push(rule);
+    }
+    let drafts: Vec<PolicyRuleDraft> = serde_json::from_value(json!(rules)).expect("the rules are well formed");
+    OperatorPolicy::read(&drafts).expect("the rules are right")
 }
 
 fn revise_probe(chance: &mut SeededRandom, step: &mut Value) {
@@ -322,4 +476,17 @@ pub fn compile(document: &Value, catalog: &ToolCatalog) -> Result<Arc<Plan>, Str
     let bytes = serde_json::to_vec(document).expect("a JSON value can be written");
     let checked = read_and_check(&bytes, DocumentFormat::Json, catalog, Driver::Server, None);
     checked.plan.ok_or_else(|| format!("{:#?}\n{document:#}", checked.diagnostics))
+}
+
+/// The same plan with little time, and with a rule for an agent that falls silent.
+pub fn limit_time(document: Value, catalog: &ToolCatalog, chance: &mut SeededRandom) -> Value {
+    let mut limited = document.clone();
+    limited["agent_timeout"] = json!(*chance.pick(&["10s", "5m", "30m"]));
+    limited["on_agent_silence"] = json!(*chance.pick(&["ask", "hand_over"]));
+    match chance.below(4) {
+        0 => {}
+        1 => limited["budget"] = json!({ "time": *chance.pick(&["5s", "40s", "3m"]) }),
+        _ => limited["deadline"] = json!(*chance.pick(&["5s", "40s", "3m", "2d"])),
+    }
+    if compile(&limited, catalog).is_ok() { limited } else { document }
 }

@@ -12,7 +12,7 @@ use rutter_core::plan::Plan;
 use rutter_core::port::Error;
 use rutter_core::port::journal::{
     AppendOutcome, AppendRequest, ClaimRequest, ExecutionOpening, Journal, Lease, LoadedExecution, NewCommand,
-    NewRevision, OpenOutcome, SealedEntry,
+    NewRevision, OpenOutcome, RevisionScope, SealedEntry,
 };
 use rutter_core::time::{Millis, Timestamp};
 use rutter_store::wait;
@@ -76,7 +76,7 @@ impl<'a> SimulatedJournal<'a> {
     pub fn save(&self, plan: &Arc<Plan>) -> Result<(), String> {
         let (tenant, actor) = (self.hand.lease.identity.tenant.clone(), Actor::agent("pilot"));
         let (id, plan) = (self.plan.clone(), plan.clone());
-        let new = NewRevision { tenant, id, plan, expected: None, actor, at: Timestamp(0) };
+        let new = NewRevision { tenant, id, plan, expected: None, scope: RevisionScope::Plan, actor, at: Timestamp(0) };
         wait(self.journal.save(new)).map(|_| ()).map_err(error_text)
     }
 

@@ -16,11 +16,25 @@ pub struct SimulationTally {
     pub drifts: u64,
     pub doubts: u64,
     pub replans: u64,
+    /// New plans that had to wait for a person.
+    pub proposals: u64,
+    pub denials: u64,
+    /// Calls that a rule or a denial forbade, and calls that waited for a limit.
+    pub forbidden: u64,
+    pub delays: u64,
     pub compensations: u64,
     pub late_answers: u64,
+    /// Attempts that were settled otherwise and took effect, probes that were asked too early, keys that were forgotten.
+    pub late_effects: u64,
+    pub early_probes: u64,
+    pub forgotten_keys: u64,
+    pub corrections: u64,
     pub approvals: u64,
     pub deviations: u64,
     pub handovers: u64,
+    pub holds: u64,
+    pub silences: u64,
+    pub time_limits: u64,
     pub tickets: u64,
     pub resumed: u64,
     pub tool_asks: u64,
@@ -39,12 +53,25 @@ impl SimulationTally {
             Event::AttemptFailed { then: AttemptFollowUp::InDoubt, .. }
             | Event::AttemptLost { then: AttemptFollowUp::InDoubt, .. } => self.doubts += 1,
             Event::Replanned { .. } => self.replans += 1,
+            Event::ReplanProposed { .. } => self.proposals += 1,
+            Event::CallForbidden { .. } => self.forbidden += 1,
+            Event::CallDelayed { .. } => self.delays += 1,
+            Event::ApprovalDenied { .. } => self.denials += 1,
             Event::ToolDrifted { .. } => self.drifts += 1,
             Event::CompensationStarted { .. } => self.compensations += 1,
-            Event::LateAnswerArrived { .. } => self.late_answers += 1,
+            Event::LateAnswerArrived { effect, .. } => {
+                self.late_answers += 1;
+                self.late_effects += u64::from(effect.is_some());
+            }
+            Event::ProbePostponed { .. } => self.early_probes += 1,
+            Event::KeyExpired { .. } => self.forgotten_keys += 1,
+            Event::SettlementCorrected { .. } => self.corrections += 1,
             Event::ApprovalGranted { .. } => self.approvals += 1,
             Event::DeviationFound { .. } => self.deviations += 1,
             Event::HandedOver { .. } => self.handovers += 1,
+            Event::Held { .. } => self.holds += 1,
+            Event::AgentSilent { .. } => self.silences += 1,
+            Event::LimitReached { limit, .. } if limit.is_time() => self.time_limits += 1,
             Event::AttemptAccepted { .. } => self.tickets += 1,
             Event::ToolAsked { .. } => self.tool_asks += 1,
             Event::ToolAnswered { answer: Some(_), .. } => self.tool_answers += 1,
@@ -66,11 +93,22 @@ impl SimulationTally {
         self.drifts += other.drifts;
         self.doubts += other.doubts;
         self.replans += other.replans;
+        self.proposals += other.proposals;
+        self.denials += other.denials;
+        self.forbidden += other.forbidden;
+        self.delays += other.delays;
         self.compensations += other.compensations;
         self.late_answers += other.late_answers;
+        self.late_effects += other.late_effects;
+        self.early_probes += other.early_probes;
+        self.forgotten_keys += other.forgotten_keys;
+        self.corrections += other.corrections;
         self.approvals += other.approvals;
         self.deviations += other.deviations;
         self.handovers += other.handovers;
+        self.holds += other.holds;
+        self.silences += other.silences;
+        self.time_limits += other.time_limits;
         self.tickets += other.tickets;
         self.resumed += other.resumed;
         self.tool_asks += other.tool_asks;

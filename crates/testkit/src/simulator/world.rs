@@ -1,5 +1,6 @@
 //! The outside world: tools that work, fail, lose their responses, are slow or dead. It counts every real effect.
 
+use super::late::LateUpstream;
 use crate::chance::SeededRandom;
 use rutter_core::execution::input::ToolCall;
 use rutter_core::hash::Hash;
@@ -19,7 +20,7 @@ pub struct SimulatedWorld {
     /// Parts whose effect is present now.
     pub standing: BTreeSet<PartId>,
     /// Keys that took effect, for tools that honour them and for probes.
-    keys: BTreeSet<Hash>,
+    pub(super) keys: BTreeSet<Hash>,
     /// Every effect, in order.
     pub order: Vec<(PartId, CallSide)>,
     pub calls: u64,
@@ -27,6 +28,8 @@ pub struct SimulatedWorld {
     pub definitions: BTreeMap<ToolName, Hash>,
     /// Accepted calls, by ticket.
     held: BTreeMap<Arc<str>, HeldCall>,
+    /// In some runs: upstreams that act late.
+    pub late: Option<LateUpstream>,
 }
 
 /// The state of a call that a tool has given a ticket for.
@@ -49,8 +52,8 @@ pub enum SimulatedAnswer {
     Now(CallOutcome),
     Later(Timestamp, CallOutcome),
     Never,
-    /// The tool asks a question first; nothing has happened yet.
-    Asks,
+    /// The tool asks a question first; nothing has happened yet. With a continuation, another process may answer.
+    Asks(Option<Arc<Value>>),
 }
 
 /// The failure rates of this world, in percent.
@@ -99,9 +102,9 @@ impl SimulatedWorld {
         }
     }
 
-    /// Whether the tool is no longer the one that the call is for.
-    pub fn has_changed(&self, call: &ToolCall) -> bool {
-        self.definitions.get(&call.tool) != Some(&call.definition)
+    /// The tool's definition, if it is no longer the one that the call is for.
+    pub fn changed(&self, call: &ToolCall) -> Option<Hash> {
+        self.definitions.get(&call.tool).copied().filter(|definition| *definition != call.definition)
     }
 
     /// Makes a call: an effect, perhaps, and a response, perhaps. Under a ticket nothing new happens.
@@ -115,19 +118,29 @@ impl SimulatedWorld {
         self.calls += 1;
         if let Some(ticket) = &call.ticket {
             let answer = match self.held.get(ticket) {
-                Some(HeldCall::Asks) => SimulatedAnswer::Asks,
+                Some(HeldCall::Asks) => SimulatedAnswer::Asks(None),
                 Some(HeldCall::Ready(outcome)) => deliver(outcome.clone(), now, rates, chance),
                 None => SimulatedAnswer::Never,
             };
             return SimulatedReply { ticket: None, answer };
         }
+        if call.continuation.is_some() {
+            return SimulatedReply { ticket: None, answer: SimulatedAnswer::Asks(call.continuation.clone()) };
+        }
+        if let Some(reply) = self.act_late(call, now, chance) {
+            return reply;
+        }
         let ticket = chance.percent(rates.tickets).then(|| Arc::from(format!("ticket {}", self.calls)));
-        if chance.percent(rates.asks) {
+        // Where keys are forgotten, a tool that honours one acts at once or not at all.
+        let may_ask = self.late.is_none() || !call.tool.as_str().ends_with("keyed");
+        if may_ask && chance.percent(rates.asks) {
             self.held.extend(ticket.clone().map(|ticket| (ticket, HeldCall::Asks)));
-            return SimulatedReply { ticket, answer: SimulatedAnswer::Asks };
+            let is_kept = ticket.is_none() && self.calls.is_multiple_of(2);
+            let continuation = is_kept.then(|| Arc::new(json!({ "call": self.calls })));
+            return SimulatedReply { ticket, answer: SimulatedAnswer::Asks(continuation) };
         }
         let works = !chance.percent(rates.fails);
-        let outcome = if works { self.take_effect(call, chance) } else { refuse(chance) };
+        let outcome = if works { self.take_effect(call, now, chance) } else { refuse(chance) };
         self.held.extend(ticket.clone().map(|ticket| (ticket, HeldCall::Ready(outcome.clone()))));
         // Tools with tickets take their time, so that much can happen in between.
         let answer = match ticket.is_some() && chance.percent(80) {
@@ -143,10 +156,11 @@ impl SimulatedWorld {
         call: &ToolCall,
         ticket: Option<&Arc<str>>,
         answer: bool,
+        now: Timestamp,
         chance: &mut SeededRandom,
     ) -> CallOutcome {
         let declined = || CallOutcome::NotDone(ToolFailure::new(FailureCategory::ToolError, "then not"));
-        let outcome = if answer { self.take_effect(call, chance) } else { declined() };
+        let outcome = if answer { self.take_effect(call, now, chance) } else { declined() };
         self.held.extend(ticket.map(|ticket| (ticket.clone(), HeldCall::Ready(outcome.clone()))));
         outcome
     }
@@ -156,7 +170,7 @@ impl SimulatedWorld {
         self.keys.contains(&key)
     }
 
-    fn take_effect(&mut self, call: &ToolCall, chance: &mut SeededRandom) -> CallOutcome {
+    fn take_effect(&mut self, call: &ToolCall, now: Timestamp, chance: &mut SeededRandom) -> CallOutcome {
         let result = match call.tool.as_str() {
             "sim.read" => answer(chance),
             "sim.find" => self.find(call, chance),
@@ -166,7 +180,7 @@ impl SimulatedWorld {
                     // The same arguments change nothing more; here the arguments identify the part.
                     "sim.idempotent" => self.standing.contains(&call.part),
                     "sim.undo_idempotent" => !self.standing.contains(&call.part),
-                    _ => self.keys.contains(&call.key),
+                    _ => self.has_seen(call.key, now),
                 };
                 if !repeated {
                     self.happen(call);
@@ -178,7 +192,18 @@ impl SimulatedWorld {
         CallOutcome::Done { result: Arc::new(result), cost_micros: 1_000 }
     }
 
-    fn happen(&mut self, call: &ToolCall) {
+    /// Whether a tool that honours keys has done what this one stands for, as far as it remembers.
+    fn has_seen(&mut self, key: Hash, now: Timestamp) -> bool {
+        let Some(late) = &mut self.late else { return self.keys.contains(&key) };
+        let seen = late.remembers(key, now);
+        late.receive(key, now);
+        if seen {
+            self.complete_keyed(key);
+        }
+        seen
+    }
+
+    pub(super) fn happen(&mut self, call: &ToolCall) {
         self.order.push((call.part.clone(), call.side));
         if call.side == CallSide::Undo {
             *self.undone.entry(call.part.clone()).or_default() += 1;

@@ -1,28 +1,28 @@
 //! One directory and its processes: plans are started, killed, resumed, answered, until enough processes were killed;
 //! then everything may settle.
 
+use super::agent::{AgentManner, AgentMemory, AgentSession};
+use super::errands::ProcessTask;
 use super::notes::{TortureLog, now_ms};
 use super::operator_actions::{ExecutionListEntry, OperatorAction};
-use super::plans;
 use super::process_life::{ProcessExit, ProcessLife};
 use super::window::{KillWindow, WindowWatcher};
 use super::workspace::TortureWorkspace;
 use crate::chance::SeededRandom;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The most executions left open.
-const OPEN_MAX: usize = 6;
 const POLL: Duration = Duration::from_millis(1);
 /// How long a command that only reads, or is not to be killed, may take.
 const LOOK_MAX: Duration = Duration::from_secs(60);
 /// How long everything may take to settle once nothing is killed any more.
 const SETTLE_MAX: Duration = Duration::from_secs(30);
-const ROUNDS_MAX: usize = 12;
+const ROUNDS_MAX: usize = 16;
+/// Then a person hands back what agents did not finish.
+const AGENT_ROUNDS_MAX: usize = 4;
 
 pub(super) struct TortureLane {
     pub(super) name: String,
@@ -35,14 +35,14 @@ pub(super) struct TortureLane {
     /// How long a process takes until its first write.
     pub(super) pace: Duration,
     pub(super) kills: BTreeMap<&'static str, u64>,
+    /// The plan that each execution follows, as far as the harness was told, by tag.
+    pub(super) documents: BTreeMap<String, Value>,
+    /// What agents remember, by tag.
+    pub(super) agents: BTreeMap<String, AgentMemory>,
 }
 
-/// The purpose of a process.
-enum ProcessTask {
-    Run { tag: String },
-    Watch,
-    Act { act: OperatorAction, reason: String },
-}
+/// An agent at work, beside the harness.
+type WorkingAgent = JoinHandle<(AgentMemory, Vec<Value>)>;
 
 impl TortureLane {
     /// Kills this many processes, then lets the rest end.
@@ -55,22 +55,24 @@ impl TortureLane {
 
     fn live_and_die(&mut self) -> Result<(), String> {
         let listed = self.list()?;
-        let (errand, words) = self.errand(&listed);
-        let window = KillWindow::draw(self.pace, &mut self.chance);
+        let (errand, words) = self.errand(&listed)?;
+        // An agent has to speak before anything happens.
+        let pace = if matches!(errand, ProcessTask::Agent { .. }) { 2 * self.pace } else { self.pace };
+        let window = KillWindow::draw(pace, &mut self.chance);
         let aside = match self.chance.percent(40) {
             true => self.act(&listed),
             false => None,
         };
         let aside_at = Duration::from_millis(self.chance.below(300)) + self.pace / 2;
         let mut evaluator = WindowWatcher::new(window, &self.stage.directory);
-        let mut life = self.begin(&words)?;
+        let (mut life, agent) = self.begin_task(&errand, &words)?;
         let mut beside: Option<(ProcessLife, OperatorAction, String)> = None;
         let mut waiting = aside;
         while life.is_alive() && !evaluator.is_open(life.began) {
             if life.began.elapsed() >= aside_at
                 && let Some(act) = waiting.take()
             {
-                let (words, reason) = self.command_line(&act, true);
+                let (words, reason) = self.command_line(&act, true)?;
                 beside = Some((self.begin(&words)?, act, reason));
             }
             thread::sleep(POLL);
@@ -85,7 +87,12 @@ impl TortureLane {
         }
         self.note_life(&name, began_ms, &words, &ended);
         self.note_errand(&errand, &ended);
-        if matches!(errand, ProcessTask::Run { .. }) && ended.code == Some(2) && !ended.is_locked_out() {
+        self.note_agent(agent)?;
+        let is_refused = matches!(errand, ProcessTask::Run { .. }) && ended.code == Some(2) && !ended.is_locked_out();
+        if is_refused && ended.is_unreachable() {
+            // A server that just died is started again later, and so is the plan.
+            self.notes.write(&json!({ "unreachable": words }));
+        } else if is_refused {
             return Err(format!("`rutter {}` was refused: {}{}", words.join(" "), ended.stdout, ended.stderr));
         }
         if let Some((other, act, reason)) = beside {
@@ -103,94 +110,42 @@ impl TortureLane {
         Ok(())
     }
 
-    /// A new execution, one to continue, or an answer that also continues it.
-    fn errand(&mut self, listed: &[ExecutionListEntry]) -> (ProcessTask, Vec<String>) {
-        let open: Vec<&ExecutionListEntry> = listed.iter().filter(|listed| !listed.has_ended()).collect();
-        let busy: Vec<&ExecutionListEntry> = open.iter().copied().filter(|listed| !listed.waits()).collect();
-        if open.len() > 2
-            && self.chance.percent(35)
-            && let Some(act) = self.act(listed)
-        {
-            let (words, reason) = self.command_line(&act, false);
-            return (ProcessTask::Act { act, reason }, words);
-        }
-        if !busy.is_empty() && (open.len() >= OPEN_MAX || self.chance.percent(25)) {
-            let execution = self.chance.pick(&busy).execution.clone();
-            let mut words: Vec<String> = ["exec", "watch", &execution].map(str::to_owned).to_vec();
-            if self.chance.percent(70) {
-                words.push("--wait".to_owned());
-            }
-            return (ProcessTask::Watch, words);
-        }
-        let tag = match self.plans > 0 && self.chance.percent(15) {
-            // Requested twice with one key, it is one execution.
-            true => format!("{}p{}", self.name, 1 + self.chance.below(self.plans)),
-            false => self.plan(),
-        };
-        let (file, input) = (format!("plans/{tag}.json"), format!("tag={tag}"));
-        let mut words: Vec<String> = ["run", &file, "--input", &input, "--key", &tag].map(str::to_owned).to_vec();
-        if self.chance.percent(60) {
-            words.push("--wait".to_owned());
-        }
-        if self.chance.percent(50) {
-            words.push("--json".to_owned());
-        }
-        (ProcessTask::Run { tag }, words)
-    }
-
-    fn plan(&mut self) -> String {
-        self.plans += 1;
-        let tag = format!("{}p{}", self.name, self.plans);
-        let plan = plans::draw(&tag, &mut self.chance);
-        let path = self.stage.directory.join("plans").join(format!("{tag}.json"));
-        fs::write(&path, plan.to_string()).expect("the directory was created with the workspace");
-        self.notes.write(&json!({ "plan": tag, "document": plan }));
-        tag
-    }
-
-    /// An action on one of the executions.
-    fn act(&mut self, listed: &[ExecutionListEntry]) -> Option<OperatorAction> {
-        let open: Vec<&ExecutionListEntry> = listed.iter().filter(|listed| !listed.has_ended()).collect();
-        let among: Vec<&ExecutionListEntry> = match open.is_empty() || self.chance.percent(10) {
-            true => listed.iter().collect(),
-            false => open,
-        };
-        if among.is_empty() {
-            return None;
-        }
-        let one = (*self.chance.pick(&among)).clone();
-        match one.questions {
-            0 => one.interfere(&mut self.chance),
-            _ => self.answer(&one),
-        }
-    }
-
-    fn answer(&mut self, one: &ExecutionListEntry) -> Option<OperatorAction> {
-        let answer = self.look(&["exec", "show", &one.execution, "--json"]).ok()?.answer()?;
-        let questions = answer["questions"].as_array()?.clone();
-        one.answer(&questions, &self.stage.log(), &mut self.chance)
-    }
-
-    /// The command line of an action, with a unique reason.
-    fn command_line(&mut self, act: &OperatorAction, no_wait: bool) -> (Vec<String>, String) {
-        let reason = format!("because-{}-{}", self.name, self.lives);
-        let mut words = vec!["exec".to_owned()];
-        words.extend(act.words.iter().cloned());
-        words.extend(["--json".to_owned(), "--reason".to_owned(), reason.clone()]);
-        if no_wait {
-            words.push("--no-wait".to_owned());
-        }
-        (words, reason)
-    }
-
     fn begin(&mut self, words: &[String]) -> Result<ProcessLife, String> {
-        self.lives += 1;
-        let name = format!("{}-{:05}", self.name, self.lives);
+        let name = self.next_life();
         ProcessLife::start(&self.rutter, &self.stage.directory, name, words)
     }
 
+    fn next_life(&mut self) -> String {
+        self.lives += 1;
+        format!("{}-{:05}", self.name, self.lives)
+    }
+
+    fn begin_task(
+        &mut self,
+        task: &ProcessTask,
+        words: &[String],
+    ) -> Result<(ProcessLife, Option<WorkingAgent>), String> {
+        let ProcessTask::Agent { tag, manner } = task else { return Ok((self.begin(words)?, None)) };
+        let memory = self.agents.get(tag).cloned().ok_or_else(|| format!("no agent has {tag}"))?;
+        let name = self.next_life();
+        let (life, pipe) = ProcessLife::start_with_pipe(&self.rutter, &self.stage.directory, name, words)?;
+        let chance = SeededRandom::new(self.chance.draw());
+        let agent = AgentSession::start(pipe, self.stage.port.clone(), memory, *manner, chance);
+        Ok((life, Some(agent)))
+    }
+
+    /// What the agent remembers, once its process is gone.
+    fn note_agent(&mut self, agent: Option<WorkingAgent>) -> Result<(), String> {
+        let Some(agent) = agent else { return Ok(()) };
+        let (memory, notes) = agent.join().map_err(|_| "an agent panicked")?;
+        notes.iter().for_each(|note| self.notes.write(note));
+        self.documents.insert(memory.tag.clone(), memory.document.clone());
+        self.agents.insert(memory.tag.clone(), memory);
+        Ok(())
+    }
+
     /// Runs a command to its end.
-    fn look(&mut self, words: &[&str]) -> Result<ProcessExit, String> {
+    pub(super) fn look(&mut self, words: &[&str]) -> Result<ProcessExit, String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let life = self.begin(&words)?;
         let (name, began_ms) = (life.name.clone(), life.began_ms);
@@ -234,14 +189,19 @@ impl TortureLane {
                     self.notes.write(&json!({ "started": execution, "tag": tag, "code": ended.code }));
                 }
             }
-            ProcessTask::Watch => {}
+            // What an agent was told is noted when it has ended.
+            ProcessTask::Watch | ProcessTask::Agent { .. } => {}
             ProcessTask::Act { act, reason } => {
                 let error = answer.as_ref().filter(|answer| answer["ok"] == false).map(|answer| &answer["error"]);
                 let code = error.and_then(|error| error["code"].as_str()).unwrap_or_default();
                 let note = json!({ "execution": act.execution, "what": act.what, "reason": reason });
+                let is_refusal = code.starts_with("execution.") || code.starts_with("replan.");
                 if matches!(ended.code, Some(0 | 1 | 3)) && error.is_none() {
                     self.notes.write(&json!({ "acknowledged": note }));
-                } else if ended.code == Some(2) && code.starts_with("execution.") {
+                    if let Some(plan) = &act.plan {
+                        self.documents.insert(act.tag.clone(), plan.clone());
+                    }
+                } else if ended.code == Some(2) && is_refusal {
                     self.notes.write(&json!({ "refused": note, "code": code }));
                 }
             }
@@ -251,18 +211,24 @@ impl TortureLane {
     /// Nothing is killed any more: everything settles or waits with a question, and most questions are answered.
     fn settle(&mut self) -> Result<(), String> {
         let mut listed = self.rest()?;
-        for _ in 0..ROUNDS_MAX {
-            let waiting: Vec<ExecutionListEntry> = listed.iter().filter(|listed| listed.waits()).cloned().collect();
+        for round in 0..ROUNDS_MAX {
+            let waiting: Vec<ExecutionListEntry> =
+                listed.iter().filter(|listed| !listed.has_ended()).cloned().collect();
             if waiting.is_empty() {
                 break;
             }
             for one in waiting {
                 let act = match one.questions {
-                    0 => one.interfere(&mut self.chance),
+                    0 if one.is_agents() && !one.waits() && round < AGENT_ROUNDS_MAX => {
+                        self.let_agent_settle(&one)?;
+                        continue;
+                    }
+                    0 if one.is_agents() && !one.waits() => Some(one.hand_back()),
+                    0 => self.interfere(&one),
                     _ => self.answer(&one),
                 };
                 let Some(act) = act else { continue };
-                let (words, reason) = self.command_line(&act, true);
+                let (words, reason) = self.command_line(&act, true)?;
                 let life = self.begin(&words)?;
                 let (name, began_ms) = (life.name.clone(), life.began_ms);
                 let ended = life.finish(LOOK_MAX);
@@ -284,12 +250,25 @@ impl TortureLane {
         }
     }
 
+    /// Its agent works on, with a process that nobody kills.
+    fn let_agent_settle(&mut self, one: &ExecutionListEntry) -> Result<(), String> {
+        let (task, words) = self.agent_task(one, AgentManner::Settling);
+        let (life, agent) = self.begin_task(&task, &words)?;
+        let (name, began_ms) = (life.name.clone(), life.began_ms);
+        let ended = life.finish(LOOK_MAX);
+        if ended.killed {
+            return Err(format!("the agent of {} did not come to its end within {LOOK_MAX:?}", one.execution));
+        }
+        self.note_life(&name, began_ms, &words, &ended);
+        self.note_agent(agent)
+    }
+
     /// Continues whatever can continue by itself, for as long as that may take.
     fn rest(&mut self) -> Result<Vec<ExecutionListEntry>, String> {
         let until = Instant::now() + SETTLE_MAX;
         loop {
             let listed = self.list()?;
-            let busy = listed.iter().find(|listed| !listed.has_ended() && !listed.waits());
+            let busy = listed.iter().find(|listed| !listed.has_ended() && !listed.waits() && !listed.is_agents());
             let Some(busy) = busy.filter(|_| Instant::now() < until) else { return Ok(listed) };
             let ended = self.look(&["exec", "watch", &busy.execution.clone()])?;
             if ended.killed {

@@ -1,4 +1,4 @@
-//! Actions on an execution: answers to its questions, and now and then a pause or a cancel.
+//! Actions on an execution: answers to its questions, and now and then a pause, a cancel or a hand-over.
 
 use crate::chance::SeededRandom;
 use serde_json::Value;
@@ -11,6 +11,7 @@ pub(super) struct ExecutionListEntry {
     pub(super) execution: String,
     pub(super) status: String,
     pub(super) questions: u64,
+    driver: String,
     /// The last word of its plan's name.
     pub(super) tag: String,
 }
@@ -19,9 +20,14 @@ pub(super) struct ExecutionListEntry {
 #[derive(Clone, Debug)]
 pub(super) struct OperatorAction {
     pub(super) execution: String,
+    pub(super) tag: String,
     pub(super) what: &'static str,
     pub(super) words: Vec<String>,
+    /// The new plan of a replan.
+    pub(super) plan: Option<Value>,
 }
+
+pub(super) const ENDED: [&str; 5] = ["completed", "partial", "failed", "cancelled", "compensated"];
 
 impl ExecutionListEntry {
     pub(super) fn read(line: &str) -> Option<ExecutionListEntry> {
@@ -30,12 +36,17 @@ impl ExecutionListEntry {
             execution: json["execution_id"].as_str()?.to_owned(),
             status: json["status"].as_str()?.to_owned(),
             questions: json["questions_count"].as_u64()?,
+            driver: json["driver"].as_str()?.to_owned(),
             tag: json["plan"]["name"].as_str()?.rsplit('-').next()?.to_owned(),
         })
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        ["completed", "partial", "failed", "cancelled", "compensated"].contains(&self.status.as_str())
+        ENDED.contains(&self.status.as_str())
+    }
+
+    pub(super) fn is_agents(&self) -> bool {
+        self.driver == "agent"
     }
 
     /// Whether it waits for a person or an agent.
@@ -46,7 +57,25 @@ impl ExecutionListEntry {
     fn act(&self, what: &'static str, words: &[&str]) -> OperatorAction {
         let mut all = vec![what.to_owned(), self.execution.clone()];
         all.extend(words.iter().map(|word| (*word).to_owned()));
-        OperatorAction { execution: self.execution.clone(), what, words: all }
+        OperatorAction { execution: self.execution.clone(), tag: self.tag.clone(), what, words: all, plan: None }
+    }
+
+    /// Whether the next action without a question is another plan.
+    pub(super) fn wants_plan(&self, chance: &mut SeededRandom) -> bool {
+        match self.status.as_str() {
+            "replanning" => true,
+            "paused" => chance.percent(20),
+            _ if self.has_ended() => chance.percent(10),
+            _ => chance.percent(20),
+        }
+    }
+
+    pub(super) fn replan(&self, plan: Value) -> OperatorAction {
+        OperatorAction { plan: Some(plan), ..self.act("replan", &[]) }
+    }
+
+    pub(super) fn hand_back(&self) -> OperatorAction {
+        self.act("hand-back", &[])
     }
 
     /// An action that does not depend on the execution's questions.
@@ -64,6 +93,10 @@ impl ExecutionListEntry {
             47..55 => Some(self.act("cancel", &["--undo"])),
             55..59 => Some(self.act("cancel", &["--no-undo"])),
             59..62 => Some(self.act("kill", &[])),
+            62..78 if self.is_agents() => Some(self.hand_back()),
+            62..74 => Some(self.act("take-over", &[])),
+            // It waits for its new plan.
+            78..80 => Some(self.act("replan", &[])),
             _ => None,
         }
     }
@@ -98,6 +131,14 @@ impl ExecutionListEntry {
             "compensation" if chance.percent(70) => self.act("retry", &["--step", part]),
             "compensation" => self.act("skip", &["--step", part]),
             "limit" => self.act("answer", &["--with", "continue"]),
+            "replan" if chance.percent(70) => self.act("approve", &[]),
+            "replan" => self.act("reject", &[]),
+            "silence" => match chance.below(4) {
+                0 => self.act("continue", &[]),
+                1 => self.act("take-over", &[]),
+                _ => self.hand_back(),
+            },
+            "second_effect" => self.act("continue", &["--step", part]),
             "drift" => self.act("accept-tool", &["--tool", word("tool")]),
             _ => return None,
         })

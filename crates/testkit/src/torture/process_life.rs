@@ -1,6 +1,7 @@
 //! One process of the real program, from its start until it ends or is killed.
 
 use super::notes::now_ms;
+use super::pipe::AgentPipe;
 use super::workspace::LIFE;
 use serde_json::Value;
 use std::fs::{self, File};
@@ -35,14 +36,39 @@ impl ProcessLife {
         name: String,
         words: &[String],
     ) -> Result<ProcessLife, String> {
+        let out = directory.join(format!("{name}.out"));
+        let stdout = File::create(&out).map_err(|error| format!("{}: {error}", out.display()))?;
+        ProcessLife::spawn(rutter, directory, name, words, (Stdio::null(), stdout.into()))
+    }
+
+    /// Starts a process that an agent speaks to over pipes.
+    pub(super) fn start_with_pipe(
+        rutter: &Path,
+        directory: &Path,
+        name: String,
+        words: &[String],
+    ) -> Result<(ProcessLife, AgentPipe), String> {
+        let mut life = ProcessLife::spawn(rutter, directory, name, words, (Stdio::piped(), Stdio::piped()))?;
+        let pipes = life.child.stdin.take().zip(life.child.stdout.take());
+        let (stdin, stdout) = pipes.ok_or("a process started without its pipes")?;
+        Ok((life, AgentPipe::new(stdin, stdout)))
+    }
+
+    fn spawn(
+        rutter: &Path,
+        directory: &Path,
+        name: String,
+        words: &[String],
+        (stdin, stdout): (Stdio, Stdio),
+    ) -> Result<ProcessLife, String> {
         let answer = |error: std::io::Error| format!("{} {}: {error}", rutter.display(), words.join(" "));
         let (out, err) = (directory.join(format!("{name}.out")), directory.join(format!("{name}.err")));
-        let (stdout, stderr) = (File::create(&out).map_err(answer)?, File::create(&err).map_err(answer)?);
+        let stderr = File::create(&err).map_err(answer)?;
         let mut command = Command::new(rutter);
         command.args(words).current_dir(directory).env_clear();
         command.env("HOME", directory).env("USER", "torture").env(LIFE, format!("life-{name}"));
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("LC_ALL", "C.UTF-8");
-        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+        command.stdin(stdin).stdout(stdout).stderr(stderr);
         let child = command.spawn().map_err(answer)?;
         Ok(ProcessLife { name, began: Instant::now(), began_ms: now_ms(), child, out, err })
     }
@@ -107,6 +133,11 @@ impl ProcessExit {
     /// Whether another process owned the database.
     pub(super) fn is_locked_out(&self) -> bool {
         self.stdout.contains("store.locked") || self.stderr.contains("store.locked")
+    }
+
+    /// Whether a tool server could not be reached, which is no mistake of the plan.
+    pub(super) fn is_unreachable(&self) -> bool {
+        self.stdout.contains("tool.unreachable") || self.stderr.contains("tool.unreachable")
     }
 
     /// A panic, or an internal error. That another process was killed before it replied is neither.

@@ -21,10 +21,14 @@ pub(super) const LIFE: &str = "RUTTER_LIFE";
 
 const EFFECTS: &str = include_str!("../../servers/effects.py");
 const FAULTS: usize = 4_000;
+/// Later than the shorter of the timeouts in plans, and before a probe's "no" counts.
+const LATE: &str = "late:0.85";
 
 #[derive(Debug)]
 pub(super) struct TortureWorkspace {
     pub(super) directory: PathBuf,
+    /// Of the server that the agent calls, too.
+    pub(super) port: String,
     server: Child,
 }
 
@@ -42,9 +46,9 @@ impl TortureWorkspace {
         command.args(effects(directory, "http", "bay")).arg("--port-file").arg(directory.join("port"));
         command.current_dir(directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let server = command.spawn().map_err(answer)?;
-        let mut stage = TortureWorkspace { directory: directory.to_owned(), server };
-        let port = stage.port()?;
-        fs::write(directory.join("rutter.toml"), settings(directory, interpreter, &port)).map_err(answer)?;
+        let mut stage = TortureWorkspace { directory: directory.to_owned(), port: String::new(), server };
+        stage.port = stage.port()?;
+        fs::write(directory.join("rutter.toml"), settings(directory, interpreter, &stage.port)).map_err(answer)?;
         Ok(stage)
     }
 
@@ -108,10 +112,23 @@ fn world(chance: &mut SeededRandom) -> Value {
         tools.insert(format!("{server}.find"), json!({ "kind": "find", "of": "once" }));
     }
     let hostile: [(&str, &[Value]); 8] = [
-        ("dock.once", &[json!("fail"), json!("commit_then_drop"), json!("die_before"), json!(-32602)]),
-        ("dock.keyed", &[json!("commit_then_drop"), json!("die_before")]),
+        (
+            "dock.once",
+            &[
+                json!("fail"),
+                json!("commit_then_drop"),
+                json!("die_before"),
+                json!(-32602),
+                json!(LATE),
+                json!("freeze"),
+            ],
+        ),
+        ("dock.keyed", &[json!("commit_then_drop"), json!("die_before"), json!("answer_twice"), json!(LATE)]),
         ("dock.undo", &[json!("commit_then_drop")]),
-        ("bay.once", &[json!("commit_then_drop"), json!("drop_before"), json!(503), json!("retry_after:429:0")]),
+        (
+            "bay.once",
+            &[json!("commit_then_drop"), json!("drop_before"), json!(503), json!("retry_after:429:0"), json!(LATE)],
+        ),
         ("bay.keyed", &[json!("commit_then_drop"), json!(503)]),
         ("bay.undo", &[json!("commit_then_drop"), json!(503)]),
         ("bay.undo_once", &[json!("commit_then_drop")]),
@@ -120,7 +137,15 @@ fn world(chance: &mut SeededRandom) -> Value {
     let mut faults = Map::new();
     for (tool, kinds) in hostile {
         let drawn = (0..FAULTS).map(|_| if chance.percent(6) { chance.pick(kinds).clone() } else { Value::Null });
-        faults.insert(tool.to_owned(), drawn.collect());
+        let mut drawn: Vec<Value> = drawn.collect();
+        // What a short run must have, too.
+        for (fault, every) in
+            [(json!(LATE), 7), (json!("freeze"), 30)].into_iter().filter(|(fault, _)| kinds.contains(fault))
+        {
+            let first = chance.index(every / 2);
+            drawn.iter_mut().skip(first).step_by(every).for_each(|drawn| *drawn = fault.clone());
+        }
+        faults.insert(tool.to_owned(), drawn.into());
     }
     faults.insert("dock.broken".to_owned(), json!(["fail"]));
     json!({ "ends": true, "tools": tools, "faults": faults })

@@ -8,5 +8,6 @@ mod differential;
 mod disk;
 mod execution;
 mod insight;
+mod optimize;
 mod preview;
 mod simulation;

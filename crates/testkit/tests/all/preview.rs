@@ -1,15 +1,15 @@
 //! The preview of every step's failure matches what then happens, on random plans.
 
 use rutter_core::actor::Actor;
-use rutter_core::execution::admit::opening;
 use rutter_core::execution::input::{DecisionContext, ExecutionInput, ToolCall};
+use rutter_core::execution::opening::opening;
 use rutter_core::execution::step::StepStage;
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::execution::{Execution, ExecutionIdentity};
 use rutter_core::id::{ExecutionId, StepId, TenantId};
 use rutter_core::journal::event::{CallSide, Event, EventRecord};
-use rutter_core::plan::preview::{ScenarioOutcome, WhatIfScenario, preview};
 use rutter_core::plan::{Driver, Plan};
+use rutter_core::preview::{ScenarioOutcome, WhatIfScenario, preview};
 use rutter_core::time::Timestamp;
 use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
 use rutter_testkit::chance::SeededRandom;
@@ -45,8 +45,11 @@ fn plain(mut document: Value) -> Value {
     document.as_object_mut().expect("an object").shift_remove("budget");
     for step in document["steps"].as_array_mut().expect("a list") {
         let step = step.as_object_mut().expect("an object");
-        for field in ["approval", "fallback", "when", "priority"] {
+        for field in ["approval", "fallback", "when", "else_of", "priority"] {
             step.shift_remove(field);
+        }
+        if let Some(fan_out) = step.get_mut("for_each").and_then(Value::as_object_mut) {
+            fan_out.shift_remove("tolerate");
         }
     }
     document
@@ -57,7 +60,7 @@ fn carry_out(plan: &Arc<Plan>, failing: &StepId) -> (Execution, Vec<EventRecord>
     let identity = ExecutionIdentity { tenant: TenantId::new("sim"), execution: ExecutionId::new("exec_1") };
     let inputs = Arc::new(json!({ "items": [1, 2], "go": true, "n": 1 }));
     let at = Timestamp(0);
-    let first = opening(plan, Driver::Server, inputs, &identity.execution, Actor::agent("pilot"), at);
+    let first = opening(plan, 1, Driver::Server, inputs, &identity.execution, Actor::agent("pilot"), at);
     let first = first.expect("the inputs fit");
     let mut execution = Execution::open(identity, &first).expect("it opens");
     let mut records = vec![first];

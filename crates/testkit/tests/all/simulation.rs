@@ -17,6 +17,10 @@ fn clean_runs_break_no_promise_and_make_progress() {
         ("fenced", tally.fenced),
         ("doubts", tally.doubts),
         ("replans", tally.replans),
+        ("replans that wait for a person", tally.proposals),
+        ("denials", tally.denials),
+        ("forbidden calls", tally.forbidden),
+        ("delayed calls", tally.delays),
         ("compensations", tally.compensations),
         ("late answers", tally.late_answers),
         ("approvals", tally.approvals),
@@ -30,6 +34,8 @@ fn clean_runs_break_no_promise_and_make_progress() {
         ("appends of several decisions", tally.batches),
         ("withdrawn calls", tally.withdrawn),
         ("drifted tools", tally.drifts),
+        ("effects that came late", tally.late_effects),
+        ("probes that were asked too early", tally.early_probes),
     ] {
         assert!(count > 10, "only {count} {what} in {} runs", tally.runs);
     }
@@ -37,13 +43,27 @@ fn clean_runs_break_no_promise_and_make_progress() {
 }
 
 /// Seeds that once broke a promise, and what was wrong.
-const FOUND: [(&str, &[u64]); 3] = [
+const FOUND: [(&str, &[u64]); 14] = [
     (
         "an attempt was started after its step's total time, closed at once, and its call was still made",
         &[10027, 10460, 37548, 47629, 51234, 54061, 56049, 63896, 74787, 74907, 92576, 93247, 96381],
     ),
     ("a step resolved by hand was undone as if its fallback had never taken effect", &[20258]),
     ("the monitor judged a fan-out under way by a condition that had changed since it began", &[240377]),
+    ("an agent's new plan took the approval from a step that had been undone and would run again", &[508517]),
+    ("the monitor did not know that a step can complete by a late answer", &[511498]),
+    ("the monitor did not know that an agent gives up what waits for approval", &[507166]),
+    ("the monitor did not know that an item can be left out that was stopped before its retry", &[2853]),
+    (
+        "the monitor did not know that a step which failed and is taken up again can complete by a late answer",
+        &[1004828],
+    ),
+    ("the monitor did not know that an item which was stopped before its retry is a failure to tolerate", &[19009]),
+    ("the monitor took another effect for the one that was undone", &[8414, 1013614, 1019140]),
+    ("the monitor did not know that the undoing of a second effect alone leaves the other one", &[1016737]),
+    ("an item waited for its fallback after its step was given up", &[1030070]),
+    ("an item that was stopped before its call was never called when its step was retried after the end", &[1006954]),
+    ("one of two effects was undone before a dependent, because the other one was undone by hand", &[1011956]),
 ];
 
 #[test]

@@ -97,7 +97,7 @@ pub(super) fn served(
     definition.insert("inputSchema".to_owned(), input);
     definition.insert("outputSchema".to_owned(), json!({ "type": "object", "properties": output }));
     definition.insert("annotations".to_owned(), annotations);
-    ServedTool { name: name.to_owned(), definition }
+    ServedTool { name: name.to_owned(), definition, result: None }
 }
 
 pub(super) fn not_done(category: FailureCategory, message: impl Into<String>) -> CallOutcome {

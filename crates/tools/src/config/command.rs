@@ -1,12 +1,16 @@
 //! Commands: each tool is one program with fixed arguments and named slots. Nothing else can be started.
 
-use super::{CallRate, ServerSettings, ToolSettings, span};
+use super::{CallRate, ServerSettings, ToolSettings, span, span_maybe};
 use rutter_core::time::Millis;
+use rutter_core::tool::attempts::{AttemptSettings, RetrySettings};
 use rutter_core::tool::{FailureCategory, Safety};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+/// How long a program may run when nothing is configured.
+const RUN_MAX: Millis = Millis::seconds(300);
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -20,6 +24,15 @@ pub struct CommandServerConfig {
     /// Between asking a program to end and killing it.
     #[serde(deserialize_with = "span")]
     pub grace: Millis,
+    pub safety: Option<Safety>,
+    #[serde(deserialize_with = "span_maybe")]
+    pub timeout: Option<Millis>,
+    #[serde(deserialize_with = "span_maybe")]
+    pub timeout_max: Option<Millis>,
+    pub retry: Option<RetrySettings>,
+    /// How long its tools remember a key; the default is a day.
+    #[serde(deserialize_with = "span_maybe")]
+    pub key_window: Option<Millis>,
     pub concurrency: Option<u32>,
     pub rate: Option<CallRate>,
     pub tools: BTreeMap<String, CommandToolConfig>,
@@ -32,6 +45,11 @@ impl Default for CommandServerConfig {
             env: BTreeMap::new(),
             env_pass: Vec::new(),
             grace: Millis::seconds(10),
+            safety: None,
+            timeout: None,
+            timeout_max: None,
+            retry: None,
+            key_window: None,
             concurrency: None,
             rate: None,
             tools: BTreeMap::new(),
@@ -44,13 +62,27 @@ impl CommandServerConfig {
     pub fn common(&self) -> ServerSettings {
         let settings = |tool: &CommandToolConfig| ToolSettings {
             safety: tool.safety,
+            timeout: tool.timeout,
+            // A program always has a limit: its timeout, or the usual one.
+            timeout_max: tool.timeout_max.or(self.timeout_max).or(tool.timeout).or(self.timeout).or(Some(RUN_MAX)),
+            retry: tool.retry.clone(),
             key_parameter: tool.key_parameter.clone(),
+            sends_key: false,
+            grace: Some(self.grace).filter(|grace| *grace > Millis(0)),
+            key_window: tool.key_window,
             concurrency: tool.concurrency,
             rate: tool.rate,
             hidden: tool.hidden,
         };
         ServerSettings {
             trust: false,
+            safety: self.safety,
+            attempts: AttemptSettings {
+                timeout: self.timeout,
+                timeout_max: self.timeout_max,
+                retry: self.retry.clone(),
+            },
+            key_window: self.key_window,
             concurrency: self.concurrency,
             rate: self.rate,
             tools: self.tools.iter().map(|(name, tool)| (name.clone(), settings(tool))).collect(),
@@ -73,9 +105,15 @@ pub struct CommandToolConfig {
     pub result: ResultFormat,
     /// Parameters may begin with `-`, and so be options to the program.
     pub options: bool,
-    /// At most; the plan may allow less.
-    #[serde(deserialize_with = "span")]
-    pub timeout: Millis,
+    /// Of calls whose plan gives them none; without `timeout_max` also the most a plan may give.
+    #[serde(deserialize_with = "span_maybe")]
+    pub timeout: Option<Millis>,
+    #[serde(deserialize_with = "span_maybe")]
+    pub timeout_max: Option<Millis>,
+    pub retry: Option<RetrySettings>,
+    /// How long its tools remember a key; the default is a day.
+    #[serde(deserialize_with = "span_maybe")]
+    pub key_window: Option<Millis>,
     pub memory_mib: u64,
     pub cpu_seconds: u64,
     pub processes: u64,
@@ -106,7 +144,10 @@ impl Default for CommandToolConfig {
             stdin: StdinFormat::None,
             result: ResultFormat::Json,
             options: false,
-            timeout: Millis::seconds(300),
+            timeout: None,
+            timeout_max: None,
+            retry: None,
+            key_window: None,
             memory_mib: 512,
             cpu_seconds: 60,
             processes: 64,

@@ -2,6 +2,7 @@
 
 use super::{CallRate, ServerSettings, ToolSettings, span_maybe};
 use rutter_core::time::Millis;
+use rutter_core::tool::attempts::{AttemptSettings, RetrySettings};
 use rutter_core::tool::{FailureCategory, Safety};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -20,6 +21,15 @@ pub struct HttpServerConfig {
     /// The default is 5 s.
     #[serde(deserialize_with = "span_maybe")]
     pub timeout_connect: Option<Millis>,
+    pub safety: Option<Safety>,
+    #[serde(deserialize_with = "span_maybe")]
+    pub timeout: Option<Millis>,
+    #[serde(deserialize_with = "span_maybe")]
+    pub timeout_max: Option<Millis>,
+    pub retry: Option<RetrySettings>,
+    /// How long its tools remember a key; the default is a day.
+    #[serde(deserialize_with = "span_maybe")]
+    pub key_window: Option<Millis>,
     pub concurrency: Option<u32>,
     pub rate: Option<CallRate>,
     pub tools: BTreeMap<String, HttpToolConfig>,
@@ -41,13 +51,21 @@ pub struct HttpToolConfig {
     pub output: Option<SchemaConfig>,
     /// JSON pointer to the result in the answer.
     pub result: Option<String>,
-    /// The header that gets the idempotency key. With it the call counts as idempotent.
+    /// The header that gets the idempotency key. With it the call may be repeated within the key window.
     pub idempotency_header: Option<String>,
     /// The meaning of statuses, where it differs from the usual.
     pub outcome: BTreeMap<StatusPattern, StatusMeaning>,
     /// How many redirects within the same origin are followed, at most 3.
     pub redirects: u8,
     pub safety: Option<Safety>,
+    #[serde(deserialize_with = "span_maybe")]
+    pub timeout: Option<Millis>,
+    #[serde(deserialize_with = "span_maybe")]
+    pub timeout_max: Option<Millis>,
+    pub retry: Option<RetrySettings>,
+    /// How long its tools remember a key; the default is a day.
+    #[serde(deserialize_with = "span_maybe")]
+    pub key_window: Option<Millis>,
     pub key_parameter: Option<String>,
     pub concurrency: Option<u32>,
     pub rate: Option<CallRate>,
@@ -58,7 +76,17 @@ impl HttpServerConfig {
     /// The settings of every kind of server. The definitions are the operator's own, so they are trusted.
     pub fn common(&self) -> ServerSettings {
         let tools = self.tools.iter().map(|(name, tool)| (name.clone(), tool.settings())).collect();
-        ServerSettings { trust: true, concurrency: self.concurrency, rate: self.rate, tools }
+        let attempts =
+            AttemptSettings { timeout: self.timeout, timeout_max: self.timeout_max, retry: self.retry.clone() };
+        ServerSettings {
+            trust: true,
+            safety: self.safety,
+            attempts,
+            key_window: self.key_window,
+            concurrency: self.concurrency,
+            rate: self.rate,
+            tools,
+        }
     }
 }
 
@@ -66,7 +94,13 @@ impl HttpToolConfig {
     pub fn settings(&self) -> ToolSettings {
         ToolSettings {
             safety: self.safety,
+            grace: None,
+            sends_key: self.idempotency_header.is_some() && !self.method.reads(),
+            timeout: self.timeout,
+            timeout_max: self.timeout_max,
+            retry: self.retry.clone(),
             key_parameter: self.key_parameter.clone(),
+            key_window: self.key_window,
             concurrency: self.concurrency,
             rate: self.rate,
             hidden: self.hidden,

@@ -4,6 +4,8 @@ pub mod import;
 
 use super::{CallRate, ServerSettings, ToolSettings, span_maybe};
 use rutter_core::time::Millis;
+use rutter_core::tool::Safety;
+use rutter_core::tool::attempts::{AttemptSettings, RetrySettings};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -79,6 +81,14 @@ struct McpServerTable {
     start_timeout: Option<Millis>,
     disabled: bool,
     trust: bool,
+    safety: Option<Safety>,
+    #[serde(deserialize_with = "span_maybe")]
+    timeout: Option<Millis>,
+    #[serde(deserialize_with = "span_maybe")]
+    timeout_max: Option<Millis>,
+    retry: Option<RetrySettings>,
+    #[serde(deserialize_with = "span_maybe")]
+    key_window: Option<Millis>,
     concurrency: Option<u32>,
     rate: Option<CallRate>,
     tools: BTreeMap<String, ToolSettings>,
@@ -111,6 +121,13 @@ impl TryFrom<McpServerTable> for McpServerConfig {
         };
         let common = ServerSettings {
             trust: written.trust,
+            safety: written.safety,
+            attempts: AttemptSettings {
+                timeout: written.timeout,
+                timeout_max: written.timeout_max,
+                retry: written.retry,
+            },
+            key_window: written.key_window,
             concurrency: written.concurrency,
             rate: written.rate,
             tools: written.tools,

@@ -63,7 +63,7 @@ impl HttpTool {
         let texts = query.iter().map(|(_, text)| text).chain(headers.iter().map(|(_, text)| text));
         check.declared(tool, segments.iter().chain(texts).flat_map(HttpTemplate::slots));
         let shape = format!("{} {}{}", tool.method.as_str(), base.as_str().trim_end_matches('/'), tool.path);
-        let served = ServedTool { name: name.to_owned(), definition: definition(tool, server, &shape) };
+        let served = ServedTool { name: name.to_owned(), definition: definition(tool, server, &shape), result: None };
         HttpTool {
             method: tool.method,
             segments,
@@ -111,7 +111,8 @@ fn definition(tool: &http::HttpToolConfig, server: &http::HttpServerConfig, shap
     definition
 }
 
-/// A request with its key in a header may be repeated: the server recognizes a repetition by the key.
+/// Plans pin the hints of earlier versions, in which a request with a key was idempotent; its safety is now that of a
+/// call with a key.
 fn annotations(tool: &http::HttpToolConfig) -> Value {
     match (tool.method.reads(), &tool.idempotency_header) {
         (true, _) => json!({"readOnlyHint": true}),

@@ -2,16 +2,15 @@
 
 use super::connection::{McpConnection, ProtocolEra};
 use super::lifecycle::ServerLifecycle;
-use super::listener::{self, OpenCallGuard};
+use super::listener::OpenCallGuard;
+use super::questions::InputRound;
 use super::{http, list, outcome, ticket};
-use crate::connector::ConnectorRequest;
+use crate::connector::{ConnectorRequest, preparation};
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification, InputRequest,
-    InputRequests, InputResponses, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
-use rutter_core::port::tools::CallReporter;
 use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -23,11 +22,23 @@ use tokio_util::sync::CancellationToken;
 pub(super) const ROUNDS_MAX: usize = 3;
 
 pub(super) async fn make(life: &Arc<ServerLifecycle>, request: ConnectorRequest) -> CallOutcome {
-    let end = CallDeadline { deadline: Instant::now() + request.timeout, cancel: request.cancel.clone() };
-    if let Some(ticket) = request.ticket {
-        return ticket::follow(life, &ticket, &request.reporter, &end).await;
+    let outcome = make_now(life, request).await;
+    if let CallOutcome::NotDone(failure) | CallOutcome::Maybe(failure) = &outcome
+        && matches!(failure.category, FailureCategory::Timeout | FailureCategory::Cancelled)
+    {
+        life.ping();
     }
-    let mut params = CallToolRequestParams::new(request.tool);
+    outcome
+}
+
+async fn make_now(life: &Arc<ServerLifecycle>, request: ConnectorRequest) -> CallOutcome {
+    let (now, cancel) = (Instant::now(), request.cancel.clone());
+    let end = CallDeadline { deadline: now + request.timeout, cancel: cancel.clone() };
+    let preparing = CallDeadline { deadline: now + preparation(request.timeout), cancel };
+    if let Some(ticket) = request.ticket.clone() {
+        return ticket::follow(life, &ticket, &request, &end).await;
+    }
+    let mut params = CallToolRequestParams::new(request.tool.clone());
     match &*request.parameters {
         Value::Object(arguments) => params = params.with_arguments(arguments.clone()),
         Value::Null => {}
@@ -40,23 +51,42 @@ pub(super) async fn make(life: &Arc<ServerLifecycle>, request: ConnectorRequest)
     }
     let connection = tokio::select! {
         biased;
-        early = end.comes() => return CallOutcome::NotDone(early.failure()),
+        early = preparing.comes() => return CallOutcome::NotDone(early.failure()),
         connection = life.connection() => match connection {
             Ok(connection) => connection,
             Err(failure) => return CallOutcome::NotDone(failure),
         },
     };
+    if request.connection.is_some_and(|checked| checked != connection.number) {
+        let message = "the server was restarted just before the call; its tools must be listed again first";
+        return CallOutcome::NotDone(ToolFailure::new(FailureCategory::Unavailable, message));
+    }
     if connection.must_list() {
         tokio::select! {
             biased;
-            early = end.comes() => return CallOutcome::NotDone(early.failure()),
+            early = preparing.comes() => return CallOutcome::NotDone(early.failure()),
             // A server that cannot list its tools may still answer calls.
             _ = list::all(&connection, life.limits().list) => {}
         }
     }
     let entered = connection.calls.enter(request.reporter.clone());
-    for round in 0..=ROUNDS_MAX {
-        let answer = exchange(&connection, params.clone(), &entered, &end, life.limits().cancel).await;
+    let mut open = match request.continuation.as_deref().map(InputRound::read) {
+        Some(None) => return CallOutcome::Maybe(not_offered()),
+        Some(round) => round,
+        None => None,
+    };
+    for round in usize::from(open.is_some())..=ROUNDS_MAX {
+        if let Some(asked) = open.take() {
+            let answered = tokio::select! {
+                biased;
+                early = end.comes() => return CallOutcome::Maybe(early.failure()),
+                answered = asked.answer_all(&*request.reporter) => answered,
+            };
+            let Some((answers, state)) = answered else { return CallOutcome::Maybe(not_offered()) };
+            params.input_responses = (!answers.is_empty()).then_some(answers);
+            params.request_state = state;
+        }
+        let answer = exchange(&connection, params.clone(), &request, &entered, &end, life.limits().cancel).await;
         let required = match answer {
             // The tool was already at work when it asked; a round that did not reach it does not undo that.
             Err(CallOutcome::NotDone(failure)) if round > 0 => return CallOutcome::Maybe(failure),
@@ -66,23 +96,16 @@ pub(super) async fn make(life: &Arc<ServerLifecycle>, request: ConnectorRequest)
                 let id = created.task.task_id;
                 // Recorded before anything else, so that a crash does not lose the ticket.
                 request.reporter.accepted(id.clone()).await;
-                return ticket::follow(life, &id, &request.reporter, &end).await;
+                return ticket::follow(life, &id, &request, &end).await;
             }
             Ok(result) => {
-                return serde_json::to_value(result).map_or_else(|_| outcome::unreadable(), outcome::of_result);
+                return serde_json::to_value(result).map_or_else(
+                    |_| outcome::unreadable(),
+                    |result| outcome::of_result(result, request.declares_output),
+                );
             }
         };
-        let asked = required.input_requests.unwrap_or_default();
-        let answers = tokio::select! {
-            biased;
-            early = end.comes() => return CallOutcome::Maybe(early.failure()),
-            answers = answer_all(&asked, &*request.reporter) => match answers {
-                Some(answers) => answers,
-                None => return CallOutcome::Maybe(not_offered()),
-            },
-        };
-        params.input_responses = (!answers.is_empty()).then_some(answers);
-        params.request_state = required.request_state;
+        open = Some(InputRound::new(required));
     }
     let message = format!("the tool still asks for more after {ROUNDS_MAX} rounds of questions");
     CallOutcome::Maybe(ToolFailure::new(FailureCategory::Protocol, message))
@@ -90,17 +113,6 @@ pub(super) async fn make(life: &Arc<ServerLifecycle>, request: ConnectorRequest)
 
 pub(super) fn not_offered() -> ToolFailure {
     ToolFailure::new(FailureCategory::Protocol, "the tool asks for input that was not offered")
-}
-
-/// The answers to all questions of one round; `None` if the tool wants something other than an answer.
-pub(super) async fn answer_all(asked: &InputRequests, reporter: &dyn CallReporter) -> Option<InputResponses> {
-    let mut answers = InputResponses::new();
-    for (key, request) in asked {
-        let InputRequest::Elicitation(question) = request else { return None };
-        let answer = listener::answer(&question.params, reporter).await;
-        answers.insert(key.clone(), serde_json::to_value(answer).ok()?);
-    }
-    Some(answers)
 }
 
 /// When a call ends whether or not it was answered.
@@ -138,6 +150,7 @@ impl EarlyEnd {
 async fn exchange(
     connection: &McpConnection,
     params: CallToolRequestParams,
+    call: &ConnectorRequest,
     entered: &OpenCallGuard,
     end: &CallDeadline,
     patience: Duration,
@@ -149,6 +162,9 @@ async fn exchange(
         return Err(CallOutcome::NotDone(connection.end_reason().await));
     };
     entered.sent(handle.id.clone(), handle.progress_token.clone());
+    if !connection.over_http {
+        connection.wire.report_late(&handle.id, call.reporter.clone(), call.declares_output);
+    }
     let early = tokio::select! {
         biased;
         answer = &mut handle.rx => {
@@ -160,8 +176,22 @@ async fn exchange(
         }
         early = end.comes() => early,
     };
+    if connection.over_http && connection.era == ProtocolEra::Modern {
+        // Closing the stream is the cancellation; nothing can come on it afterwards.
+        _ = timeout(patience, handle.cancel(Some(early.failure().message))).await;
+        return Err(CallOutcome::Maybe(early.failure()));
+    }
     let id = handle.id.clone();
-    let late = call_off(connection, handle, early, patience).await;
+    let mut late = call_off(connection, &mut handle, early, patience).await;
+    let never_sent = late.is_none() && !connection.over_http && connection.wire.never_sent(&id);
+    let was_open = connection.wire.forget(&id);
+    if late.is_none() && !connection.over_http && !never_sent && !was_open {
+        // Its answer came at this very moment.
+        late = timeout(patience, &mut handle.rx)
+            .await
+            .ok()
+            .map(|answer| answer.unwrap_or(Err(ServiceError::TransportClosed)));
+    }
     let outcome = match late {
         Some(Ok(result)) => return late_result(result, early),
         Some(Err(ServiceError::McpError(error))) => match outcome::of_error(&error) {
@@ -169,10 +199,9 @@ async fn exchange(
             _ => CallOutcome::Maybe(early.failure()),
         },
         // No answer, and the request can no longer reach the server.
-        _ if !connection.over_http && connection.wire.never_sent(&id) => CallOutcome::NotDone(early.failure()),
+        _ if never_sent => CallOutcome::NotDone(early.failure()),
         _ => CallOutcome::Maybe(early.failure()),
     };
-    connection.wire.forget(&id);
     Err(outcome)
 }
 
@@ -201,16 +230,11 @@ fn late_result(result: ServerResult, early: EarlyEnd) -> Result<ServerResult, Ca
 /// Asks the server to stop, and waits briefly for its response.
 async fn call_off(
     connection: &McpConnection,
-    mut handle: RequestHandle<RoleClient>,
+    handle: &mut RequestHandle<RoleClient>,
     early: EarlyEnd,
     patience: Duration,
 ) -> Option<Result<ServerResult, ServiceError>> {
     let reason = early.failure().message;
-    if connection.over_http && connection.era == ProtocolEra::Modern {
-        // Closing the stream is the cancellation; nothing can come on it afterwards.
-        _ = timeout(patience, handle.cancel(Some(reason))).await;
-        return None;
-    }
     // Sent as a notification of our own, because the library would stop listening for the answer with its own.
     let params = json!({"requestId": handle.id.clone().into_json_value(), "reason": reason});
     let notification = CustomNotification::new("notifications/cancelled", Some(params));

@@ -6,7 +6,7 @@ use super::process::{McpChildLauncher, McpProcess, StderrTail};
 use super::wire::{PipeState, PipeTransport};
 use super::{McpLimits, http};
 use crate::config::mcp::McpTransport;
-use rmcp::model::{ProtocolVersion, SubscriptionFilter};
+use rmcp::model::{ClientRequest, ListToolsRequest, PingRequest, ProtocolVersion, SubscriptionFilter};
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::{ClientLifecycleMode, ClientServiceExt, Peer, RoleClient};
 use rutter_core::tool::{FailureCategory, ToolFailure};
@@ -44,6 +44,12 @@ pub(super) struct McpConnection {
     pub(super) over_http: bool,
     /// Over HTTP some arguments travel as headers too, and only the list of tools says which.
     pub(super) has_listed: AtomicBool,
+    /// Counts the connections of its server.
+    pub(super) number: u64,
+    /// Whether it announces changes of its tools now.
+    pub(super) announces: Arc<AtomicBool>,
+    /// A ping is on its way.
+    pub(super) pinging: AtomicBool,
     pub(super) born: Instant,
     tail: StderrTail,
     stop: CancellationToken,
@@ -137,6 +143,7 @@ impl McpConnection {
         let modern = info.as_ref().is_some_and(|info| !info.protocol_version.has_initialize());
         let tools = info.as_ref().and_then(|info| info.capabilities.tools.as_ref());
         let tells_changes = tools.and_then(|tools| tools.list_changed) == Some(true);
+        let over_http = process.is_none();
         let stop = CancellationToken::new();
         let (ended_sender, ended) = watch::channel(None);
         let connection = McpConnection {
@@ -144,14 +151,20 @@ impl McpConnection {
             era: if modern { ProtocolEra::Modern } else { ProtocolEra::Legacy },
             calls,
             wire: wire.clone(),
-            over_http: process.is_none(),
+            over_http,
             has_listed: AtomicBool::new(false),
+            number: 0,
+            // In the later era only a subscription announces anything; over HTTP, only a stream that the server may or may
+            // not offer, and that nobody knows to be open.
+            announces: Arc::new(AtomicBool::new(tells_changes && !modern && !over_http)),
+            pinging: AtomicBool::new(false),
             born: Instant::now(),
             tail: process.as_ref().map(|process| process.tail.clone()).unwrap_or_default(),
             stop: stop.clone(),
             ended,
         };
-        let (changes, grace) = (recipe.changes.clone(), recipe.limits.kill);
+        let (changes, announces) = (recipe.changes.clone(), connection.announces.clone());
+        let grace = recipe.limits.kill;
         // Owned by the connection: it ends when `stop` is cancelled, and reports it in `ended`.
         tokio::spawn(async move {
             let abort = running.cancellation_token();
@@ -160,7 +173,7 @@ impl McpConnection {
                 _ = &mut over => (true, "the connection was lost"),
                 _ = stop.cancelled() => (false, "the connection was closed"),
                 _ = exited(process.as_ref()) => (false, "the connection was lost"),
-                never = follow_changes(peer, modern && tells_changes, &changes) => match never {},
+                never = follow_changes(peer, modern && tells_changes, &changes, &announces) => match never {},
             };
             if !is_over {
                 wire.lost.cancel();
@@ -208,6 +221,29 @@ impl McpConnection {
     pub(super) async fn close(&self) {
         self.discard();
         _ = self.ended.clone().wait_for(Option::is_some).await;
+    }
+
+    /// After a call, a listing or a cancellation without an answer: a child that does not answer a ping either is ended, and started again by the next
+    /// call. Its other calls in flight are lost.
+    pub(super) fn ping(self: &Arc<McpConnection>, server: &str, patience: Duration) {
+        if self.over_http || self.pinging.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (connection, server) = (Arc::clone(self), server.to_owned());
+        // Ends with the ping.
+        tokio::spawn(async move {
+            let request = match connection.era {
+                ProtocolEra::Legacy => ClientRequest::PingRequest(PingRequest::default()),
+                ProtocolEra::Modern => ClientRequest::ListToolsRequest(ListToolsRequest::default()),
+            };
+            // Any answer will do, a refusal too.
+            let answer = tokio::time::timeout(patience, connection.peer.send_request(request)).await;
+            connection.pinging.store(false, Ordering::Relaxed);
+            if answer.is_err() {
+                tracing::warn!(server, "an MCP server hangs: it answers neither a call nor a ping, and is restarted");
+                connection.discard();
+            }
+        });
     }
 
     /// Ends it without waiting.
@@ -317,13 +353,20 @@ async fn follow_changes(
     peer: Peer<RoleClient>,
     wanted: bool,
     changes: &watch::Sender<u64>,
+    announces: &AtomicBool,
 ) -> std::convert::Infallible {
     if wanted
         && let Ok(mut subscription) = peer.listen(SubscriptionFilter::builder().tools_list_changed().build()).await
     {
+        // What changed before the subscription is not announced.
+        changes.send_modify(|count| *count += 1);
+        announces.store(true, Ordering::Relaxed);
         while let Ok(Some(_)) = subscription.next().await {
             changes.send_modify(|count| *count += 1);
         }
+        announces.store(false, Ordering::Relaxed);
+        // What changed since the subscription ended was not announced either.
+        changes.send_modify(|count| *count += 1);
     }
     std::future::pending().await
 }

@@ -5,6 +5,7 @@ use super::connection::{ConnectionEnd, ConnectionSettings, McpConnection, Protoc
 use crate::connector::ConnectorState;
 use rutter_core::time::Millis;
 use rutter_core::tool::{FailureCategory, ToolFailure};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -27,7 +28,8 @@ struct LifecycleState {
     era: Option<ProtocolEra>,
     /// How often in a row it failed to start, or died soon after.
     failures: u32,
-    was_started: bool,
+    /// Numbers the connections.
+    starts: u64,
 }
 
 enum LifecycleStage {
@@ -43,7 +45,7 @@ const YOUNG: Duration = Duration::from_secs(30);
 
 impl ServerLifecycle {
     pub(super) fn new(name: &str, recipe: ConnectionSettings) -> ServerLifecycle {
-        let inner = LifecycleState { stage: LifecycleStage::Idle, era: None, failures: 0, was_started: false };
+        let inner = LifecycleState { stage: LifecycleStage::Idle, era: None, failures: 0, starts: 0 };
         ServerLifecycle {
             name: name.to_owned(),
             recipe,
@@ -81,6 +83,21 @@ impl ServerLifecycle {
                 ConnectorState::Down { reason: ended.failure.message.clone(), stderr: ended.stderr.clone() }
             }
             LifecycleStage::Closed => ConnectorState::Down { reason: "it was closed".to_owned(), stderr: Vec::new() },
+        }
+    }
+
+    /// After something stayed without an answer: a child that does not answer a ping either is restarted.
+    pub(super) fn ping(&self) {
+        if let LifecycleStage::Ready(connection) = &self.lock().stage {
+            connection.ping(&self.name, self.recipe.limits.ping);
+        }
+    }
+
+    /// Whether the present process or connection announces changes of its tools.
+    pub(super) fn announces_changes(&self) -> bool {
+        match &self.lock().stage {
+            LifecycleStage::Ready(connection) => connection.announces.load(Ordering::Relaxed),
+            _ => false,
         }
     }
 
@@ -137,10 +154,12 @@ impl ServerLifecycle {
         let mut inner = self.lock();
         if let (Some(made), LifecycleStage::Starting) = (made, &inner.stage) {
             match made {
-                Ok(connection) => {
+                Ok(mut connection) => {
+                    inner.starts += 1;
+                    connection.number = inner.starts;
                     inner.era = Some(connection.era);
                     inner.stage = LifecycleStage::Ready(Arc::new(connection));
-                    if std::mem::replace(&mut inner.was_started, true) {
+                    if inner.starts > 1 {
                         self.recipe.changes.send_modify(|count| *count += 1);
                     }
                 }

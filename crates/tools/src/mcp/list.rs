@@ -5,7 +5,7 @@ use super::outcome::{self, cut};
 use crate::connector::ServedTool;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, Tool};
 use rmcp::service::{PeerRequestOptions, ServiceError};
-use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure, undeclared_output};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -125,7 +125,7 @@ impl ToolListing {
             return false;
         }
         self.names.insert(name.clone());
-        self.tools.push(ServedTool { name, definition });
+        self.tools.push(ServedTool { name, definition, result: Some(undeclared_output()) });
         true
     }
 

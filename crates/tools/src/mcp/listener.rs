@@ -46,7 +46,7 @@ impl ClientHandler for ConnectionListener {
             return Ok(ElicitResult::new(ElicitationAction::Decline));
         };
         tokio::select! {
-            result = answer(&params, &*reporter) => Ok(result),
+            result = answer(&params, None, &*reporter) => Ok(result),
             _ = over.cancelled() => Ok(ElicitResult::new(ElicitationAction::Cancel)),
             _ = context.ct.cancelled() => Ok(ElicitResult::new(ElicitationAction::Cancel)),
             _ = self.wire.lost.cancelled() => Ok(ElicitResult::new(ElicitationAction::Cancel)),
@@ -65,7 +65,11 @@ impl ClientHandler for ConnectionListener {
 }
 
 /// Forwards a question to the caller of the tool. Only forms are supported; anything else is declined.
-pub(super) async fn answer(params: &ElicitRequestParams, reporter: &dyn CallReporter) -> ElicitResult {
+pub(super) async fn answer(
+    params: &ElicitRequestParams,
+    continuation: Option<Arc<Value>>,
+    reporter: &dyn CallReporter,
+) -> ElicitResult {
     let declined = || ElicitResult::new(ElicitationAction::Decline);
     let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = params else {
         return declined();
@@ -74,7 +78,7 @@ pub(super) async fn answer(params: &ElicitRequestParams, reporter: &dyn CallRepo
         return declined();
     };
     let schema = Arc::new(schema);
-    match reporter.ask(Elicitation { message: message.clone(), schema: schema.clone() }).await {
+    match reporter.ask(Elicitation { message: message.clone(), schema: schema.clone(), continuation }).await {
         Some(Value::Object(mut statement)) => {
             // Missing fields get the form's defaults.
             for (name, property) in schema["properties"].as_object().into_iter().flatten() {

@@ -2,13 +2,15 @@
 //!
 //! Polling has no effect, so after a lost connection it continues on a new one, until the call's deadline.
 
-use super::call::{CallDeadline, EarlyEnd, ROUNDS_MAX, answer_all, not_offered};
+use super::call::{CallDeadline, EarlyEnd, ROUNDS_MAX, not_offered};
 use super::connection::McpConnection;
 use super::lifecycle::ServerLifecycle;
 use super::outcome;
+use super::questions;
+use crate::connector::ConnectorRequest;
 use rmcp::model::{
     CancelTaskParams, CancelTaskRequest, ClientRequest, DetailedTask, ErrorCode, ErrorData, GetTaskParams,
-    GetTaskRequest, InputRequests, ServerResult, TaskPayload, UpdateTaskParams, UpdateTaskRequest,
+    GetTaskRequest, InputRequests, InputResponses, ServerResult, TaskPayload, UpdateTaskParams, UpdateTaskRequest,
 };
 use rmcp::service::ServiceError;
 use rutter_core::port::tools::CallReporter;
@@ -25,22 +27,22 @@ const PAUSE_USUAL: Duration = Duration::from_secs(1);
 pub(super) async fn follow(
     life: &Arc<ServerLifecycle>,
     ticket: &str,
-    reporter: &Arc<dyn CallReporter>,
+    request: &ConnectorRequest,
     end: &CallDeadline,
 ) -> CallOutcome {
     let early = tokio::select! {
         biased;
-        outcome = until_over(life, ticket, &**reporter) => return outcome,
+        outcome = until_over(life, ticket, request) => return outcome,
         early = end.comes() => early,
     };
     let patience = life.limits().cancel;
-    match timeout(patience, call_off(life, ticket, early)).await {
+    match timeout(patience, call_off(life, ticket, early, request.declares_output)).await {
         Ok(Some(outcome)) => outcome,
         _ => CallOutcome::Maybe(early.failure()),
     }
 }
 
-async fn until_over(life: &Arc<ServerLifecycle>, ticket: &str, reporter: &dyn CallReporter) -> CallOutcome {
+async fn until_over(life: &Arc<ServerLifecycle>, ticket: &str, request: &ConnectorRequest) -> CallOutcome {
     let mut rounds = 0;
     loop {
         let pause = match look(life, ticket).await {
@@ -56,12 +58,12 @@ async fn until_over(life: &Arc<ServerLifecycle>, ticket: &str, reporter: &dyn Ca
                                 format!("the tool still asks for more after {ROUNDS_MAX} rounds of questions");
                             return CallOutcome::Maybe(ToolFailure::new(FailureCategory::Protocol, message));
                         }
-                        if !reply(life, ticket, &input_requests, reporter).await {
+                        if !reply(life, ticket, &input_requests, &*request.reporter).await {
                             return CallOutcome::Maybe(not_offered());
                         }
                     }
                     payload => {
-                        if let Some(outcome) = of_payload(payload, EarlyEnd::Cancelled) {
+                        if let Some(outcome) = of_payload(payload, EarlyEnd::Cancelled, request.declares_output) {
                             return outcome;
                         }
                     }
@@ -74,13 +76,18 @@ async fn until_over(life: &Arc<ServerLifecycle>, ticket: &str, reporter: &dyn Ca
 }
 
 /// Asks the server to stop, and checks whether it did, or had finished before.
-async fn call_off(life: &Arc<ServerLifecycle>, ticket: &str, early: EarlyEnd) -> Option<CallOutcome> {
+async fn call_off(
+    life: &Arc<ServerLifecycle>,
+    ticket: &str,
+    early: EarlyEnd,
+    declares_output: bool,
+) -> Option<CallOutcome> {
     let connection = life.connection().await.ok()?;
     let request = CancelTaskRequest::new(CancelTaskParams::new(ticket));
     _ = connection.peer.send_request(ClientRequest::CancelTaskRequest(request)).await;
     loop {
         if let Ok(task) = look(life, ticket).await
-            && let Some(outcome) = of_payload(task.payload, early)
+            && let Some(outcome) = of_payload(task.payload, early, declares_output)
         {
             return Some(outcome);
         }
@@ -89,9 +96,9 @@ async fn call_off(life: &Arc<ServerLifecycle>, ticket: &str, early: EarlyEnd) ->
 }
 
 /// How the work ended; `None` while it goes on.
-fn of_payload(payload: TaskPayload, cancelled: EarlyEnd) -> Option<CallOutcome> {
+fn of_payload(payload: TaskPayload, cancelled: EarlyEnd, declares_output: bool) -> Option<CallOutcome> {
     match payload {
-        TaskPayload::Completed { result } => Some(outcome::of_result(Value::Object(result))),
+        TaskPayload::Completed { result } => Some(outcome::of_result(Value::Object(result), declares_output)),
         TaskPayload::Failed { error } => Some(match serde_json::from_value::<ErrorData>(Value::Object(error)) {
             Ok(error) => outcome::of_error(&error),
             Err(_) => outcome::unreadable(),
@@ -141,7 +148,12 @@ async fn reconnected(life: &Arc<ServerLifecycle>) -> Option<Arc<McpConnection>> 
 
 /// Answers the server's questions during its work; `false` when it wants something that was never offered.
 async fn reply(life: &Arc<ServerLifecycle>, ticket: &str, asked: &InputRequests, reporter: &dyn CallReporter) -> bool {
-    let Some(answers) = answer_all(asked, reporter).await else { return false };
+    let mut answers = InputResponses::new();
+    for (key, request) in asked {
+        // The ticket continues the call, so nothing else has to be kept.
+        let Some(answer) = questions::answer(request, None, reporter).await else { return false };
+        answers.insert(key.clone(), answer);
+    }
     if let Ok(connection) = life.connection().await {
         let request = UpdateTaskRequest::new(UpdateTaskParams::new(ticket, answers));
         _ = connection.peer.send_request(ClientRequest::UpdateTaskRequest(request)).await;

@@ -2,11 +2,16 @@
 //!
 //! It records of which requests a byte has left, so that after a loss it is known which calls were never sent.
 
+use super::outcome;
 use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, NumberOrString, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, NumberOrString, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::transport::Transport;
+use rutter_core::hash::Hash;
+use rutter_core::port::tools::CallReporter;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,22 +38,48 @@ struct PipeRequests {
     open: HashSet<RequestId>,
     /// Must not be sent any more.
     barred: HashSet<RequestId>,
+    /// The last calls of tools, whether or not they have ended.
+    calls: VecDeque<SentRequest>,
 }
+
+/// A call of a tool that may be answered after it has ended, or a second time.
+struct SentRequest {
+    id: RequestId,
+    /// Where its later answers are reported, and whether its tool declares the schema of its result.
+    reporter: Option<(Arc<dyn CallReporter>, bool)>,
+    /// Its last answer, so that the same one is not reported again.
+    answer: Option<Hash>,
+    reported: u32,
+}
+
+/// How many calls are remembered for their later answers.
+const CALLS_MAX: usize = 1_024;
+/// How many later answers to one call are reported: a server that repeats itself must not fill the journal.
+const LATE_ANSWERS_MAX: u32 = 3;
 
 impl PipeState {
     /// Whether nothing of this unanswered request has left. If so, nothing of it ever will.
     pub(super) fn never_sent(&self, id: &RequestId) -> bool {
         let mut requests = self.requests();
-        if requests.open.contains(id) {
+        if requests.open.contains(id) || requests.calls.iter().any(|call| call.id == *id && call.answer.is_some()) {
             return false;
         }
         requests.barred.insert(id.clone());
         true
     }
 
-    /// The caller has stopped waiting; a late answer is noise.
-    pub(super) fn forget(&self, id: &RequestId) {
-        self.requests().open.remove(id);
+    /// The caller has stopped waiting. Returns whether the request was open until now; otherwise its answer has come.
+    pub(super) fn forget(&self, id: &RequestId) -> bool {
+        self.requests().open.remove(id)
+    }
+
+    /// Reports every later answer to a call that was sent.
+    pub(super) fn report_late(&self, id: &RequestId, reporter: Arc<dyn CallReporter>, declares_output: bool) {
+        let mut requests = self.requests();
+        requests.remember(id);
+        if let Some(call) = requests.calls.iter_mut().find(|call| call.id == *id) {
+            call.reporter = Some((reporter, declares_output));
+        }
     }
 
     /// Why the connection was given up, if the server violated the protocol.
@@ -61,19 +92,44 @@ impl PipeState {
         self.noise.load(Ordering::Relaxed)
     }
 
-    fn begin(&self, id: &RequestId) -> bool {
+    fn begin(&self, id: &RequestId, is_call: bool) -> bool {
         let mut requests = self.requests();
-        !requests.barred.contains(id) && requests.open.insert(id.clone())
+        if requests.barred.contains(id) {
+            return false;
+        }
+        if is_call {
+            requests.remember(id);
+        }
+        requests.open.insert(id.clone())
+    }
+
+    /// Nothing of a request that was begun has left.
+    fn retract(&self, id: &RequestId) {
+        let mut requests = self.requests();
+        requests.open.remove(id);
+        requests.calls.retain(|call| call.id != *id);
     }
 
     /// Whether the answer belongs to an open request. Some servers turn a numeric id into a string.
-    fn answered(&self, id: &RequestId) -> bool {
+    fn answered(&self, id: &RequestId, answer: &[u8]) -> bool {
         let mut requests = self.requests();
-        let number = match id {
-            NumberOrString::String(text) => text.parse().ok().map(NumberOrString::Number),
-            NumberOrString::Number(_) => None,
-        };
-        requests.open.remove(id) || number.is_some_and(|id| requests.open.remove(&id))
+        let number = number_of(id);
+        let found = requests.open.remove(id) || number.as_ref().is_some_and(|id| requests.open.remove(id));
+        if found && let Some(call) = requests.call(id) {
+            call.answer = Some(Hash::of(&[answer]));
+        }
+        found
+    }
+
+    /// Where a new answer to a call that has ended is reported.
+    fn late(&self, id: &RequestId, answer: &[u8]) -> Option<(Arc<dyn CallReporter>, bool)> {
+        let mut requests = self.requests();
+        let (call, answer) = (requests.call(id)?, Hash::of(&[answer]));
+        if call.answer.replace(answer) == Some(answer) || call.reported == LATE_ANSWERS_MAX {
+            return None;
+        }
+        call.reported += 1;
+        call.reporter.clone()
     }
 
     fn give_up(&self, fault: String) {
@@ -86,6 +142,30 @@ impl PipeState {
 
     fn requests(&self) -> MutexGuard<'_, PipeRequests> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PipeRequests {
+    fn remember(&mut self, id: &RequestId) {
+        if self.calls.iter().any(|call| call.id == *id) {
+            return;
+        }
+        if self.calls.len() == CALLS_MAX {
+            self.calls.pop_front();
+        }
+        self.calls.push_back(SentRequest { id: id.clone(), reporter: None, answer: None, reported: 0 });
+    }
+
+    fn call(&mut self, id: &RequestId) -> Option<&mut SentRequest> {
+        let number = number_of(id);
+        self.calls.iter_mut().find(|call| call.id == *id || Some(&call.id) == number.as_ref())
+    }
+}
+
+fn number_of(id: &RequestId) -> Option<RequestId> {
+    match id {
+        NumberOrString::String(text) => text.parse().ok().map(NumberOrString::Number),
+        NumberOrString::Number(_) => None,
     }
 }
 
@@ -146,16 +226,22 @@ impl PipeTransport {
             return None;
         }
         let message = serde_json::from_slice(&self.line).ok().or_else(|| unreadable_answer(&self.line));
-        let awaited = match &message {
-            None => false,
-            Some(ServerJsonRpcMessage::Response(response)) => self.wire.answered(&response.id),
-            Some(ServerJsonRpcMessage::Error(error)) => error.id.as_ref().is_none_or(|id| self.wire.answered(id)),
-            Some(_) => true,
-        };
-        if !awaited {
+        let Some(message) = message else {
             self.wire.count_noise();
+            return None;
+        };
+        let id = match &message {
+            ServerJsonRpcMessage::Response(response) => Some(response.id.clone()),
+            ServerJsonRpcMessage::Error(error) => error.id.clone(),
+            _ => None,
+        };
+        let Some(id) = id.filter(|id| !self.wire.answered(id, &self.line)) else { return Some(message) };
+        self.wire.count_noise();
+        match self.wire.late(&id, &self.line) {
+            Some((reporter, declares_output)) => reporter.late(outcome::of_late(message, declares_output)),
+            None => tracing::debug!(request = %id, "an MCP server answered no open request; it is ignored"),
         }
-        message.filter(|_| awaited)
+        None
     }
 }
 
@@ -174,7 +260,8 @@ impl Transport<RoleClient> for PipeTransport {
             let ClientJsonRpcMessage::Request(request) = &message else {
                 return stdin.write_all(&line).await;
             };
-            if !wire.begin(&request.id) {
+            let is_call = matches!(request.request, ClientRequest::CallToolRequest(_));
+            if !wire.begin(&request.id, is_call) {
                 return Err(io::Error::new(io::ErrorKind::Interrupted, "the call ended before it was sent"));
             }
             let mut sent = 0;
@@ -184,7 +271,7 @@ impl Transport<RoleClient> for PipeTransport {
                     broken => {
                         // The pipe was gone before it took anything.
                         if sent == 0 {
-                            wire.forget(&request.id);
+                            wire.retract(&request.id);
                         }
                         return Err(broken.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into()));
                     }

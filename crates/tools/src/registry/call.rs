@@ -5,10 +5,10 @@ use super::redacting_reporter::RedactingReporter;
 use super::running_calls::RunningCallGuard;
 use super::server::{Freshness, RegisteredServer};
 use super::{ToolRegistry, server_of};
-use crate::connector::ConnectorRequest;
+use crate::connector::{ConnectorRequest, ConnectorState, preparation};
 use futures::FutureExt;
 use rutter_core::id::ToolName;
-use rutter_core::limits;
+use rutter_core::limits::{self, KNOWN_SERVER_WAIT, UNKNOWN_SERVER_WAIT};
 use rutter_core::plan::schema::{CompiledSchema, SchemaViolation};
 use rutter_core::port::tools::{CallReturn, ToolCallRequest};
 use rutter_core::redact::Redactor;
@@ -28,19 +28,41 @@ const QUICK_BYTES_MAX: usize = 64 << 10;
 
 impl ToolRegistry {
     pub(super) async fn make(&self, call: ToolCallRequest, entered: RunningCallGuard<'_>) -> CallReturn {
-        let deadline = Instant::now() + Duration::from_millis(call.timeout.min(limits::STEP_TIMEOUT_MAX).0);
+        let (has_ticket, has_asked) = (call.ticket.is_some(), call.continuation.is_some());
+        let returned = self.make_now(call, entered).await;
+        if !has_ticket && !has_asked {
+            return returned;
+        }
+        // It was sent before; that nothing was sent now says nothing about it.
+        match returned {
+            CallReturn::Outcome(CallOutcome::NotDone(failure)) if has_asked || !is_the_tools_word(failure.category) => {
+                CallReturn::Outcome(CallOutcome::Maybe(failure))
+            }
+            CallReturn::Drifted { .. } => CallReturn::Outcome(maybe(
+                FailureCategory::Unavailable,
+                "the tool has changed since it asked, so the answer was not sent",
+            )),
+            outcome @ CallReturn::Outcome(_) => outcome,
+        }
+    }
+
+    async fn make_now(&self, call: ToolCallRequest, entered: RunningCallGuard<'_>) -> CallReturn {
+        let timeout = Duration::from_millis(call.timeout.min(limits::STEP_TIMEOUT_MAX).0);
+        let (deadline, prepared_by) = (Instant::now() + timeout, Instant::now() + preparation(timeout));
         let Some(server) = self.servers.get(server_of(&call.tool)) else {
             let message = format!("there is no server {:?}", server_of(&call.tool));
-            let failure = ToolFailure::new(FailureCategory::NotFound, message);
-            return CallReturn::Outcome(unasked(&call, failure));
+            return not_done(ToolFailure::new(FailureCategory::NotFound, message));
         };
         if call.ticket.is_some() {
             return CallReturn::Outcome(self.follow(&call, deadline, server, &entered).await);
         }
-        let offers = match timeout_at(deadline, self.offers(server)).await {
-            Ok(Ok(offers)) => offers,
+        let (offers, connection) = match timeout_at(prepared_by, self.current_offers(server, &call.tool)).await {
+            Ok(Ok(current)) => current,
             Ok(Err(failure)) => return not_done(self.secrets.redactor().failure(failure)),
-            Err(_) => return not_done(late("the server did not list its tools in time")),
+            Err(_) => {
+                server.connector.suspect();
+                return not_done(late("the call was not sent: the server did not list its tools in time"));
+            }
         };
         let Some(offer) = offers.by_name.get(&call.tool) else {
             return not_done(ToolFailure::new(FailureCategory::NotFound, absent(&call, &offers)));
@@ -49,7 +71,8 @@ impl ToolRegistry {
             return CallReturn::Drifted { found: offer.tool.definition };
         }
         let in_flight = CallStatsGuard::new(server, &call.tool);
-        let (outcome, took) = match self.send(&call, deadline, server, offer, &entered).await {
+        let times = (prepared_by, deadline);
+        let (outcome, took) = match self.send(&call, times, server, offer, connection, &entered).await {
             Ok((outcome, took)) => (outcome, Some(took)),
             Err(failure) => (CallOutcome::NotDone(self.secrets.redactor().failure(failure)), None),
         };
@@ -70,17 +93,67 @@ impl ToolRegistry {
         }
     }
 
+    /// What a server offers, listed by the process or connection that the call will go to, and its number. So a tool that
+    /// changed with a restart is not called once before that is noticed.
+    async fn current_offers(
+        &self,
+        server: &Arc<RegisteredServer>,
+        tool: &ToolName,
+    ) -> Result<(Arc<OfferedTools>, u64), ToolFailure> {
+        let connection = server.connector.ready().await?;
+        match server.is_current(connection, tool) {
+            true => Ok((self.offers(server).await?, connection)),
+            false => Ok((server.ask((self.clock)()).await?, connection)),
+        }
+    }
+
+    /// What a server offers now; or what it offered last, and why it cannot be asked. A server that is known from before
+    /// is not waited for if it is down, and only briefly if it does not answer; an unknown one a little longer.
+    pub(super) async fn offers_or_last_known(
+        &self,
+        server: &Arc<RegisteredServer>,
+        wait_max: Duration,
+    ) -> (Option<Arc<OfferedTools>>, Option<ToolFailure>) {
+        let known = server.last_known();
+        let down = match server.connector.state() {
+            ConnectorState::Down { reason, .. } => Some(ToolFailure::new(FailureCategory::Unavailable, reason)),
+            _ => server.failure().map(|(_, failure)| failure),
+        };
+        if down.is_none()
+            && let Some(offers) = server.reliable()
+        {
+            return (Some(offers), None);
+        }
+        let wait = match (&known, &down) {
+            (Some(_), Some(_)) => Duration::ZERO,
+            (Some(_), None) => Duration::from_millis(KNOWN_SERVER_WAIT.0),
+            (None, _) => Duration::from_millis(UNKNOWN_SERVER_WAIT.0),
+        };
+        // A listing that has begun goes on; the next check finds its result.
+        match tokio::time::timeout(wait.min(wait_max), server.ask((self.clock)())).await {
+            Ok(Ok(offers)) => (Some(offers), None),
+            Ok(Err(failure)) => (known, Some(failure)),
+            Err(_) => {
+                let silent = || ToolFailure::new(FailureCategory::Unavailable, "it has not listed its tools so far");
+                let failure = server.failure().map(|(_, failure)| failure).or(down).unwrap_or_else(silent);
+                server.note_failure((self.clock)(), &failure);
+                (known, Some(failure))
+            }
+        }
+    }
+
     /// Makes a call of a tool that may be called. An `Err` is a call that was never sent.
     async fn send(
         &self,
         call: &ToolCallRequest,
-        deadline: Instant,
+        (prepared_by, deadline): (Instant, Instant),
         server: &RegisteredServer,
         offer: &Arc<OfferedTool>,
+        connection: u64,
         entered: &RunningCallGuard<'_>,
     ) -> Result<(CallOutcome, Duration), ToolFailure> {
-        let filling = timeout_at(deadline, self.secrets.fill(&call.parameters)).await;
-        let parameters = filling.map_err(|_| late("the secrets of this call took too long to fetch"))??;
+        let filling = timeout_at(prepared_by, self.secrets.fill(&call.parameters)).await;
+        let parameters = filling.map_err(|_| late("the call was not sent: its secrets took too long to fetch"))??;
         // Only now: a schema that wants a string means the secret, not the reference to it.
         if let Some(message) = misfit(&offer.input, &parameters) {
             return Err(ToolFailure::new(
@@ -92,7 +165,8 @@ impl ToolRegistry {
         if entered.cancel.is_cancelled() {
             return Err(ToolFailure::new(FailureCategory::Cancelled, "cancelled before it was sent"));
         }
-        let request = self.request(call, Arc::new(parameters), deadline, entered);
+        let mut request = self.request(call, Arc::new(parameters), deadline, Some(offer), entered);
+        request.connection = Some(connection);
         let (outcome, took) = self.carry_out(server, request, deadline, Some(offer)).await;
         passage.ended(&outcome, (self.clock)());
         Ok((outcome, took))
@@ -108,13 +182,9 @@ impl ToolRegistry {
         entered: &RunningCallGuard<'_>,
     ) -> CallOutcome {
         let in_flight = CallStatsGuard::new(server, &call.tool);
-        let request = self.request(call, Arc::clone(&call.parameters), deadline, entered);
         let offer = server.offer(&call.tool).filter(|offer| offer.tool.definition == call.definition);
+        let request = self.request(call, Arc::clone(&call.parameters), deadline, offer.as_ref(), entered);
         let (outcome, took) = self.carry_out(server, request, deadline, offer.as_ref()).await;
-        let outcome = match outcome {
-            CallOutcome::NotDone(failure) if !is_the_tools_word(failure.category) => CallOutcome::Maybe(failure),
-            outcome => outcome,
-        };
         in_flight.ended(&outcome, Some(took), (self.clock)());
         outcome
     }
@@ -124,9 +194,16 @@ impl ToolRegistry {
         call: &ToolCallRequest,
         parameters: Arc<Value>,
         deadline: Instant,
+        offer: Option<&Arc<OfferedTool>>,
         entered: &RunningCallGuard<'_>,
     ) -> ConnectorRequest {
-        let reporter = RedactingReporter { redactor: self.secrets.redactor(), reporter: Arc::clone(&call.reporter) };
+        let reporter = RedactingReporter {
+            call: call.id.clone(),
+            tool: call.tool.clone(),
+            offer: offer.cloned(),
+            secrets: Arc::clone(&self.secrets),
+            reporter: Arc::clone(&call.reporter),
+        };
         let (_, name) = call.tool.as_str().split_once('.').unwrap_or_default();
         ConnectorRequest {
             id: call.id.clone(),
@@ -136,7 +213,10 @@ impl ToolRegistry {
             timeout: deadline.duration_since(Instant::now()),
             now: call.now,
             cancel: entered.cancel.clone(),
+            connection: None,
+            declares_output: offer.is_some_and(|offer| offer.output.is_some()),
             ticket: call.ticket.clone(),
+            continuation: call.continuation.clone(),
             reporter: Arc::new(reporter),
         }
     }
@@ -162,14 +242,6 @@ impl ToolRegistry {
     }
 }
 
-/// The outcome of a call whose server is unknown.
-fn unasked(call: &ToolCallRequest, failure: ToolFailure) -> CallOutcome {
-    match call.ticket {
-        Some(_) => CallOutcome::Maybe(failure),
-        None => CallOutcome::NotDone(failure),
-    }
-}
-
 /// Whether a failure is the tool's own, and not only a failure to ask about the call.
 fn is_the_tools_word(category: FailureCategory) -> bool {
     matches!(
@@ -183,7 +255,11 @@ fn is_the_tools_word(category: FailureCategory) -> bool {
 
 /// Checks a result and redacts the outcome. A result that cannot be used does not mean that nothing was
 /// done: it is never "not done".
-async fn inspected(outcome: CallOutcome, offer: Option<Arc<OfferedTool>>, redactor: Redactor) -> CallOutcome {
+pub(super) async fn inspected(
+    outcome: CallOutcome,
+    offer: Option<Arc<OfferedTool>>,
+    redactor: Redactor,
+) -> CallOutcome {
     let is_quick = match &outcome {
         CallOutcome::Done { result, .. } => json_bytes(result, QUICK_BYTES_MAX).is_some(),
         CallOutcome::NotDone(_) | CallOutcome::Maybe(_) => true,
@@ -202,16 +278,13 @@ async fn inspected(outcome: CallOutcome, offer: Option<Arc<OfferedTool>>, redact
 fn checked(outcome: CallOutcome, output: Option<&CompiledSchema>) -> CallOutcome {
     let CallOutcome::Done { result, .. } = &outcome else { return outcome };
     if json_bytes(result, limits::PAYLOAD_BYTES_MAX).is_none() {
-        let message = format!(
-            "the tool answered, but its result has more than {} bytes and cannot be stored",
-            limits::PAYLOAD_BYTES_MAX
-        );
-        return maybe(FailureCategory::Protocol, message);
+        let why = format!("its result has more than {} bytes and cannot be stored", limits::PAYLOAD_BYTES_MAX);
+        return CallOutcome::Maybe(ToolFailure::answered(&why));
     }
     match output.and_then(|schema| misfit(schema, result)) {
         Some(message) => {
-            let message = format!("the tool answered, but its result does not fit its output schema: {message}");
-            maybe(FailureCategory::Protocol, message)
+            let why = format!("its result does not fit its output schema: {message}");
+            CallOutcome::Maybe(ToolFailure::answered(&why))
         }
         None => outcome,
     }

@@ -1,14 +1,14 @@
 //! Turns the definitions of a server into offered tools: checked, cut and hashed, each tool by itself.
 
 use super::text::{has_hidden, visible};
-use crate::config::{ServerSettings, ToolSettings};
+use crate::config::ServerSettings;
 use crate::connector::ServedTool;
 use rutter_core::hash::Hash;
 use rutter_core::id::ToolName;
 use rutter_core::limits;
 use rutter_core::plan::schema::CompiledSchema;
 use rutter_core::tool::report::ExcludedTool;
-use rutter_core::tool::{Tool, ToolCatalog};
+use rutter_core::tool::{Safety, Tool, ToolCatalog};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ pub(crate) struct OfferedTool {
     pub(crate) tool: Arc<Tool>,
     pub(crate) title: String,
     pub(crate) input: CompiledSchema,
+    /// Of the declared schema; there is none for what only the kind of server says.
     pub(crate) output: Option<CompiledSchema>,
     /// It contains invisible characters.
     pub(crate) is_suspicious: bool,
@@ -62,7 +63,7 @@ impl OfferedTools {
                 offers.leave_out(&one.name, &format!("a server may have {} tools", limits::CATALOG_TOOLS_MAX));
                 break;
             }
-            match read_one(server, common.trust, settings, one, before) {
+            match read_one(server, common, one, before) {
                 Ok(offer) if offers.by_name.contains_key(&offer.tool.name) => {
                     offers.leave_out(&one.name, "the server lists two tools of this name; the first one counts");
                 }
@@ -87,8 +88,7 @@ impl OfferedTools {
 
 fn read_one(
     server: &str,
-    is_trusted: bool,
-    settings: Option<&ToolSettings>,
+    common: &ServerSettings,
     served: &ServedTool,
     before: &OfferedTools,
 ) -> Result<Arc<OfferedTool>, String> {
@@ -101,8 +101,8 @@ fn read_one(
     if let Some(known) = before.by_name.get(&name).filter(|known| known.print == print) {
         return Ok(Arc::clone(known));
     }
-    let (definition, ignored) = known_fields(served, settings);
-    let trusted = if is_trusted { vec![server] } else { vec![] };
+    let (definition, ignored) = known_fields(served, common);
+    let trusted = if common.trust { vec![server] } else { vec![] };
     let catalog = json!({"server": server, "tools": [definition], "trusted_servers": trusted});
     let catalog = ToolCatalog::from_json(&catalog).map_err(|found| {
         let messages: Vec<String> = found.into_iter().take(3).map(|found| found.message).collect();
@@ -122,9 +122,13 @@ fn read_one(
     let compile = |schema: &Value, which: &str| {
         CompiledSchema::compile(schema).map_err(|error| format!("{which} at {:?}: {error}", error.pointer))
     };
+    let output = tool.output.as_deref().map(|schema| compile(schema, "outputSchema")).transpose()?;
+    if output.is_none() {
+        tool.output = served.result.clone().map(Arc::new);
+    }
     Ok(Arc::new(OfferedTool {
         input: compile(&tool.input, "inputSchema")?,
-        output: tool.output.as_deref().map(|schema| compile(schema, "outputSchema")).transpose()?,
+        output,
         title: visible(title(served), limits::NAME_CHARS_MAX).into_owned(),
         is_suspicious: names_hidden(&served.definition),
         tool: Arc::new(tool),
@@ -133,7 +137,7 @@ fn read_one(
 }
 
 /// The definition with the known fields and the operator's settings, and the annotations left out of it.
-fn known_fields(served: &ServedTool, settings: Option<&ToolSettings>) -> (Value, Map<String, Value>) {
+fn known_fields(served: &ServedTool, common: &ServerSettings) -> (Value, Map<String, Value>) {
     let mut fields = Map::from_iter([("name".to_owned(), Value::from(served.name.as_str()))]);
     let mut ignored = Map::new();
     for key in FIELDS {
@@ -146,11 +150,27 @@ fn known_fields(served: &ServedTool, settings: Option<&ToolSettings>) -> (Value,
         }
         fields.insert(key.to_owned(), value);
     }
-    if let Some(safety) = settings.and_then(|settings| settings.safety) {
+    let settings = common.tools.get(&served.name);
+    // Repeats are dropped by their key, so for no longer than the key is remembered.
+    let by_key = settings.filter(|settings| settings.sends_key).map(|_| Safety::Once);
+    if let Some(safety) = settings.and_then(|settings| settings.safety).or(common.safety).or(by_key) {
         fields.insert("safety".to_owned(), safety.as_str().into());
     }
     if let Some(key) = settings.and_then(|settings| settings.key_parameter.as_deref()) {
         fields.insert("key_parameter".to_owned(), key.into());
+    }
+    if let Some(grace) = settings.and_then(|settings| settings.grace) {
+        fields.insert("grace".to_owned(), grace.to_string().into());
+    }
+    if settings.is_some_and(|settings| settings.sends_key) {
+        fields.insert("sends_key".to_owned(), true.into());
+    }
+    if let Some(window) = settings.and_then(|settings| settings.key_window).or(common.key_window) {
+        fields.insert("key_window".to_owned(), window.to_string().into());
+    }
+    let attempts = common.attempts_of(&served.name);
+    if !attempts.is_empty() {
+        fields.insert("attempts".to_owned(), json!(attempts));
     }
     (Value::Object(fields), ignored)
 }

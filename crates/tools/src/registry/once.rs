@@ -11,6 +11,7 @@ use rutter_core::port::tools::{
     Admission, CallPermit, CallReporter, CallReturn, PermitWaiter, PortFuture, ToolCallId, ToolCallRequest,
     ToolGateway, ToolProgress,
 };
+use rutter_core::time::Millis;
 use rutter_core::tool::Elicitation;
 use rutter_core::tool::{CallOutcome, ToolFailure};
 use serde_json::Value;
@@ -20,10 +21,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 impl ToolRegistry {
-    /// Calls a tool once, as it is now. Waits for a permit like any other call.
-    pub async fn call_once(&self, tool: &ToolName, parameters: Value) -> CallReturn {
-        let definition = match self.current(tool).await {
-            Ok(definition) => definition,
+    /// Calls a tool once, as it is now; with `judged` only if that is still its definition. Waits for a permit like any
+    /// other call.
+    pub async fn call_once(&self, tool: &ToolName, judged: Option<Hash>, parameters: Value) -> CallReturn {
+        let (current, timeout) = match self.current(tool).await {
+            Ok(current) => current,
             Err(failure) => return CallReturn::Outcome(CallOutcome::NotDone(failure)),
         };
         let permit = self.acquire_permit(tool).await;
@@ -37,23 +39,30 @@ impl ToolRegistry {
         let call = ToolCallRequest {
             id: ToolCallId { identity, part, side: CallSide::Do, attempt: 1 },
             tool: tool.clone(),
-            definition,
+            definition: judged.unwrap_or(current),
             parameters: Arc::new(parameters),
             key,
-            timeout: limits::ATTEMPT_TIMEOUT_DEFAULT,
+            timeout,
             now,
             ticket: None,
+            continuation: None,
             reporter: Arc::new(SilentReporter),
         };
         self.call(call, permit).await
     }
 
-    /// The definition a tool has now. For a missing tool it does not matter: the call reports that.
-    async fn current(&self, tool: &ToolName) -> Result<Hash, ToolFailure> {
-        let Some(server) = self.servers.get(server_of(tool)) else { return Ok(Hash::ZERO) };
+    /// The definition a tool has now, and the timeout of its calls. For a missing tool they do not matter: the call
+    /// reports that.
+    async fn current(&self, tool: &ToolName) -> Result<(Hash, Millis), ToolFailure> {
+        let usual = limits::ATTEMPT_TIMEOUT_DEFAULT;
+        let Some(server) = self.servers.get(server_of(tool)) else { return Ok((Hash::ZERO, usual)) };
         let offers = self.offers(server).await;
         let offers = offers.map_err(|failure| self.secrets.redactor().failure(failure))?;
-        Ok(offers.by_name.get(tool).map_or(Hash::ZERO, |offer| offer.tool.definition))
+        Ok(offers.by_name.get(tool).map_or((Hash::ZERO, usual), |offer| {
+            let settings = &offer.tool.attempts;
+            let timeout = settings.timeout.unwrap_or(usual).min(settings.timeout_max.unwrap_or(limits::TIMEOUT_MAX));
+            (offer.tool.definition, timeout)
+        }))
     }
 
     async fn acquire_permit(&self, tool: &ToolName) -> CallPermit {
@@ -106,4 +115,6 @@ impl CallReporter for SilentReporter {
     }
 
     fn progress(&self, _progress: ToolProgress) {}
+
+    fn late(&self, _outcome: CallOutcome) {}
 }

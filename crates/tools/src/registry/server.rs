@@ -1,19 +1,21 @@
 //! One server: its connector, its known tools, and the statistics of its calls.
 
 use super::breaker::CircuitBreaker;
+use super::definitions::DefinitionStore;
 use super::offered_tool::{OfferedTool, OfferedTools};
 use crate::config::{CallLimits, ServerSettings};
-use crate::connector::Connector;
+use crate::connector::{Connector, ServedTool};
 use crate::stats::ToolStats;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use rutter_core::id::ToolName;
+use rutter_core::limits::DEFINITION_AGE_MAX;
 use rutter_core::time::Timestamp;
-use rutter_core::tool::{FailureCategory, ToolFailure};
+use rutter_core::tool::{FailureCategory, Safety, ToolFailure};
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -45,6 +47,8 @@ type SharedListing = Shared<BoxFuture<'static, Result<Arc<OfferedTools>, ToolFai
 pub(crate) struct RegistryShared {
     /// Counts up whenever the tools of any server change.
     pub(crate) edition: AtomicU64,
+    /// Where definitions survive a restart, if anywhere.
+    pub(crate) definitions: OnceLock<DefinitionStore>,
     pub(crate) questions: TaskTracker,
     pub(crate) closing: CancellationToken,
 }
@@ -54,6 +58,8 @@ struct KnownOffers {
     offers: Option<Arc<OfferedTools>>,
     /// The count of changes when the server was asked, and when that was.
     change: u64,
+    /// The process or connection that was asked.
+    connection: u64,
     asked: Option<Instant>,
     failure: Option<(Timestamp, ToolFailure)>,
 }
@@ -95,9 +101,51 @@ impl RegisteredServer {
         self.known().offers.as_ref()?.by_name.get(tool).cloned()
     }
 
+    /// The tool as this process listed it, not as it was remembered.
+    pub(crate) fn verified_offer(&self, tool: &ToolName) -> Option<Arc<OfferedTool>> {
+        let known = self.known();
+        known.asked?;
+        known.offers.as_ref()?.by_name.get(tool).cloned()
+    }
+
+    /// Takes definitions of an earlier process as last known.
+    pub(crate) fn restore(&self, served: &[ServedTool]) {
+        let offers = OfferedTools::read(&self.name, &self.common, served, &OfferedTools::default());
+        self.known().offers = Some(Arc::new(offers));
+    }
+
+    /// Whether what is known can be relied on for a call to this process or connection now. A tool that only reads does
+    /// no harm by a definition that changed a moment ago.
+    pub(crate) fn is_current(&self, connection: u64, tool: &ToolName) -> bool {
+        let known = self.known();
+        let (Some(offers), Some(asked)) = (&known.offers, known.asked) else { return false };
+        let only_reads = offers.by_name.get(tool).is_some_and(|offer| offer.tool.safety == Safety::ReadOnly);
+        known.change == *self.changes.borrow()
+            && known.connection == connection
+            && (only_reads || self.is_reliable(asked.elapsed()))
+    }
+
+    /// Whether the tools of a list of this age are what the server offers, unless it has said otherwise.
+    fn is_reliable(&self, age: Duration) -> bool {
+        let is_young = age < Duration::from_millis(DEFINITION_AGE_MAX.0);
+        is_young || (self.connector.announces_changes() && age < AGE_MAX)
+    }
+
+    /// What the server offers, if that need not be asked again.
+    pub(crate) fn reliable(&self) -> Option<Arc<OfferedTools>> {
+        let known = self.known();
+        let is_reliable = self.is_reliable(known.asked?.elapsed()) && known.change == *self.changes.borrow();
+        known.offers.clone().filter(|_| is_reliable)
+    }
+
     /// Why the last listing failed, if it did.
     pub(crate) fn failure(&self) -> Option<(Timestamp, ToolFailure)> {
         self.known().failure.clone()
+    }
+
+    /// Notes that it does not answer, until a listing ends.
+    pub(crate) fn note_failure(&self, at: Timestamp, failure: &ToolFailure) {
+        self.known().failure.get_or_insert_with(|| (at, failure.clone()));
     }
 
     pub(crate) fn freshness(&self) -> Freshness {
@@ -148,20 +196,33 @@ impl RegisteredServer {
     async fn ask_now(&self) -> Result<Arc<OfferedTools>, ToolFailure> {
         // Whatever changes from here on is noticed at the next use.
         let change = *self.changes.borrow();
+        // If it is replaced while it is asked, the next call finds another number, and asks again.
+        let connection = self.connector.ready().await?;
         let listing = AssertUnwindSafe(async { self.connector.list().await }).catch_unwind();
         let panicked =
             |_| Err(ToolFailure::new(FailureCategory::Internal, "the connector failed while listing its tools"));
         let served = listing.await.unwrap_or_else(panicked)?;
-        let before = self.last_known().unwrap_or_default();
-        let (name, common) = (self.name.clone(), self.common.clone());
+        let before = self.last_known();
+        let (name, common, old) = (self.name.clone(), self.common.clone(), before.clone().unwrap_or_default());
         // Thousands of schemas take a while to compile; other calls go on meanwhile.
-        let reading = tokio::task::spawn_blocking(move || OfferedTools::read(&name, &common, &served, &before));
+        let reading = tokio::task::spawn_blocking(move || {
+            let offers = OfferedTools::read(&name, &common, &served, &old);
+            (offers, served)
+        });
         let stopped = |_| ToolFailure::new(FailureCategory::Internal, "reading the definitions failed");
-        let offers = Arc::new(reading.await.map_err(stopped)?);
-        let mut known = self.known();
-        known.offers = Some(Arc::clone(&offers));
-        (known.change, known.asked) = (change, Some(Instant::now()));
+        let (offers, served) = reading.await.map_err(stopped)?;
+        let offers = Arc::new(offers);
+        {
+            let mut known = self.known();
+            known.offers = Some(Arc::clone(&offers));
+            (known.change, known.connection, known.asked) = (change, connection, Some(Instant::now()));
+        }
         self.shared.edition.fetch_add(1, Ordering::Release);
+        if let Some(definitions) = self.shared.definitions.get()
+            && let Err(error) = definitions.update(&self.name, &served, before.as_deref(), &offers).await
+        {
+            tracing::warn!(server = self.name, %error, "its definitions could not be stored");
+        }
         Ok(offers)
     }
 

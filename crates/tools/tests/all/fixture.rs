@@ -40,6 +40,8 @@ impl CallReporter for SilentReporter {
     }
 
     fn progress(&self, _: ToolProgress) {}
+
+    fn late(&self, _: CallOutcome) {}
 }
 
 #[track_caller]

@@ -3,5 +3,7 @@
 mod fixture;
 mod hostile;
 mod http;
+mod hung;
 mod modern;
 mod real;
+mod results;

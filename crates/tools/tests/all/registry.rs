@@ -2,8 +2,9 @@
 
 mod breaker;
 mod catalog;
+mod definitions;
 mod ending;
-mod fixture;
+pub mod fixture;
 mod hostile;
 mod path;
 mod report;

@@ -20,6 +20,7 @@ cancelled = {}
 answers = {}
 calls = 0
 polls = {}
+hung = threading.Event()
 
 
 def write(data):
@@ -116,8 +117,15 @@ def call(identity, params):
             if MODE == "late":
                 note("effects", "late")
                 return text("done before it was cancelled")
+            while MODE == "later" and not os.path.exists(os.path.join(FOLDER, "answer")):
+                time.sleep(0.01)
+            if MODE == "later":
+                return text("done before it was cancelled")
             return None
         return text("waited")
+    if name == "hang":
+        hung.set()
+        return None
     if name == "error":
         return send({"id": identity, "error": {"code": arguments["code"], "message": "as you wish"}})
     if name == "fail":
@@ -262,6 +270,8 @@ def main():
             continue
         if MODE == "noisy":
             write(b'Listening on stdio!\n{"not": "a message"}\n[1, 2]\n\xff\xfe\n\n{"jsonrpc": "2.0", "id": 12345, "result": {}}\n')
+        if hung.is_set():
+            time.sleep(300)
         message = json.loads(line)
         threading.Thread(target=answer, args=(message,), daemon=True).start()
         if MODE == "deaf" and message.get("method") == "notifications/initialized":

@@ -8,7 +8,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use rutter_app::app::App;
 use rutter_app::error::AppError;
-use rutter_app::rights::{Operation, require};
+use rutter_app::rights::Operation;
 use rutter_app::wording::span;
 use rutter_core::time::{Millis, Timestamp};
 use rutter_observe::watch::DeliveryListItem;
@@ -82,7 +82,7 @@ struct DeliveryPage {
 }
 
 pub(crate) async fn show(State(app): State<Arc<App>>, Path(number): Path<String>, request: PageRequest) -> PageResult {
-    require(&request.principal, Operation::ReadWebhooks)?;
+    app.require(&request.principal, Operation::ReadWebhooks)?;
     let number = read(&number)?;
     let detail = app.delivery(&request.principal, number).await?;
     let shell = PageShell::open(&app, &request, PageSection::Alerts, format!("Delivery {number}")).await?;
@@ -104,7 +104,7 @@ pub(crate) async fn redeliver(
     form: FormRequest,
 ) -> PageResult {
     let principal = &form.request.principal;
-    require(principal, Operation::ChangeWebhooks)?;
+    app.require(principal, Operation::ChangeWebhooks)?;
     let number = read(&number)?;
     app.redeliver(principal, number).await?;
     Ok(page::redirect_with_flash(form.back(), "sent_again"))

@@ -36,7 +36,7 @@ impl AlertRow {
             severity: alert.severity,
             rule: alert.rule.clone(),
             subject: alert.subject.clone(),
-            text: alert.text.clone(),
+            text: alert.with_cause().text,
             execution: alert.execution.as_deref().map(IdentifierLink::execution),
             plan: alert.plan.as_ref().map(|plan| plan.name.clone()).unwrap_or_default(),
             since: TimeLabel::of(alert.since.0, now),

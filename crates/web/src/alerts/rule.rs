@@ -6,7 +6,7 @@ use crate::page::{self, FormRequest, PageResult};
 use axum::extract::{Path, State};
 use rutter_app::app::App;
 use rutter_app::error::AppError;
-use rutter_app::rights::{Operation, require};
+use rutter_app::rights::Operation;
 use rutter_observe::watch::rule::{AlertRule, AlertRuleChange, AlertSeverity, NewAlertRule, RuleCondition};
 use serde_json::json;
 use std::sync::Arc;
@@ -66,13 +66,18 @@ impl AlertRuleRow {
 pub(super) fn kinds() -> Vec<(&'static str, &'static str)> {
     vec![
         ("execution_failed", "an execution failed"),
+        ("execution_partial", "an execution ended without some of its steps"),
+        ("execution_compensated", "an execution was undone"),
         ("execution_stuck", "an execution makes no progress (threshold: seconds)"),
         ("waiting_for_person", "a question is unanswered (threshold: seconds)"),
         ("in_doubt", "it is unknown whether a call took effect (threshold: seconds)"),
         ("compensation_failed", "a compensation failed"),
+        ("second_effect", "a call took effect twice, or after it was settled otherwise"),
         ("breaker_open", "the circuit breaker of a server is open"),
         ("tool_changed", "a tool changed since a plan was checked with it"),
         ("budget", "an execution reached a limit"),
+        ("agent_silent", "the agent of an execution is silent"),
+        ("execution_held", "an execution is held until a person resumes it"),
         ("verify_failed", "verification of the ledger failed"),
         ("disk_low", "free disk space is low (threshold: MiB)"),
         ("dead_letters", "deliveries failed permanently (threshold: count)"),
@@ -82,6 +87,8 @@ pub(super) fn kinds() -> Vec<(&'static str, &'static str)> {
 fn condition(condition: &RuleCondition) -> (&'static str, Option<(&'static str, u64, u64)>) {
     match *condition {
         RuleCondition::ExecutionFailed {} => ("execution_failed", None),
+        RuleCondition::ExecutionPartial {} => ("execution_partial", None),
+        RuleCondition::ExecutionCompensated {} => ("execution_compensated", None),
         RuleCondition::ExecutionStuck { after_seconds } => {
             ("execution_stuck", Some(("after (seconds)", after_seconds, 0)))
         }
@@ -90,9 +97,12 @@ fn condition(condition: &RuleCondition) -> (&'static str, Option<(&'static str, 
         }
         RuleCondition::InDoubt { after_seconds } => ("in_doubt", Some(("after (seconds)", after_seconds, 0))),
         RuleCondition::CompensationFailed {} => ("compensation_failed", None),
+        RuleCondition::SecondEffect {} => ("second_effect", None),
         RuleCondition::BreakerOpen {} => ("breaker_open", None),
         RuleCondition::ToolChanged {} => ("tool_changed", None),
         RuleCondition::Budget {} => ("budget", None),
+        RuleCondition::AgentSilent {} => ("agent_silent", None),
+        RuleCondition::ExecutionHeld {} => ("execution_held", None),
         RuleCondition::VerifyFailed {} => ("verify_failed", None),
         RuleCondition::DiskLow { below_bytes } => ("disk_low", Some(("below (MiB)", below_bytes / MIB, 0))),
         RuleCondition::DeadLetters { at_least } => ("dead_letters", Some(("at least", at_least, 1))),
@@ -130,7 +140,7 @@ fn webhooks(form: &FormRequest) -> Option<Vec<String>> {
 
 pub(crate) async fn create(State(app): State<Arc<App>>, form: FormRequest) -> PageResult {
     let principal = &form.request.principal;
-    require(principal, Operation::ChangeAlertRules)?;
+    app.require(principal, Operation::ChangeAlertRules)?;
     let new = NewAlertRule {
         description: form.value("description").unwrap_or_default().to_owned(),
         condition: read_condition(&form, form.value("kind").unwrap_or_default())?,
@@ -149,7 +159,7 @@ pub(crate) async fn change(
     form_request: FormRequest,
 ) -> PageResult {
     let principal = &form_request.request.principal;
-    require(principal, Operation::ChangeAlertRules)?;
+    app.require(principal, Operation::ChangeAlertRules)?;
     let version = form_request.value("version").and_then(|version| version.parse().ok());
     let change = match form_request.value("act") {
         Some("save") => AlertRuleChange {

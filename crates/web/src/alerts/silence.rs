@@ -5,7 +5,7 @@ use crate::page::{self, FormRequest, PageResult};
 use axum::extract::{Path, State};
 use rutter_app::app::App;
 use rutter_app::error::AppError;
-use rutter_app::rights::{Operation, require};
+use rutter_app::rights::Operation;
 use rutter_core::time::{Millis, Timestamp};
 use rutter_observe::watch::silence::{AlertSilence, NewSilence};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl SilenceRow {
 
 pub(crate) async fn create(State(app): State<Arc<App>>, form: FormRequest) -> PageResult {
     let principal = &form.request.principal;
-    require(principal, Operation::SilenceAlerts)?;
+    app.require(principal, Operation::SilenceAlerts)?;
     let wrong = || AppError::new("server.arguments", "expected a duration such as 1h or 7d");
     let span = form.value("span").and_then(Millis::parse).ok_or_else(wrong)?;
     let named = |name: &str| form.value(name).map(|name| name.trim().to_owned());

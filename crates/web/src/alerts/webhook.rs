@@ -8,7 +8,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use rutter_app::app::App;
 use rutter_app::error::AppError;
-use rutter_app::rights::{Operation, require};
+use rutter_app::rights::Operation;
 use rutter_core::port::outbox::{DeliveryCounts, DeliveryState};
 use rutter_core::port::query::{ListCursor, Pagination};
 use rutter_core::time::Timestamp;
@@ -137,7 +137,7 @@ pub(crate) async fn change(
     form_request: FormRequest,
 ) -> PageResult {
     let principal = &form_request.request.principal;
-    require(principal, Operation::ChangeWebhooks)?;
+    app.require(principal, Operation::ChangeWebhooks)?;
     let wrong = |message: &str| AppError::new("server.arguments", message);
     let version = form_request.value("version").and_then(|version| version.parse().ok());
     match form_request.value("act") {

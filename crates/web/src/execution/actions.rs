@@ -9,7 +9,6 @@ use axum::extract::{Path, State};
 use rutter_app::app::App;
 use rutter_app::command::CommandArguments;
 use rutter_app::error::AppError;
-use rutter_app::rights::require_verb;
 use rutter_app::rollback::Rollback;
 use rutter_app::verb::{OfferedTo, Verb, VerbRow};
 use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus};
@@ -37,6 +36,9 @@ impl ActionButton {
         let is_fitting = |verb: &Verb| match verb {
             Verb::Pause => !view.status.has_ended() && view.status != ExecutionStatus::Paused,
             Verb::Resume => view.status == ExecutionStatus::Paused,
+            Verb::Reopen => {
+                matches!(view.status, ExecutionStatus::Failed | ExecutionStatus::Partial | ExecutionStatus::Cancelled)
+            }
             Verb::Undo => view.status.has_ended() && !rollback.parts.is_empty(),
             Verb::TakeOver => !view.status.has_ended() && view.driver == Driver::Server,
             Verb::HandBack => !view.status.has_ended() && view.driver == Driver::Agent,
@@ -108,7 +110,7 @@ pub(crate) async fn confirm(
     request: PageRequest,
 ) -> PageResult {
     let verb = offered(request.query_value("act"))?;
-    require_verb(&request.principal, verb)?;
+    app.require_verb(&request.principal, verb)?;
     let seen = read_page_state(&app, &request.identity(&execution), "graph", None).await?;
     let shell = PageShell::open(&app, &request, PageSection::Executions, verb.row().question).await?;
     let base = format!("/executions/{}", format::encoded(&execution));

@@ -2,11 +2,14 @@
 
 use crate::format::{relative, sentence};
 use rutter_app::wording::span;
-use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus};
+use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus, PendingQuestion, StepSnapshot};
+use rutter_core::text::listed;
 use rutter_core::time::Timestamp;
 
 /// How many steps of one status are named.
 const NAMED_MAX: usize = 3;
+/// How many steps a line about the end names.
+const LISTED_MAX: usize = 10;
 
 pub(super) fn line(view: &ExecutionSnapshot, now: Timestamp) -> String {
     if view.status.has_ended() {
@@ -19,9 +22,12 @@ pub(super) fn line(view: &ExecutionSnapshot, now: Timestamp) -> String {
         ExecutionStatus::Pending => lines.push("created, not started".to_owned()),
         _ => {}
     }
+    // A name stays as it is written, also at the beginning.
+    let begins_with_name = lines.is_empty() && view.questions.first().is_some_and(PendingQuestion::begins_with_name);
     lines.extend(view.questions.first().map(ToString::to_string));
     if view.questions.len() > 1 {
-        lines.push(format!("{} more questions", view.questions.len() - 1));
+        let more = view.questions.len() - 1;
+        lines.push(if more == 1 { "1 more question".to_owned() } else { format!("{more} more questions") });
     }
     for (status, word) in [("running", "running"), ("retrying", "retrying"), ("compensating", "undoing")] {
         lines.extend(named(view, status).map(|names| format!("{word} {names}")));
@@ -35,9 +41,31 @@ pub(super) fn line(view: &ExecutionSnapshot, now: Timestamp) -> String {
         count => lines.push(format!("{count} steps not started")),
     }
     if lines.is_empty() {
-        lines.push(format!("{}, {} of {} steps settled", view.status.as_str(), view.settled, view.total));
+        lines.push(view.summary());
     }
-    sentence(&lines.join("; "))
+    match (begins_with_name, lines.join("; ")) {
+        (true, text) => format!("{text}."),
+        (false, text) => sentence(&text),
+    }
+}
+
+/// How an execution ended: why, what failed, what was undone, what is unmet. Text of tools is quoted.
+pub(super) fn ending(view: &ExecutionSnapshot) -> Vec<(&'static str, String)> {
+    if !view.status.has_ended() {
+        return Vec::new();
+    }
+    let ids = |test: fn(&StepSnapshot) -> bool| {
+        let ids: Vec<&str> = view.steps.iter().filter(|step| test(step)).map(|step| step.id.as_str()).collect();
+        listed(&ids, LISTED_MAX)
+    };
+    let failed: Vec<String> = view.failures.iter().map(ToString::to_string).collect();
+    let lines = [
+        ("Cause", view.cause.clone().unwrap_or_default()),
+        ("Failed", listed(&failed, LISTED_MAX)),
+        ("Undone", ids(|step| step.status == "compensated")),
+        ("Unmet", listed(&view.unmet, LISTED_MAX)),
+    ];
+    lines.into_iter().filter(|(_, text)| !text.is_empty()).collect()
 }
 
 fn ended(view: &ExecutionSnapshot, now: Timestamp) -> String {

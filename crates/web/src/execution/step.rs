@@ -97,7 +97,7 @@ impl StepDetailPanel {
             description: planned.description.clone(),
             look: StatusBadge::of(view.status),
             facts,
-            failure: view.failure.as_ref().map(ToString::to_string).unwrap_or_default(),
+            failure: view.failure.as_ref().map(ToString::to_string).or(view.skip_reason.clone()).unwrap_or_default(),
             condition: planned.when.as_ref().map(|when| (when.source.to_string(), verdict(&entries, view.status))),
             attempts: attempts(&entries, now),
             parameters: held
@@ -160,6 +160,7 @@ fn verdict(entries: &[EntrySummary], status: &str) -> String {
     match (skipped, status) {
         (Some(SkipReason::Condition), _) => "was false: the step was skipped".to_owned(),
         (Some(SkipReason::NeedsResultOf(step)), _) => format!("was not evaluated: {step} has no result"),
+        (Some(SkipReason::ElseOf(step)), _) => format!("was not evaluated: {step} was not skipped by its condition"),
         (Some(SkipReason::LeftUndone), _) => "was not evaluated: the agent ended without the step".to_owned(),
         (None, "pending") => "is not evaluated yet".to_owned(),
         (None, _) => "was true".to_owned(),

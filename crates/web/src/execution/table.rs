@@ -53,7 +53,7 @@ fn row(seen: &ExecutionPageState, at: usize, address: &ExecutionPageUrl<'_>, now
         needs: needs.join(", "),
         attempts: step.attempts,
         took: took(step, now),
-        failure: step.failure.as_ref().map(ToString::to_string).unwrap_or_default(),
+        failure: step.failure.as_ref().map(ToString::to_string).or(step.skip_reason.clone()).unwrap_or_default(),
     })
 }
 

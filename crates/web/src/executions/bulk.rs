@@ -8,7 +8,6 @@ use axum::extract::State;
 use rutter_app::app::App;
 use rutter_app::command::CommandArguments;
 use rutter_app::error::AppError;
-use rutter_app::rights::require_verb;
 use rutter_app::verb::{OfferedTo, Verb, VerbRow};
 use std::sync::Arc;
 
@@ -39,7 +38,7 @@ pub(crate) async fn run(State(app): State<Arc<App>>, form: FormRequest) -> PageR
     let wrong = |message: &str| AppError::new("server.arguments", message);
     let verb = form.value("action").and_then(Verb::parse).filter(|verb| verb.is_offered_to(OfferedTo::ExecutionList));
     // A principal that may send none of the commands learns that first.
-    require_verb(&request.principal, verb.unwrap_or(Verb::Pause))?;
+    app.require_verb(&request.principal, verb.unwrap_or(Verb::Pause))?;
     let verb = verb.ok_or_else(|| wrong("expected action pause, resume or cancel"))?.row();
     let chosen: Vec<&str> = form.values("execution").collect();
     if chosen.is_empty() {

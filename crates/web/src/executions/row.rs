@@ -11,9 +11,11 @@ pub struct ExecutionRow {
     pub id: IdentifierLink,
     pub look: StatusBadge,
     pub name: String,
+    /// Why it did not complete, or what it waits for.
+    pub remark: Option<String>,
     pub plan_href: String,
     pub revision: u32,
-    pub settled: u32,
+    pub completed: u32,
     pub total: u32,
     pub questions: u32,
     pub opened: TimeLabel,
@@ -33,9 +35,10 @@ impl ExecutionRow {
             id: IdentifierLink::execution(summary.id.as_str()),
             look: StatusBadge::of(row.status.as_str()),
             name: summary.name.clone(),
+            remark: row.remark().map(str::to_owned),
             plan_href: format!("/plans/{}@{}", encoded(summary.plan.as_str()), row.revision),
             revision: row.revision,
-            settled: row.settled,
+            completed: row.completed.unwrap_or(row.settled),
             total: row.total,
             questions: row.questions,
             opened: TimeLabel::of(row.opened_at, now),
@@ -46,6 +49,6 @@ impl ExecutionRow {
     }
 
     pub fn progress(&self) -> String {
-        format!("{} of {} steps", self.settled, self.total)
+        format!("{} of {} steps", self.completed, self.total)
     }
 }

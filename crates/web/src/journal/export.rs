@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use futures::stream;
 use rutter_app::app::App;
 use rutter_app::error::AppError;
-use rutter_app::rights::{Operation, require};
+use rutter_app::rights::Operation;
 use rutter_app::view::{EntryView, PayloadDetail};
 use rutter_core::id::TenantId;
 use rutter_core::port;
@@ -22,7 +22,7 @@ const PIECE: u32 = 500;
 const HEADING: &str = "at,execution_id,seq,kind,actor,text,hash\r\n";
 
 pub(crate) async fn write(State(app): State<Arc<App>>, request: PageRequest) -> PageResult {
-    require(&request.principal, Operation::ExportLedger)?;
+    app.require(&request.principal, Operation::ExportLedger)?;
     let wrong = |message: String| AppError::new("server.arguments", message);
     let format = match request.query_value("format").unwrap_or("ndjson") {
         "ndjson" => ExportFormat::Lines,

@@ -99,7 +99,7 @@ async fn failed(app: &App, tenant: &TenantId, now: Timestamp) -> Result<Vec<Atte
         look: StatusBadge::of(summary.row.status.as_str()),
         href: IdentifierLink::execution(summary.id.as_str()).href,
         title: summary.name.clone(),
-        detail: format!("{} of {} steps settled", summary.row.settled, summary.row.total),
+        detail: summary.row.summary(),
         at: Some(TimeLabel::of(summary.row.last_at, now)),
     };
     Ok(found.items.iter().map(concern).collect())

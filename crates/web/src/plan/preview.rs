@@ -1,7 +1,7 @@
 //! The preview: per step what can be undone and its guarantee, and what each failure leads to.
 
 use rutter_core::id::StepId;
-use rutter_core::plan::preview::{GuaranteeKind, PlanPreview, ScenarioOutcome, UndoCoverage, WhatIfScenario};
+use rutter_core::preview::{GuaranteeKind, PlanPreview, ScenarioOutcome, UndoCoverage, WhatIfScenario};
 
 /// Rows shown; of a larger plan only the first.
 const ROWS_MAX: usize = 300;
@@ -19,7 +19,7 @@ pub(super) struct StepPreviewCard {
 }
 
 pub(super) fn cards(preview: &PlanPreview, href: &dyn Fn(&str) -> String) -> Vec<StepPreviewCard> {
-    let card = |(card, what_if): (&rutter_core::plan::preview::StepPreview, &WhatIfScenario)| {
+    let card = |(card, what_if): (&rutter_core::preview::StepPreview, &WhatIfScenario)| {
         let (undo, undo_tone, undo_sign) = match card.undo.coverage {
             UndoCoverage::Undoable => ("undoable", "ok", "↩"),
             UndoCoverage::Partly => ("partly", "warn", "±"),

@@ -7,15 +7,16 @@ use crate::question::field;
 use axum::extract::{Path, State};
 use rutter_app::app::App;
 use rutter_app::error::AppError;
-use rutter_app::executions::NewExecution;
-use rutter_app::rights::{Operation, require};
+use rutter_app::rights::Operation;
+use rutter_app::start::NewExecution;
 use rutter_core::plan::Driver;
+use rutter_core::plan::document::read_exact;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 pub(crate) async fn run(State(app): State<Arc<App>>, Path(address): Path<String>, form: FormRequest) -> PageResult {
     let principal = &form.request.principal;
-    require(principal, Operation::StartExecution)?;
+    app.require(principal, Operation::StartExecution)?;
     let saved = find(&app, &principal.tenant, &address).await?;
     let new = NewExecution {
         plan: saved.summary.id.clone(),
@@ -25,7 +26,7 @@ pub(crate) async fn run(State(app): State<Arc<App>>, Path(address): Path<String>
             Some("agent") => Driver::Agent,
             _ => Driver::Server,
         },
-        request_key: None,
+        request_key: form.value("request").map(str::to_owned),
     };
     let started = app.start(principal, new).await?;
     Ok(page::redirect_with_flash(&format!("/executions/{}", format::encoded(started.execution.as_str())), "started"))
@@ -34,7 +35,7 @@ pub(crate) async fn run(State(app): State<Arc<App>>, Path(address): Path<String>
 /// The inputs, from the fields or as JSON.
 fn inputs(form: &FormRequest, schema: Option<&Value>) -> Result<Value, AppError> {
     match (form.value("inputs"), schema) {
-        (Some(text), _) => serde_json::from_str(text)
+        (Some(text), _) => read_exact(text.as_bytes())
             .map_err(|error| AppError::new("server.arguments", format!("the inputs must be JSON: {error}"))),
         (None, Some(schema)) => field::read(schema, |name| form.value(name)),
         (None, None) => Ok(json!({})),

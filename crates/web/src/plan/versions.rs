@@ -3,6 +3,7 @@
 use crate::format::{self, TimeLabel};
 use rutter_app::app::App;
 use rutter_app::error::AppError;
+use rutter_app::plans::identity::revision_before;
 use rutter_core::id::TenantId;
 use rutter_core::plan::diff::diff;
 use rutter_core::port::query::SavedPlan;
@@ -35,7 +36,8 @@ pub(super) async fn read(
     let here = format!("{plan}@{}", current.summary.revision);
     let mut versions = Vec::new();
     for revision in (newest.saturating_sub(VERSIONS_MAX) + 1..=newest).rev() {
-        let Some(saved) = app.query.plan(tenant, id, Some(revision)).await? else { continue };
+        let saved = app.query.plan(tenant, id, Some(revision)).await?;
+        let Some(saved) = saved.filter(|saved| !saved.summary.is_for_execution) else { continue };
         versions.push(RevisionRow {
             revision,
             href: format!("{plan}@{revision}"),
@@ -46,7 +48,7 @@ pub(super) async fn read(
             steps: saved.summary.steps,
         });
     }
-    let before = current.summary.revision.checked_sub(1).filter(|before| *before > 0);
+    let before = revision_before(app, current, tenant).await?;
     let Some(from) = from.and_then(|from| from.parse::<u32>().ok()).or(before) else {
         return Ok((versions, None, Vec::new()));
     };

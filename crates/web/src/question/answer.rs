@@ -6,9 +6,9 @@ use axum::extract::{Path, State};
 use rutter_app::app::App;
 use rutter_app::command::CommandArguments;
 use rutter_app::error::AppError;
-use rutter_app::rights::require_verb;
 use rutter_app::verb::Verb;
 use rutter_core::execution::view::{ExecutionSnapshot, PendingQuestion};
+use rutter_core::plan::document::read_exact;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) async fn answer(
     let (verb, arguments) = match verb {
         Verb::Reply if form_request.value("decline") != Some("true") => {
             // A tool's question is shown only to users who may answer it.
-            require_verb(&form_request.request.principal, Verb::Reply)?;
+            app.require_verb(&form_request.request.principal, Verb::Reply)?;
             let view = app.view(&form_request.request.identity(&execution)).await?;
             (verb, replied(&form_request, &view)?)
         }
@@ -54,11 +54,18 @@ fn read(form: &FormRequest, verb: Verb) -> Result<(Verb, CommandArguments), AppE
         Verb::Undo => (Verb::Answer, Some(Verb::Undo)),
         verb => (verb, form.value("with").and_then(Verb::parse)),
     };
-    let result = form.value("result").map(serde_json::from_str::<Value>).transpose();
+    let expire = match form.value("expire").filter(|_| verb == Verb::Resume) {
+        None => None,
+        Some("true") => Some(true),
+        Some("false") => Some(false),
+        Some(_) => return Err(wrong("expected expire true or false")),
+    };
+    let result = form.value("result").map(|text| read_exact::<Value>(text.as_bytes())).transpose();
     let result = result.map_err(|error| wrong(&format!("the result must be JSON: {error}")))?;
     let arguments = CommandArguments {
         step: field("part", "step"),
         happened,
+        expire,
         with,
         result,
         evidence: field("evidence", "evidence").map(|evidence| json!(evidence)),

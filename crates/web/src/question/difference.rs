@@ -11,6 +11,18 @@ pub struct DiffLine {
     pub text: String,
 }
 
+impl DiffLine {
+    /// A change of a plan: `+ added`, `- removed` or `~ changed`.
+    pub fn of_change(line: &str) -> DiffLine {
+        let (class, sign) = match line.as_bytes().first() {
+            Some(b'+') => ("added", '+'),
+            Some(b'-') => ("taken", '−'),
+            _ => ("", '~'),
+        };
+        DiffLine { class, sign, text: line.get(2..).unwrap_or_default().to_owned() }
+    }
+}
+
 /// The diff; empty when the texts are equal or too long.
 pub fn lines(before: &str, after: &str) -> Vec<DiffLine> {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());

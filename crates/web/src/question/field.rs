@@ -2,6 +2,7 @@
 //! typed as JSON.
 
 use rutter_app::error::AppError;
+use rutter_core::plan::document::ambiguities;
 use serde_json::{Map, Number, Value, json};
 
 /// The prefix of every generated field, so that none can pass for a field of the page.
@@ -57,6 +58,10 @@ pub(crate) fn read<'a>(schema: &Value, message: impl Fn(&str) -> Option<&'a str>
         let typed = message(&format!("{PREFIX}{name}"));
         let kind = about["type"].as_str().unwrap_or_default();
         let wrong = |expected: &str| AppError::new("server.arguments", format!("{name} must be {expected}"));
+        if let Some(found) = typed.filter(|_| kind != "string").and_then(|typed| ambiguities(typed.as_bytes()).pop()) {
+            let at = if found.pointer.is_empty() { String::new() } else { format!(" at {}", found.pointer) };
+            return Err(AppError::new("server.arguments", format!("{name}: {}{at}", found.message)));
+        }
         let value = match (kind, typed) {
             ("boolean", typed) => json!(typed.is_some()),
             (_, None) => continue,
@@ -109,5 +114,24 @@ mod tests {
         assert_eq!(read(&schema, message).unwrap(), object);
         let refused = read(&schema, |name| (name == "field.bags").then_some("two"));
         assert_eq!(refused.unwrap_err().message, "bags must be a whole number");
+    }
+
+    /// Every kind of field is as strict as a request.
+    #[test]
+    fn what_two_programs_could_read_differently_is_refused() {
+        for (kind, typed) in [
+            ("integer", "9007199254740993"),
+            ("number", "9007199254740993"),
+            ("object", r#"{"a":1,"a":2}"#),
+            ("array", "[9007199254740993]"),
+            ("", "9007199254740993"),
+        ] {
+            let schema = json!({ "properties": { "x": { "type": kind } } });
+            let refused = read(&schema, |_| Some(typed)).unwrap_err();
+            assert_eq!(refused.code, "server.arguments", "{kind} {typed}");
+            assert!(refused.message.starts_with("x: "), "{}", refused.message);
+        }
+        let schema = json!({ "properties": { "x": { "type": "string" } } });
+        assert_eq!(read(&schema, |_| Some("9007199254740993")).unwrap(), json!({ "x": "9007199254740993" }));
     }
 }

@@ -9,8 +9,9 @@ use askama::Template;
 use axum::extract::{Path, State};
 use rutter_app::app::App;
 use rutter_app::error::AppError;
-use rutter_app::rights::{Operation, require};
+use rutter_app::rights::Operation;
 use rutter_app::tool_calls::{NewToolCall, begin};
+use rutter_core::plan::document::read_exact;
 use rutter_core::tool::Safety;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -24,11 +25,13 @@ struct ConfirmToolCallPage {
     safety: format::StatusBadge,
     parameters: String,
     reason: String,
+    /// The key of the form, which this one continues.
+    request: String,
 }
 
 pub(crate) async fn run(State(app): State<Arc<App>>, Path(name): Path<String>, form: FormRequest) -> PageResult {
     let request = &form.request;
-    require(&request.principal, Operation::CallTool)?;
+    app.require(&request.principal, Operation::CallTool)?;
     let tool = tool::find(&app, &request.principal, &name).await?;
     let parameters = parameters(&form, &tool.input)?;
     let reason = form.value("reason").unwrap_or_default().to_owned();
@@ -36,17 +39,18 @@ pub(crate) async fn run(State(app): State<Arc<App>>, Path(name): Path<String>, f
         let shell = PageShell::open(&app, request, PageSection::Tools, format!("Call {name}?")).await?;
         let text = serde_json::to_string_pretty(&parameters).unwrap_or_default();
         let (href, safety) = (address(&tool.name), super::safety(tool.safety));
-        return page::render(&ConfirmToolCallPage { shell, name, href, safety, parameters: text, reason });
+        let request = form.value("request").map_or_else(|| shell.form_key(), str::to_owned);
+        return page::render(&ConfirmToolCallPage { shell, name, href, safety, parameters: text, reason, request });
     }
-    let identity =
-        begin(&app, &request.principal, NewToolCall { tool: name, parameters, reason: Some(reason) }, None).await?;
+    let call = NewToolCall { tool: name, parameters, reason: Some(reason) };
+    let identity = begin(&app, &request.principal, call, form.value("request").map(str::to_owned)).await?;
     Ok(page::redirect_with_flash(&format!("/executions/{}", format::encoded(identity.execution.as_str())), "started"))
 }
 
 /// The parameters, from the fields or as JSON.
 fn parameters(form: &FormRequest, schema: &Value) -> Result<Map<String, Value>, AppError> {
     let value = match form.value("parameters") {
-        Some(text) => serde_json::from_str(text)
+        Some(text) => read_exact(text.as_bytes())
             .map_err(|error| AppError::new("server.arguments", format!("the parameters must be JSON: {error}")))?,
         None => field::read(schema, |name| form.value(name))?,
     };

@@ -37,6 +37,34 @@ async fn an_execution_is_started_and_read_until_its_end() {
 }
 
 #[tokio::test]
+async fn an_execution_has_the_number_of_its_saved_revision() {
+    let harbour = Harbour::new().await;
+    let client = harbour.agent();
+    for plan in [notes("rev", 1), notes("rev", 2), approved("rev")] {
+        client.post("/plans", json!({ "plan": plan })).await.good();
+    }
+    let second = json!({ "plan_id": "rev", "revision": 2, "wait_seconds": 45 });
+    assert_eq!(client.post("/executions", second).await.good()["plan"]["revision"], 2);
+    let started = client.post("/executions", json!({ "plan_id": "rev", "wait_seconds": 45 })).await.good();
+    assert_eq!((&started["plan"]["revision"], &started["status"]), (&json!(3), &json!("waiting")));
+    assert_eq!(client.get("/executions").await.good()["items"][0]["plan"]["revision"], 3);
+
+    let path = format!("/executions/{}", started["execution_id"].as_str().unwrap());
+    let mut weaker = approved("rev");
+    weaker["steps"][0]["approval"] = json!({ "required": false });
+    let replan = |plan: &Value| json!({ "plan": plan, "reason": "better" });
+    let proposed = client.post(&format!("{path}/replan"), replan(&weaker)).await.good();
+    assert_eq!((&proposed["is_applied"], &proposed["revision"]), (&json!(false), &json!(4)), "{proposed}");
+    let waiting = client.get(&path).await.good();
+    assert_eq!(waiting["plan"]["revision"], 3);
+    assert!(waiting["questions"].to_string().contains("revision 4"), "{waiting}");
+    let applied = harbour.operator().post(&format!("{path}/replan"), replan(&notes("rev", 5))).await.good();
+    assert_eq!((&applied["is_applied"], &applied["revision"]), (&json!(true), &json!(5)), "{applied}");
+    assert_eq!(client.get(&path).await.good()["plan"]["revision"], 5);
+    assert_eq!(client.get("/plans/rev/revisions/5").await.good()["steps"], 5);
+}
+
+#[tokio::test]
 async fn inputs_are_checked_against_the_plan() {
     let harbour = Harbour::new().await;
     let client = harbour.agent();
@@ -112,6 +140,23 @@ async fn a_current_etag_is_answered_with_304() {
         .good();
     let moved = client.get_with(&path, "if-none-match", &tag).await;
     assert_eq!((moved.status, &moved.body["status"]), (200, &json!("completed")));
+}
+
+#[tokio::test]
+async fn an_agent_does_not_get_what_a_person_was_shown() {
+    let harbour = Harbour::new().await;
+    let (agent, operator) = (harbour.agent(), harbour.operator());
+    let execution = agent.execute(&approved("ask")).await;
+    let path = format!("/executions/{}", execution["execution_id"].as_str().unwrap());
+    let shown = operator.get(&path).await;
+    assert!(shown.text.contains("rutter exec approve"), "{}", shown.text);
+    for tag in ["\"x\"", shown.header("etag")] {
+        let answer = agent.get_with(&path, "if-none-match", tag).await;
+        assert_eq!(answer.status, 200, "{tag}");
+        assert!(!answer.text.contains("rutter exec approve"), "{}", answer.text);
+        let again = operator.get_with(&path, "if-none-match", answer.header("etag")).await;
+        assert!(again.text.contains("rutter exec approve"), "{}", again.text);
+    }
 }
 
 #[tokio::test]

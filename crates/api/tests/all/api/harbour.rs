@@ -76,7 +76,7 @@ impl Harbour {
             AccessToken::new("agent", PrincipalRole::Agent, AGENT),
             AccessToken::new("operator", PrincipalRole::Operator, OPERATOR),
         ];
-        let settings_of_app = AppSettings { ask_at_client: false };
+        let settings_of_app = AppSettings { ask_at_client: false, templates: None };
         let options = RuntimeOptions { tokens, settings: settings_of_app, ..options(folder.path(), config) };
         let runtime = Runtime::open(options).await.unwrap();
         let app = Arc::clone(&runtime.app);

@@ -1,6 +1,6 @@
 //! Plans: saved, found, compared, checked.
 
-use crate::api::harbour::{Harbour, approved, notes};
+use crate::api::harbour::{Harbour, approved, heard, notes};
 use serde_json::json;
 use std::time::Duration;
 
@@ -68,6 +68,26 @@ async fn revisions_are_listed_and_compared() {
     let newest = client.get(&format!("{path}/diff")).await.good();
     assert_eq!((&newest["from"], &newest["to"], &newest["added"]), (&json!(24), &json!(25), &json!(["s24"])));
     client.get(&format!("{path}/diff?from=0x1")).await.refused(400, "server.arguments");
+}
+
+#[tokio::test]
+async fn a_renamed_plan_keeps_its_text_and_its_comments() {
+    let harbour = Harbour::new().await;
+    let client = harbour.agent();
+    let text =
+        "# why it exists\nname: old # not for long\nsteps:\n  - { id: look, tool: memory.recent, parameters: {} }\n";
+    client.post("/plans", json!({ "plan": text })).await.good();
+    let renamed = client.post("/plans/old/rename", json!({ "name": "new: one" })).await.good();
+    let saved = client.get("/plans/new:%20one").await.good();
+    assert_eq!(saved["plan_id"], renamed["plan_id"]);
+    assert_eq!((&saved["revision"], &saved["format"]), (&json!(2), &json!("yaml")));
+    assert_eq!(saved["source"], text.replace("old", "\"new: one\""));
+    // Written otherwise it is the same revision, and the answer is about the one that is stored.
+    let steps = json!([{ "tool": "memory.recent", "parameters": {}, "id": "look" }]);
+    let same = client.post("/plans", json!({ "plan": { "steps": steps, "name": "new: one" } })).await;
+    assert_eq!((same.status, &same.body["hash"]), (200, &saved["hash"]), "{}", same.text);
+    client.get("/plans/old/revisions/1").await.refused(404, "store.not_found");
+    client.post("/executions", json!({ "plan_id": "new: one", "revision": 9 })).await.refused(404, "store.not_found");
 }
 
 #[tokio::test]
@@ -171,4 +191,68 @@ async fn a_forecast_comes_from_history_and_is_empty_without_one() {
     let ahead = client.get(&path).await.good()["forecast"].clone();
     assert_eq!((&ahead["ended"], &ahead["untimed_approvals"]), (&json!(0), &json!(["pay"])), "{ahead}");
     assert!(ahead["text"].as_str().unwrap().starts_with("completes from here in "), "{ahead}");
+}
+
+#[tokio::test]
+async fn every_door_reads_a_plan_as_strictly_as_plan_check() {
+    let harbour = Harbour::new().await;
+    let client = harbour.agent();
+    let step = r#"{ "id": "a", "tool": "memory.store", "parameters": { "text": "x" }, "cancellable": "irreversible" }"#;
+    let twice = format!(r#"{{ "name": "x", "name": "y", "steps": [{step}] }}"#);
+    let large = format!(r#"{{ "name": "x", "metadata": {{ "n": 123456789012345678901 }}, "steps": [{step}] }}"#);
+    for (plan, code, pointer) in
+        [(twice, "document.duplicate_key", "/name"), (large, "document.integer_range", "/metadata/n")]
+    {
+        for (path, field) in [("/plans", "details"), ("/executions", "details"), ("/plans/check", "")] {
+            let body = format!(r#"{{ "plan": {plan} }}"#);
+            let request = client.request(reqwest::Method::POST, path).header("content-type", "application/json");
+            let answer = heard(request.body(body)).await;
+            let found = match field {
+                "" => &answer.body["diagnostics"][0],
+                field => &answer.body[field]["diagnostics"][0],
+            };
+            assert_eq!((&found["code"], &found["pointer"]), (&json!(code), &json!(pointer)), "{path}: {}", answer.text);
+        }
+    }
+    assert_eq!(client.get("/executions").await.good()["items"], json!([]));
+}
+
+#[tokio::test]
+async fn one_key_is_one_request_however_it_is_written() {
+    let harbour = Harbour::new().await;
+    let client = harbour.agent();
+    let send = |path: &'static str, body: &str| {
+        let request = client.request(reqwest::Method::POST, path).header("idempotency-key", "k-7");
+        heard(request.header("content-type", "application/json").body(body.to_owned()))
+    };
+    let steps = r#""steps": [{ "id": "a", "tool": "memory.store", "parameters": { "text": "x" }, "cancellable": "irreversible" }]"#;
+    for path in ["/plans", "/executions"] {
+        let first = send(path, &format!(r#"{{ "plan": {{ "name": "keyed", "max_parallel": 2, {steps} }} }}"#)).await;
+        let again = send(path, &format!(r#"{{ "plan": {{ {steps}, "max_parallel": 2.0, "name": "keyed" }} }}"#)).await;
+        for field in ["plan_id", "execution_id"] {
+            assert_eq!(first.body[field], again.body[field], "{}", again.text);
+        }
+        assert!(first.status == 201 && again.status < 300, "{} {}", first.text, again.text);
+        let other = send(path, &format!(r#"{{ "plan": {{ "name": "keyed", "max_parallel": 3, {steps} }} }}"#)).await;
+        other.refused(409, "store.key_reused");
+    }
+}
+
+#[tokio::test]
+async fn plans_are_exported_and_imported_each_by_itself() {
+    let harbour = Harbour::new().await;
+    let client = harbour.agent();
+    let plan = notes("ropes", 2);
+    let id = client.post("/plans", json!({ "plan": plan })).await.good()["plan_id"].clone();
+    let document = client.get(&format!("/plans/{}/export", id.as_str().unwrap())).await.good();
+    assert_eq!(document, plan);
+    let body = json!({ "format": "rutter-plans/1", "plans": [
+        { "document": plan }, { "document": notes("sails", 1) }, { "name": "bad", "document": { "name": "bad" } }] });
+    let imported = client.post("/plans/import", body).await.good();
+    let results: Vec<&str> =
+        imported["plans"].as_array().unwrap().iter().map(|plan| plan["result"].as_str().unwrap()).collect();
+    assert_eq!((results, &imported["refused"]), (vec!["unchanged", "new", "refused"], &json!(1)));
+    assert_eq!(imported["plans"][2]["error"]["code"], "engine.plan", "{imported}");
+    let other = json!({ "format": "rutter-plans/9", "plans": [] });
+    client.post("/plans/import", other).await.refused(400, "server.arguments");
 }

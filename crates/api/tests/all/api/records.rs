@@ -54,7 +54,7 @@ async fn an_agent_records_what_it_did() {
 #[tokio::test]
 async fn another_plan_is_shown_as_a_diff_and_then_followed() {
     let harbour = Harbour::new().await;
-    let client = harbour.agent();
+    let client = harbour.operator();
     let execution = client.execute(&approved("ask")).await;
     let id = execution["execution_id"].as_str().unwrap();
     let path = format!("/executions/{id}/replan");
@@ -70,7 +70,22 @@ async fn another_plan_is_shown_as_a_diff_and_then_followed() {
     let done = client.get(&format!("/executions/{id}?wait=45")).await.good();
     assert_eq!((&done["status"], &done["plan"]["revision"]), (&json!("completed"), &json!(2)));
     assert_eq!(entries(&client, id, "replanned").await, 1);
-    client.post(&path, json!({ "plan": notes("ask", 3), "reason": "more" })).await.refused(409, "execution.ended");
+    let again = client.post_with(&path, "idempotency-key", "replan-1", stale.clone()).await.good();
+    assert_eq!((&again["is_applied"], &again["revision"]), (&json!(true), &json!(2)), "also after the end");
+    let mut other = stale.clone();
+    other["reason"] = json!("another one");
+    let refused = client.post_with(&path, "idempotency-key", "replan-1", other).await;
+    assert!(refused.text.contains(id), "{}", refused.text);
+    refused.refused(409, "store.key_reused");
+    let plan_id = done["plan"]["id"].as_str().or(done["plan"]["plan_id"].as_str()).unwrap();
+    let saved = client.get(&format!("/plans/{plan_id}")).await.good();
+    assert_eq!(
+        (entries(&client, id, "replanned").await, &saved["revision"]),
+        (1, &json!(1)),
+        "the saved plan stays as it is"
+    );
+    let more = client.post(&path, json!({ "plan": notes("ask", 3), "reason": "more" })).await.good();
+    assert_eq!((&more["is_applied"], &more["revision"]), (&json!(true), &json!(3)), "an ended execution goes on");
     client
         .post(&path, json!({ "plan": { "name": "x", "steps": [] }, "reason": "x" }))
         .await

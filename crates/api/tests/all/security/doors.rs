@@ -5,7 +5,7 @@ use crate::security::harbour::{Harbour, OPERATOR, tenant};
 use crate::security::routes::counted;
 use rutter_app::auth::AccessScope::{self, Admin, Approve, Operate, Read};
 use rutter_app::principal::{Credential, Principal};
-use rutter_app::rights::{OPERATIONS, Operation, may, require_verb};
+use rutter_app::rights::{OPERATIONS, Operation, check_verb, may};
 use rutter_app::verb::VERBS;
 use serde_json::{Value, json};
 
@@ -74,6 +74,8 @@ fn doors(execution: &str) -> Vec<Doors> {
             None,
             Some(("default", "save_plan", json!({ "plan": plan }))),
         ),
+        of(Operation::ArchivePlan, http(post, "/plans/plan_none/archive", json!({ "reason": "r" })), None, None),
+        of(Operation::DeletePlan, http(post, "/plans/plan_none/delete", json!({ "reason": "r" })), None, None),
         of(
             Operation::StartExecution,
             http(post, "/executions", json!({ "plan_id": "plan_none" })),
@@ -204,8 +206,10 @@ impl Caller {
 
 fn is_allowed(answer: crate::security::harbour::Answer) -> bool {
     assert!(!matches!(answer.status, 0 | 401 | 429 | 500..), "{answer:?}");
-    let is_refused = answer.status == 403 || answer.body.contains("server.not_allowed");
-    assert_eq!(is_refused, answer.body.contains("server.not_allowed"), "{answer:?}");
+    // An export of the ledger has earlier refusals in it.
+    let says_so = answer.body.contains("server.not_allowed") && !answer.body.contains("act_refused");
+    let is_refused = answer.status == 403 || says_so;
+    assert_eq!(is_refused, says_so, "{answer:?}");
     !is_refused
 }
 
@@ -261,14 +265,14 @@ async fn every_verb_is_allowed_or_refused_alike_at_every_door() {
         let caller = Caller::new(&harbour, scopes).await;
         for row in VERBS {
             let about = format!("{} with {scopes:?}", row.name);
-            let expected = require_verb(&caller.principal, row.verb).is_ok();
+            let expected = check_verb(&caller.principal, row.verb).is_ok();
             let http = ("POST", format!("/api/v1/executions/{execution}/signals"), json!({ "action": row.name }));
             assert_eq!(caller.http(&harbour, &http).await, expected, "{about} over HTTP");
             let form: &'static str = Box::leak(format!("say={}", row.name).into_boxed_str());
             let page = ("POST", format!("/executions/{execution}/answer"), form);
             assert_eq!(caller.page(&harbour, &page).await, expected, "{about} on the dashboard");
             // A program never has the rights of a person.
-            let expected = require_verb(&caller.principal.through(Some("tester")), row.verb).is_ok();
+            let expected = check_verb(&caller.principal.through(Some("tester")), row.verb).is_ok();
             let mcp = ("default", "control", json!({ "execution_id": execution, "action": row.name }));
             assert_eq!(caller.mcp(&harbour, &mcp).await, expected, "{about} over MCP");
             cases += 3;

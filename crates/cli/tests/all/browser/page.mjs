@@ -76,7 +76,7 @@ export function begin(plan, ...words) {
 export async function leave(plan) {
   const newest = () => rutter("exec", "list", "--json", "-n", "1").match(/exec_\w+/)?.[0];
   const before = newest();
-  const child = spawn(RUTTER, ["run", plan, "--json"], { cwd: RUTTER_PLACE, env, stdio: "ignore" });
+  const child = spawn(RUTTER, ["run", plan, "--json"], { cwd: RUTTER_PLACE, env, stdio: ["ignore", "ignore", "inherit"] });
   const execution = await until(`${plan} is started`, () => {
     const now = newest();
     return now !== before && now;

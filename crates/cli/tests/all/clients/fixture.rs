@@ -26,8 +26,6 @@ pub struct Served {
 impl ClientFixture {
     /// With `dock.load`, which counts, and `dock.wait`, which takes until it is cancelled.
     pub fn new() -> ClientFixture {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name).display().to_string();
         let crates = json!({ "type": "object", "properties": { "crate": { "type": "string" } } });
         let world = json!({
             "tools": {
@@ -37,13 +35,21 @@ impl ClientFixture {
             },
             "faults": { "dock.wait": ["hang_until_cancelled"] },
         });
+        ClientFixture::with("dock", &world, "", "")
+    }
+
+    /// With the tools of a world behind one server, more lines for `[server]`, and more sections.
+    pub fn with(server: &str, world: &Value, listener: &str, sections: &str) -> ClientFixture {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
         fs::write(at("world.json"), world.to_string()).unwrap();
-        let arguments = [effects_script(), "stdio".into(), "--server".into(), "dock".into()];
+        let arguments = [effects_script(), "stdio".into(), "--server".into(), server.to_owned()];
         let files = ["--world".into(), at("world.json"), "--log".into(), at("log")];
         let arguments: Vec<String> = arguments.into_iter().chain(files).collect();
         // Any port: the servers of several directories run in parallel.
         let settings = format!(
-            "dir = \"data\"\n[server]\nlisten = \"127.0.0.1:0\"\n[servers.dock]\ncommand = \"python3\"\nargs = {}\ntrust = true\n",
+            "dir = \"data\"\n[server]\nlisten = \"127.0.0.1:0\"\n{listener}\n[servers.{server}]\ncommand = \"python3\"\n\
+             args = {}\ntrust = true\n{sections}",
             json!(arguments)
         );
         fs::write(at("rutter.toml"), settings).unwrap();

@@ -50,9 +50,14 @@ pub struct Pipes {
 impl Pipes {
     /// Connects; clients of the older era have to initialize by [`Pipes::begin`].
     pub fn open(fixture: &ClientFixture) -> Pipes {
+        Pipes::open_with(fixture, &[])
+    }
+
+    /// The same with more options.
+    pub fn open_with(fixture: &ClientFixture, options: &[&str]) -> Pipes {
         let words = fixture.front();
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command.args(&words[1..]).args(options).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut process = command.spawn().unwrap();
         let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
         let (say, heard) = channel();

@@ -52,8 +52,7 @@ fn fixture(means: Means, kind: Kind) -> ScenarioFixture {
             fixture.tool("payments.find", about);
             fixture.faults("payments.charge", json!(["commit_then_kill", null]));
             fixture.faults("payments.find", json!(["commit_then_kill", null]));
-            let probe =
-                "probe: { tool: payments.find, parameters: { key: '{{ inputs.order }}' }, happened: result.found }";
+            let probe = "probe: { tool: payments.find, parameters: { key: '{{ inputs.order }}' }, happened: result.found, settle: 1s }";
             ("'{{ inputs.order }}'", probe)
         }
         Means::Nothing => {

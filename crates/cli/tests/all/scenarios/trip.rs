@@ -54,7 +54,7 @@ fn holds_in_flight_are_awaited_and_then_released() {
         "a better plan",
         "--json",
     ]);
-    assert_eq!(late.refused(), "execution.ended", "an undone execution cannot be replanned");
+    assert_eq!(late.refused(), "execution.compensated", "an undone execution cannot be replanned");
     fixture.verify(&execution);
     let exported = fs::read_to_string(fixture.path("export.jsonl")).unwrap();
     assert!(exported.contains("25.5"), "the fee is recorded");

@@ -1,7 +1,7 @@
 //! `rutter mcp` and the server behind it: started when needed, shared, outlived, replaced.
 
 use crate::server::agent::Agent;
-use crate::server::fixture::{PLAN, ServerFixture, end, output_text, servers_in, until};
+use crate::server::fixture::{PLAN, ServerFixture, end, ended, is_alive, output_text, servers_in, until};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -71,6 +71,42 @@ fn a_killed_server_is_replaced_and_open_requests_get_an_honest_error() {
     fixture.open_the_gate();
     let ended = agent.call("status", json!({ "execution_id": execution, "wait_seconds": 45 }));
     assert_eq!(ended["status"], "completed", "{ended}");
+    agent.leave();
+}
+
+#[test]
+fn an_idle_agent_leaves_the_database_to_the_operator_who_stopped_the_server() {
+    let fixture = ServerFixture::new();
+    let mut agent = Agent::start(&fixture, &[]);
+    agent.introduce();
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        let owner = fixture.owner().expect("a server runs");
+        let stopped = fixture.rutter(&["stop"]);
+        assert_eq!(stopped.status.code(), Some(0), "{}", output_text(&stopped));
+        until("it has stopped", || !is_alive(owner));
+        // Worth no server, with or without one.
+        agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }).to_string());
+        agent.say(&json!({ "jsonrpc": "2.0", "id": 999, "result": {} }).to_string());
+        let listed = fixture.rutter(&["exec", "list"]);
+        assert_eq!(listed.status.code(), Some(0), "{}", output_text(&listed));
+        assert_eq!(servers_in(&fixture.path("")), [0; 0], "nobody asked for a server");
+        let server = fixture.command(&["serve", "--no-http"]).spawn().unwrap();
+        let pid = server.id();
+        servers.push(server);
+        until("it owns the database", || fixture.owner() == Some(pid));
+        until("it listens", || fixture.data.join("rutter.sock").exists());
+        // The agent's session goes on there.
+        agent.call("find_plans", json!({}));
+        assert_eq!(servers_in(&fixture.path("")), [pid]);
+    }
+    assert_eq!(fixture.rutter(&["stop"]).status.code(), Some(0));
+    for server in servers {
+        let ended = ended(server);
+        assert_eq!(ended.status.code(), Some(0), "{}", output_text(&ended));
+    }
+    agent.call("find_plans", json!({}));
+    assert_eq!(servers_in(&fixture.path("")).len(), 1, "the next request starts one");
     agent.leave();
 }
 

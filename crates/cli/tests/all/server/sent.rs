@@ -66,7 +66,7 @@ impl Sent<'_> {
         }
         match self.verb {
             Verb::Answer => body["with"] = json!(self.with),
-            Verb::Resolve => body["result"] = json!({}),
+            Verb::Resolve => body["result"] = json!("done"),
             _ => {}
         }
         body
@@ -104,7 +104,7 @@ impl Sent<'_> {
         let arguments = match self.verb {
             Verb::Answer => format!("&with={}", self.with),
             Verb::AcceptTool => "&tool=gate.ask".to_owned(),
-            Verb::Resolve => "&result=%7B%7D".to_owned(),
+            Verb::Resolve => "&result=%22done%22".to_owned(),
             Verb::Reply => "&decline=true".to_owned(),
             _ => String::new(),
         };
@@ -122,7 +122,7 @@ impl Sent<'_> {
         match self.verb {
             Verb::Answer => words.extend(["--with", self.with]),
             Verb::AcceptTool => words.extend(["--tool", "gate.ask"]),
-            Verb::Resolve => words.extend(["--result", "{}"]),
+            Verb::Resolve => words.extend(["--result", "\"done\""]),
             Verb::Reply => words.push("--decline"),
             _ => {}
         }

@@ -1,5 +1,6 @@
 //! Commands while the database is in use: they go to its owner, and end as they would here.
 
+use crate::fixture::effects_script;
 use crate::server::fixture::{ServerFixture, ended, output_text, until};
 use serde_json::Value;
 use std::fs;
@@ -82,20 +83,27 @@ fn other_tools_than_the_servers_are_refused() {
 #[test]
 fn plans_are_saved_listed_and_printed_with_a_server_and_without_one() {
     let (fixture, server) = served();
-    let there = fixture.json(&["plan", "save", "plan.yaml", "--id", "plan_slow", "--json"]);
-    assert_eq!((&there["plan_id"], &there["revision"]), (&"plan_slow".into(), &1.into()), "{there}");
-    assert_eq!(fixture.json(&["plan", "list", "--json"])["plan_id"], "plan_slow");
+    let unknown = fixture.rutter(&["plan", "save", "plan.yaml", "--id", "plan_slow", "--json"]);
+    assert!(output_text(&unknown).contains("store.not_found"), "nobody chooses an id: {}", output_text(&unknown));
+    let there = fixture.json(&["plan", "save", "plan.yaml", "--json"]);
+    assert_eq!(there["revision"], 1, "{there}");
+    let id = there["plan_id"].as_str().unwrap();
+    assert_eq!(fixture.json(&["plan", "list", "--json"])["plan_id"], id);
     close(&fixture, server);
 
-    fs::write(fixture.path("plan.yaml"), fs::read_to_string(fixture.path("plan.yaml")).unwrap() + "# changed\n")
-        .unwrap();
-    let here = fixture.json(&["plan", "save", "plan.yaml", "--id", "plan_slow", "--json"]);
+    // A comment alone makes no revision: the content is the same.
+    let text = fs::read_to_string(fixture.path("plan.yaml")).unwrap();
+    fs::write(fixture.path("plan.yaml"), format!("{text}# changed\n")).unwrap();
+    let same = fixture.json(&["plan", "save", "plan.yaml", "--id", id, "--json"]);
+    assert_eq!((&same["revision"], &same["is_new"]), (&1.into(), &false.into()), "{same}");
+    fs::write(fixture.path("plan.yaml"), format!("{text}description: changed\n")).unwrap();
+    let here = fixture.json(&["plan", "save", "plan.yaml", "--id", id, "--json"]);
     assert_eq!((&here["revision"], &here["is_new"]), (&2.into(), &true.into()), "{here}");
-    let again = fixture.json(&["plan", "save", "plan.yaml", "--id", "plan_slow", "--json"]);
+    let again = fixture.json(&["plan", "save", "plan.yaml", "--id", id, "--json"]);
     assert_eq!((&again["revision"], &again["is_new"]), (&2.into(), &false.into()), "{again}");
-    let newest = fixture.rutter(&["plan", "show", "plan_slow"]);
+    let newest = fixture.rutter(&["plan", "show", id]);
     assert_eq!(newest.stdout, fs::read(fixture.path("plan.yaml")).unwrap());
-    let first = fixture.json(&["plan", "show", "plan_slow", "--revision", "1", "--json"]);
+    let first = fixture.json(&["plan", "show", id, "--revision", "1", "--json"]);
     assert_eq!(first["source"], crate::server::fixture::PLAN);
     let missing = fixture.rutter(&["plan", "show", "plan_fast", "--json"]);
     assert_eq!(missing.status.code(), Some(2), "{}", output_text(&missing));
@@ -103,7 +111,59 @@ fn plans_are_saved_listed_and_printed_with_a_server_and_without_one() {
     // The settings file with the directory is enough to find everything.
     fs::rename(fixture.path("rutter.toml"), fixture.path("named.toml")).unwrap();
     let found = fixture.json(&["plan", "list", "--json", "--config", "named.toml"]);
-    assert_eq!(found["plan_id"], "plan_slow");
+    assert_eq!(found["plan_id"], id);
     let listed = fixture.rutter(&["exec", "list", "--config", "named.toml"]);
     assert_eq!(listed.status.code(), Some(0), "{}", output_text(&listed));
+}
+
+#[test]
+fn large_inputs_pass_from_a_file_and_the_limit_is_named() {
+    let (fixture, server) = served();
+    let plan = "name: big\ninputs: { s: { type: string } }\nsteps: [{ id: a, tool: journal.executions }]\n";
+    fs::write(fixture.path("big.yaml"), plan).unwrap();
+    for (bytes, code) in [(4_000_000, 0), (4_300_000, 2)] {
+        fs::write(fixture.path("inputs.json"), format!("{{\"s\": \"{}\"}}", "x".repeat(bytes))).unwrap();
+        for elsewhere in [&[][..], &["--dir", "elsewhere"]] {
+            let ran = fixture.rutter(&[&["run", "big.yaml", "--inputs-file", "inputs.json"], elsewhere].concat());
+            assert_eq!(ran.status.code(), Some(code), "{}", output_text(&ran));
+            assert_eq!(output_text(&ran).contains("more than 4194304 bytes"), code == 2, "{}", output_text(&ran));
+        }
+    }
+    close(&fixture, server);
+}
+
+#[test]
+fn plans_are_checked_against_the_last_known_tools_of_a_server_that_is_down() {
+    let fixture = ServerFixture::new();
+    let world = serde_json::json!({ "tools": { "t.get": { "kind": "read", "description": "Get one" } }, "faults": {} });
+    fs::write(fixture.path("world.json"), world.to_string()).unwrap();
+    let python = crate::scenarios::fixture::python().display().to_string();
+    let script = "test ! -e down && exec \"$0\" \"$@\"";
+    let arguments = ["-c", script, &python, &effects_script(), "stdio", "--server", "t", "--world", "world.json"];
+    let arguments = [&arguments[..], &["--log", "log"]].concat();
+    let settings = format!("dir = 'data'\n[servers.t]\ncommand = '/bin/sh'\nargs = {arguments:?}\n");
+    fs::write(fixture.path("rutter.toml"), settings).unwrap();
+    let plan = |tool: &str| format!("name: get\nsteps: [{{ id: a, tool: {tool} }}]\n");
+    fs::write(fixture.path("get.yaml"), plan("t.get")).unwrap();
+    fs::write(fixture.path("set.yaml"), plan("t.set")).unwrap();
+    let check = |file: &str| fixture.rutter(&["plan", "check", file]);
+    fs::write(fixture.path("down"), "").unwrap();
+    assert_eq!(check("get.yaml").status.code(), Some(2), "it was never reached");
+    fs::remove_file(fixture.path("down")).unwrap();
+    assert_eq!(fixture.rutter(&["plan", "save", "get.yaml"]).status.code(), Some(0));
+
+    fs::write(fixture.path("down"), "").unwrap();
+    for is_served in [false, true] {
+        let server = is_served.then(|| fixture.command(&["serve", "--no-http"]).spawn().unwrap());
+        until("the server listens", || !is_served || fixture.data.join("rutter.sock").exists());
+        let known = check("get.yaml");
+        assert_eq!(known.status.code(), Some(0), "{}", output_text(&known));
+        assert!(output_text(&known).contains("warning[tool.unreachable]"), "{}", output_text(&known));
+        assert_eq!(fixture.rutter(&["plan", "preview", "get.yaml"]).status.code(), Some(0));
+        let unknown = check("set.yaml");
+        assert_eq!(unknown.status.code(), Some(2), "{}", output_text(&unknown));
+        // It may have been added since.
+        assert!(output_text(&unknown).contains("error[tool.unreachable]"), "{}", output_text(&unknown));
+        server.into_iter().for_each(|server| close(&fixture, server));
+    }
 }

@@ -124,7 +124,8 @@ fn rows(json: &Value, name: &str) -> Vec<Value> {
 fn agree(what: &str, one: &Value, other: &Value) {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
-            for (name, value) in one {
+            // A person reads the command that answers, an agent where people look.
+            for (name, value) in one.iter().filter(|(name, _)| *name != "person") {
                 if let Some(second) = other.get(name) {
                     agree(&format!("{what}: {name}"), value, second);
                 }

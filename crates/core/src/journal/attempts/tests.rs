@@ -55,7 +55,7 @@ fn settled(happened: bool) -> Event {
 }
 
 fn late(attempt: u32, answer: LateAnswer) -> Event {
-    Event::LateAnswerArrived { part: part(), side: CallSide::Do, attempt, answer, cost_micros: 0 }
+    Event::LateAnswerArrived { part: part(), side: CallSide::Do, attempt, answer, cost_micros: 0, effect: None }
 }
 
 /// Ten milliseconds pass between two entries.

@@ -12,13 +12,17 @@ impl<P> Event<P> {
             Event::ExecutionStarted {} => Event::ExecutionStarted {},
             Event::FanOutOpened { step, count, items } => Event::FanOutOpened { step, count, items: f(items)? },
             Event::StepsSkipped { steps, because } => Event::StepsSkipped { steps, because },
-            Event::ApprovalRequested { part, side, call, tool, parameters, expires_at } => {
-                Event::ApprovalRequested { part, side, call, tool, parameters: f(parameters)?, expires_at }
+            Event::ApprovalRequested { part, side, call, tool, parameters, expires_at, basis } => {
+                Event::ApprovalRequested { part, side, call, tool, parameters: f(parameters)?, expires_at, basis }
             }
             Event::ApprovalGranted { part, call, reason } => Event::ApprovalGranted { part, call, reason },
             Event::ApprovalDenied { part, call, reason } => Event::ApprovalDenied { part, call, reason },
             Event::ApprovalExpired { part, call } => Event::ApprovalExpired { part, call },
             Event::ApprovalVoided { part, call, reason } => Event::ApprovalVoided { part, call, reason },
+            Event::CallForbidden { part, side, call, tool, rule, reason, digest } => {
+                Event::CallForbidden { part, side, call, tool, rule, reason, digest }
+            }
+            Event::CallDelayed { part, side, rule, until } => Event::CallDelayed { part, side, rule, until },
             Event::AttemptStarted { part, side, attempt, by, tool, definition, call, key, parameters, deadline } => {
                 Event::AttemptStarted {
                     part,
@@ -36,8 +40,9 @@ impl<P> Event<P> {
             Event::AttemptAccepted { part, side, attempt, ticket } => {
                 Event::AttemptAccepted { part, side, attempt, ticket }
             }
-            Event::ToolAsked { part, side, attempt, message, schema } => {
-                Event::ToolAsked { part, side, attempt, message, schema: f(schema)? }
+            Event::ToolAsked { part, side, attempt, message, schema, continuation } => {
+                let (schema, continuation) = (f(schema)?, continuation.map(&mut *f).transpose()?);
+                Event::ToolAsked { part, side, attempt, message, schema, continuation }
             }
             Event::ToolAnswered { part, side, attempt, answer, reason } => {
                 let answer = answer.map(&mut *f).transpose()?;
@@ -50,12 +55,14 @@ impl<P> Event<P> {
                 Event::AttemptFailed { part, side, attempt, failure, maybe, then }
             }
             Event::AttemptLost { part, side, attempt, then } => Event::AttemptLost { part, side, attempt, then },
-            Event::LateAnswerArrived { part, side, attempt, answer, cost_micros } => {
-                Event::LateAnswerArrived { part, side, attempt, answer: answer.try_map(f)?, cost_micros }
+            Event::LateAnswerArrived { part, side, attempt, answer, cost_micros, effect } => {
+                Event::LateAnswerArrived { part, side, attempt, answer: answer.try_map(f)?, cost_micros, effect }
             }
             Event::PreparationFailed { part, side, failure } => Event::PreparationFailed { part, side, failure },
             Event::RetryAbandoned { part, side, failure } => Event::RetryAbandoned { part, side, failure },
             Event::ProbeInconclusive { part, reason } => Event::ProbeInconclusive { part, reason },
+            Event::ProbePostponed { part, until } => Event::ProbePostponed { part, until },
+            Event::KeyExpired { part, side } => Event::KeyExpired { part, side },
             Event::DoubtSettled { part, side, happened, source, reason, result, evidence, then } => {
                 Event::DoubtSettled {
                     part,
@@ -66,6 +73,18 @@ impl<P> Event<P> {
                     result: result.map(&mut *f).transpose()?,
                     evidence: evidence.map(&mut *f).transpose()?,
                     then,
+                }
+            }
+            Event::SettlementCorrected { part, side, attempt, happened, reason, result, evidence, effect } => {
+                Event::SettlementCorrected {
+                    part,
+                    side,
+                    attempt,
+                    happened,
+                    reason,
+                    result: result.map(&mut *f).transpose()?,
+                    evidence: evidence.map(&mut *f).transpose()?,
+                    effect,
                 }
             }
             Event::FailureHandled { step, action, reason, cancelled, skipped } => {
@@ -82,8 +101,11 @@ impl<P> Event<P> {
             Event::LimitReached { limit, action } => Event::LimitReached { limit, action },
             Event::Paused { reason } => Event::Paused { reason },
             Event::Resumed { reason } => Event::Resumed { reason },
+            Event::Held { reason, since, due, more } => Event::Held { reason, since, due, more },
+            Event::HoldEnded { reason, frozen } => Event::HoldEnded { reason, frozen },
             Event::CancelRequested { reason, undo } => Event::CancelRequested { reason, undo },
             Event::Killed { reason } => Event::Killed { reason },
+            Event::Reopened { steps, held, reason } => Event::Reopened { steps, held, reason },
             Event::CompensationStarted { parts, whole, reason } => Event::CompensationStarted { parts, whole, reason },
             Event::CompensationRecorded { part, description, evidence } => {
                 Event::CompensationRecorded { part, description, evidence: evidence.map(&mut *f).transpose()? }
@@ -91,8 +113,15 @@ impl<P> Event<P> {
             Event::ReplanBegun { reason } => Event::ReplanBegun { reason },
             Event::ReplanAbandoned { reason } => Event::ReplanAbandoned { reason },
             Event::Replanned { plan, revision, reason } => Event::Replanned { plan, revision, reason },
+            Event::ReplanProposed { plan, revision, weakens, reason } => {
+                Event::ReplanProposed { plan, revision, weakens, reason }
+            }
+            Event::ReplanRejected { plan, reason } => Event::ReplanRejected { plan, reason },
             Event::HandedOver { to, reason } => Event::HandedOver { to, reason },
+            Event::AgentSeen {} => Event::AgentSeen {},
+            Event::AgentSilent { since } => Event::AgentSilent { since },
             Event::ToolDrifted { tool, pinned, found } => Event::ToolDrifted { tool, pinned, found },
+            Event::ToolRestored { tool, definition } => Event::ToolRestored { tool, definition },
             Event::ToolAccepted { tool, definition, reason } => Event::ToolAccepted { tool, definition, reason },
             Event::DecisionRecorded { step, decision, reason, details } => {
                 Event::DecisionRecorded { step, decision, reason, details: details.map(&mut *f).transpose()? }
@@ -110,6 +139,9 @@ impl<P> Event<P> {
             Event::ExecutionsRemoved { executions, reason } => Event::ExecutionsRemoved { executions, reason },
             Event::LedgerRestored { origin, size, reason } => Event::LedgerRestored { origin, size, reason },
             Event::SettingChanged { setting, id, change } => Event::SettingChanged { setting, id, change },
+            Event::ActRefused { act, execution, code, reason, count } => {
+                Event::ActRefused { act, execution, code, reason, count }
+            }
         })
     }
 
@@ -122,7 +154,10 @@ impl<P> Event<P> {
             Event::ApprovalRequested { parameters, .. } | Event::AttemptStarted { parameters, .. } => {
                 found.push(("parameters", parameters));
             }
-            Event::ToolAsked { schema, .. } => found.push(("schema", schema)),
+            Event::ToolAsked { schema, continuation, .. } => {
+                found.push(("schema", schema));
+                found.extend(continuation.as_ref().map(|continuation| ("continuation", continuation)));
+            }
             Event::ToolAnswered { answer, .. } => {
                 found.extend(answer.as_ref().map(|answer| ("answer", answer)));
             }
@@ -130,7 +165,9 @@ impl<P> Event<P> {
             | Event::LateAnswerArrived { answer: LateAnswer::Done(result), .. } => {
                 found.push(("result", result));
             }
-            Event::DoubtSettled { result, evidence, .. } | Event::QuestionAnswered { result, evidence, .. } => {
+            Event::DoubtSettled { result, evidence, .. }
+            | Event::SettlementCorrected { result, evidence, .. }
+            | Event::QuestionAnswered { result, evidence, .. } => {
                 found.extend(result.as_ref().map(|result| ("result", result)));
                 found.extend(evidence.as_ref().map(|evidence| ("evidence", evidence)));
             }

@@ -3,10 +3,12 @@
 use super::{Description, EventTone, EventTopic, Fragment, NAME_CHARS_MAX};
 use crate::hash::Hash;
 use crate::journal::event::{
-    AttemptFollowUp, CallSide, DoubtSource, Event, ExecutionEnding, ExecutionLimit, LateAnswer, PlanReference, Question,
+    AttemptFollowUp, CallSide, DoubtSource, Event, ExecutionEnding, ExecutionLimit, LateAnswer, NO_PROBE,
+    PlanReference, Question,
 };
 use crate::plan::Driver;
 use crate::text::{cut, escape_hidden, listed, spelled};
+use crate::time::calendar::{utc, utc_seconds};
 use crate::tool::{FailureCategory, ToolFailure};
 use std::fmt::Display;
 
@@ -34,10 +36,23 @@ pub fn describe<P>(event: &Event<P>) -> Description {
                 .naming(format!("{} {were} ", listed(steps, NAMES_MAX)))
                 .words(format!("skipped: {because}"))
         }
-        Event::ApprovalRequested { tool, call, .. } => occurrence(Topic::Approval, Attention)
+        Event::ApprovalRequested { tool, call, basis, .. } => {
+            let rule = basis.as_ref().and_then(|basis| basis.rule.as_deref());
+            occurrence(Topic::Approval, Attention)
+                .subject("", " ")
+                .words(format!("needs a person's approval to call {tool}"))
+                .call(call)
+                .labelled(", by rule ", rule.unwrap_or_default())
+        }
+        Event::CallForbidden { tool, rule, reason, .. } => occurrence(Topic::Failure, Bad)
             .subject("", " ")
-            .words(format!("needs a person's approval to call {tool}"))
-            .call(call),
+            .words(format!("may not call {tool}"))
+            .labelled(", by rule ", rule.as_deref().unwrap_or_default())
+            .because(reason),
+        Event::CallDelayed { rule, until, .. } => occurrence(Topic::Control, Neutral)
+            .subject("", " ")
+            .words(format!("waits until {}", utc(*until)))
+            .labelled(" for the limit of rule ", rule),
         Event::ApprovalGranted { call, reason, .. } => {
             act(Topic::Approval, Good).words("approved").subject(" ", "").call(call).because(reason)
         }
@@ -83,6 +98,9 @@ pub fn describe<P>(event: &Event<P>) -> Description {
             let late = occurrence(Topic::Doubt, Attention).words("a late answer").subject(" to ", "");
             match answer {
                 LateAnswer::Done(_) => late.words(" says that it took effect"),
+                LateAnswer::Maybe(failure) if failure.is_answer() => {
+                    late.words(" says that it took effect").reason(failure)
+                }
                 LateAnswer::NotDone(failure) => late.words(" says that it took no effect").reason(failure),
                 LateAnswer::Maybe(failure) => late.words(" does not say whether it took effect").reason(failure),
             }
@@ -93,9 +111,19 @@ pub fn describe<P>(event: &Event<P>) -> Description {
         Event::RetryAbandoned { failure, .. } => {
             occurrence(Topic::Failure, Bad).subject("", " ").words("is not retried").reason(failure)
         }
+        Event::ProbeInconclusive { reason, .. } if reason == NO_PROBE => {
+            occurrence(Topic::Doubt, Attention).subject("", " ").words("waits for a person").because(reason)
+        }
         Event::ProbeInconclusive { reason, .. } => {
             occurrence(Topic::Doubt, Attention).subject("", " ").words("was inconclusive").because(reason)
         }
+        Event::ProbePostponed { until, .. } => occurrence(Topic::Doubt, Attention)
+            .subject("", " ")
+            .words("found nothing too early to count; it is asked again ")
+            .with(Fragment::Due(*until)),
+        Event::KeyExpired { .. } => occurrence(Topic::Doubt, Attention)
+            .subject("", " ")
+            .words("is not sent again: the tool may have forgotten its key; the step is in doubt"),
         Event::DoubtSettled { happened, source, reason, then, .. } => {
             let (tone, effect) = if *happened { (Good, "took effect") } else { (Attention, "took no effect") };
             // Unless a person settled it, the reason only repeats the sentence.
@@ -108,6 +136,15 @@ pub fn describe<P>(event: &Event<P>) -> Description {
             let settled = settled.words(format!(": it {effect}")).because(reason);
             if *happened { settled } else { settled.follow(*then) }
         }
+        Event::SettlementCorrected { happened, effect, reason, .. } => {
+            let corrected = match (happened, effect) {
+                (true, None) => "its result is another",
+                (true, Some(_)) => "it took effect",
+                (false, _) => "it took no effect",
+            };
+            let act = act(Topic::Doubt, Attention).words("corrected what was settled").subject(" about ", "");
+            act.words(format!(": {corrected}")).because(reason)
+        }
         Event::FailureHandled { action, reason, cancelled, skipped, .. } => occurrence(Topic::Control, Bad)
             .subject("", " ")
             .words(format!("failed for good; its failure policy is {}", spelled(action)))
@@ -117,8 +154,12 @@ pub fn describe<P>(event: &Event<P>) -> Description {
         Event::QuestionAnswered { about, answer, reason, skipped, .. } => {
             let answered = act(Topic::Decision, Neutral).words("answered");
             let answered = match about {
-                Question::Failure(_) | Question::Compensation(_) => answered.words(" the failure").subject(" of ", ""),
+                Question::SecondEffect(_) => answered.words(" the second effect").subject(" of ", ""),
+                Question::Failure(_) | Question::Item(_) | Question::Compensation(_) => {
+                    answered.words(" the failure").subject(" of ", "")
+                }
                 Question::Limit(limit) => answered.words(format!(" {}", limit_words(*limit))),
+                Question::Silence => answered.words(" the silence of the agent"),
             };
             answered.words(format!(" with {}", spelled(answer))).because(reason).list("skipped", skipped)
         }
@@ -129,12 +170,31 @@ pub fn describe<P>(event: &Event<P>) -> Description {
         )),
         Event::Paused { reason } => act(Topic::Control, Attention).words("paused the execution").because(reason),
         Event::Resumed { reason } => act(Topic::Control, Neutral).words("resumed the execution").because(reason),
+        Event::Held { reason, due, more, .. } => {
+            let due = due.len() as u64 + u64::from(*more);
+            let timers = if due == 1 { "timer" } else { "timers" };
+            act(Topic::Control, Attention)
+                .words(format!(
+                    "held the execution: time stands still until a person has looked, {due} {timers} came due"
+                ))
+                .because(reason)
+        }
+        Event::HoldEnded { reason, frozen } => {
+            let what = match frozen {
+                Some(span) => format!("ended the hold: {span} do not count"),
+                None => "ended the hold: what came due happens now".to_owned(),
+            };
+            act(Topic::Control, Neutral).words(what).because(reason)
+        }
         Event::CancelRequested { reason, undo } => {
             let undo = if *undo { ", with undo" } else { "" };
             act(Topic::Control, Attention).words(format!("cancelled the execution{undo}")).because(reason)
         }
         Event::Killed { reason } => {
             act(Topic::Control, Bad).words("killed the execution, without clean-up").because(reason)
+        }
+        Event::Reopened { steps, reason, .. } => {
+            act(Topic::Control, Attention).words("reopened the execution").because(reason).list("pending again", steps)
         }
         Event::CompensationStarted { parts, whole, reason } => {
             let everything = if *whole { "everything: " } else { "" };
@@ -152,12 +212,28 @@ pub fn describe<P>(event: &Event<P>) -> Description {
         Event::Replanned { plan, revision, reason } => {
             act(Topic::Control, Neutral).words(format!("replanned to revision {revision}, ")).plan(plan).because(reason)
         }
+        Event::ReplanProposed { plan, revision, weakens, reason } => act(Topic::Control, Attention)
+            .words(format!("proposed revision {revision}, "))
+            .plan(plan)
+            .words(", which needs a person's approval")
+            .because(&weakens.join("; "))
+            .labelled("; reason: ", reason),
+        Event::ReplanRejected { plan, reason } => act(Topic::Control, Bad)
+            .words("rejected the proposed plan")
+            .reference(format!(" ({})", plan.short()))
+            .because(reason),
         Event::HandedOver { to, reason } => act(Topic::Control, Neutral)
             .words(format!("handed the execution over to the {}", to.as_str()))
             .because(reason),
+        Event::AgentSeen {} => act(Topic::Progress, Neutral).words("gave a sign of life"),
+        Event::AgentSilent { since } => occurrence(Topic::Failure, Attention)
+            .words(format!("the agent has been silent since {}", utc_seconds(*since))),
         Event::ToolDrifted { tool, pinned, found } => occurrence(Topic::Failure, Attention)
             .words(format!("the definition of {tool} is no longer the one of the plan"))
             .reference(format!(" ({} instead of {})", found.short(), pinned.short())),
+        Event::ToolRestored { tool, definition } => occurrence(Topic::Progress, Good)
+            .words(format!("the definition of {tool} is again the one of the plan"))
+            .reference(format!(" ({})", definition.short())),
         Event::ToolAccepted { tool, definition, reason } => act(Topic::Decision, Good)
             .words(format!("accepted the new definition of {tool}"))
             .reference(format!(" ({})", definition.short()))
@@ -212,6 +288,11 @@ pub fn describe<P>(event: &Event<P>) -> Description {
         Event::SettingChanged { setting, id, change } => {
             act(Topic::Ledger, Neutral).words(format!("changed {setting} ")).quote(id).because(change)
         }
+        Event::ActRefused { act: what, execution, reason, count, .. } => {
+            let times = if *count == 1 { String::new() } else { format!(", {count} times") };
+            let of = execution.as_ref().map(|execution| format!(" of {execution}")).unwrap_or_default();
+            act(Topic::Ledger, Attention).words(format!("was refused {what}{of}{times}")).because(reason)
+        }
     }
 }
 
@@ -219,6 +300,7 @@ pub fn describe<P>(event: &Event<P>) -> Description {
 fn attempt_without_success<P>(event: &Event<P>, then: AttemptFollowUp) -> Description {
     let (topic, tone) = match then {
         AttemptFollowUp::InDoubt => (EventTopic::Doubt, EventTone::Attention),
+        AttemptFollowUp::Withdrawn => (EventTopic::Failure, EventTone::Attention),
         AttemptFollowUp::RetryAt(_) | AttemptFollowUp::FallBack | AttemptFollowUp::GiveUp => {
             (EventTopic::Failure, EventTone::Bad)
         }
@@ -322,6 +404,7 @@ impl Description {
             AttemptFollowUp::FallBack => self.words("; the fallback is next"),
             AttemptFollowUp::InDoubt => self.words("; the step is in doubt"),
             AttemptFollowUp::GiveUp => self.words("; no further attempt"),
+            AttemptFollowUp::Withdrawn => self.words("; it is made once the tool is accepted"),
         };
         Description { then: Some(then), ..described }
     }

@@ -1,7 +1,7 @@
 //! The subject of an event: a step or an item of it, the side of the call, the attempt.
 
 use crate::id::{PartId, StepId};
-use crate::journal::event::{CallSide, Event, Question};
+use crate::journal::event::{CallSide, Event, NO_PROBE, Question};
 use std::fmt;
 
 /// The step an event is about, and the side and attempt if it names them.
@@ -83,15 +83,24 @@ impl<P> Event<P> {
             | Event::AttemptLost { part, side, attempt, .. }
             | Event::LateAnswerArrived { part, side, attempt, .. } => of(part, Some(*side), Some(*attempt)),
             Event::ApprovalRequested { part, side, .. }
+            | Event::CallForbidden { part, side, .. }
+            | Event::CallDelayed { part, side, .. }
             | Event::PreparationFailed { part, side, .. }
             | Event::RetryAbandoned { part, side, .. }
+            | Event::KeyExpired { part, side }
             | Event::DoubtSettled { part, side, .. } => of(part, Some(*side), None),
-            Event::ProbeInconclusive { part, .. } => of(part, Some(CallSide::Probe), None),
+            Event::SettlementCorrected { part, side, attempt, .. } => of(part, Some(*side), Some(*attempt)),
+            Event::ProbeInconclusive { part, reason } if reason == NO_PROBE => of(part, None, None),
+            Event::ProbeInconclusive { part, .. } | Event::ProbePostponed { part, .. } => {
+                of(part, Some(CallSide::Probe), None)
+            }
             Event::QuestionAnswered { about: Question::Compensation(part), .. } => of(part, Some(CallSide::Undo), None),
+            Event::QuestionAnswered { about: Question::SecondEffect(part), .. } => of(part, None, None),
             Event::ApprovalGranted { part, .. }
             | Event::ApprovalDenied { part, .. }
             | Event::ApprovalExpired { part, .. }
             | Event::ApprovalVoided { part, .. }
+            | Event::QuestionAnswered { about: Question::Item(part), .. }
             | Event::CompensationRecorded { part, .. } => of(part, None, None),
             Event::FanOutOpened { step, .. }
             | Event::FailureHandled { step, .. }
@@ -102,18 +111,26 @@ impl<P> Event<P> {
             Event::ExecutionOpened { .. }
             | Event::ExecutionStarted {}
             | Event::StepsSkipped { .. }
-            | Event::QuestionAnswered { about: Question::Limit(_), .. }
+            | Event::QuestionAnswered { about: Question::Limit(_) | Question::Silence, .. }
             | Event::LimitReached { .. }
             | Event::Paused { .. }
             | Event::Resumed { .. }
+            | Event::Held { .. }
+            | Event::HoldEnded { .. }
             | Event::CancelRequested { .. }
             | Event::Killed { .. }
+            | Event::Reopened { .. }
             | Event::CompensationStarted { .. }
             | Event::ReplanBegun { .. }
             | Event::ReplanAbandoned { .. }
             | Event::Replanned { .. }
+            | Event::ReplanProposed { .. }
+            | Event::ReplanRejected { .. }
             | Event::HandedOver { .. }
+            | Event::AgentSeen {}
+            | Event::AgentSilent { .. }
             | Event::ToolDrifted { .. }
+            | Event::ToolRestored { .. }
             | Event::ToolAccepted { .. }
             | Event::ContextSaved { .. }
             | Event::ExecutionEnded { .. }
@@ -121,7 +138,8 @@ impl<P> Event<P> {
             | Event::PayloadsErased { .. }
             | Event::ExecutionsRemoved { .. }
             | Event::LedgerRestored { .. }
-            | Event::SettingChanged { .. } => None,
+            | Event::SettingChanged { .. }
+            | Event::ActRefused { .. } => None,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::id::ToolName;
 use crate::plan::schema::{CompiledSchema, SchemaLookup};
 use crate::plan::{Driver, Step};
 use crate::pointer;
-use crate::tool::{Safety, Tool};
+use crate::tool::{Safety, SafetySource, Tool, beside};
 use crate::wording::{SpellingGuess, quoted};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -22,10 +22,13 @@ pub(super) fn check(sketch: &PlanSketch<'_>, driver: Driver, found: &mut Vec<Dia
             let Some(tool) = sketch.tool(site.call) else {
                 // An empty name was already reported as missing.
                 if driver == Driver::Server && !site.draft.tool.is_empty() {
-                    found.push(unknown_tool(sketch, &site));
+                    found.push(unreachable(sketch, &site).unwrap_or_else(|| unknown_tool(sketch, &site)));
                 }
                 continue;
             };
+            if driver == Driver::Server {
+                found.extend(last_known(sketch, &site));
+            }
             safety(tool, &site, found);
             if !sketch.broken.contains(&site.draft.pointer)
                 && let Some(schema) = schemas.input(tool, &site, found)
@@ -54,6 +57,32 @@ impl<'a> InputSchemas<'a> {
         };
         self.0.entry(&tool.name).or_insert_with(compile).as_ref()
     }
+}
+
+/// A tool that may exist: its server could never be asked, or has another list of tools by now.
+fn unreachable(sketch: &PlanSketch<'_>, site: &CallSite<'_>) -> Option<Diagnostic> {
+    let (server, why) = sketch.unreachable(&site.draft.tool)?;
+    let tool = quoted(&site.draft.tool);
+    let known = beside(&site.draft.tool, sketch.tools.keys().map(ToolName::as_str));
+    if known.clone().next().is_some() {
+        let message = format!(
+            "there was no tool {tool} when server {server:?}, which cannot be reached now, last listed its tools: {why}"
+        );
+        let near = sketch.guess(&site.draft.tool, known);
+        let near = near.map(|near| format!("did you mean {:?}? if not, ", near.word())).unwrap_or_default();
+        let hint = format!("{near}check the plan again when the server can be reached");
+        return Some(Diagnostic::error("tool.unreachable", site.tool_pointer(), message).hint(hint));
+    }
+    let message = format!("whether there is a tool {tool} is not known: server {server:?} cannot be reached: {why}");
+    let hint = "check the plan again when the server can be reached; the name may be right";
+    Some(Diagnostic::error("tool.unreachable", site.tool_pointer(), message).hint(hint))
+}
+
+fn last_known(sketch: &PlanSketch<'_>, site: &CallSite<'_>) -> Option<Diagnostic> {
+    let (server, why) = sketch.unreachable(&site.draft.tool)?;
+    let message = format!("server {server:?} cannot be reached now: {why}");
+    let hint = "the call was checked against the definition the tool had last";
+    Some(Diagnostic::warning("tool.unreachable", site.tool_pointer(), message).hint(hint))
 }
 
 fn unknown_tool(sketch: &PlanSketch<'_>, site: &CallSite<'_>) -> Diagnostic {
@@ -89,10 +118,21 @@ fn safety(tool: &Tool, site: &CallSite<'_>, found: &mut Vec<Diagnostic>) {
     let is_probe = matches!(site.purpose, CallPurpose::Probe | CallPurpose::UndoProbe);
     if is_probe && site.call.safety != Safety::ReadOnly {
         let message = format!("a probe must only read, and {} is {}", tool.name, site.call.safety.as_str());
-        found.push(
-            Diagnostic::error("plan.probe_not_read_only", site.tool_pointer(), message)
-                .hint("probe with a tool that is known to be read_only"),
-        );
+        found.push(Diagnostic::error("plan.probe_not_read_only", site.tool_pointer(), message).hint(probe_hint(tool)));
+    }
+}
+
+/// Names the settings that would make a tool fit for a probe.
+fn probe_hint(tool: &Tool) -> String {
+    let (server, name) = tool.name.as_str().split_once('.').unwrap_or_default();
+    match tool.safety_source {
+        SafetySource::Unknown => format!(
+            "if it only reads, the operator can say so: `safety = \"read_only\"` under [servers.{server}.tools.{name}], or \
+             `trust = true` for a server whose hints are true; in a catalogue file `safety` or `trusted_servers`"
+        ),
+        SafetySource::Configured | SafetySource::TrustedHint => {
+            "probe with a tool that is known to be read_only".to_owned()
+        }
     }
 }
 

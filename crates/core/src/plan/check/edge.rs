@@ -29,8 +29,19 @@ pub(super) fn collect(sketch: &PlanSketch<'_>) -> (Vec<(usize, StepNeed)>, Vec<D
                 }
             }
         }
+        if let Some((id, pointer)) = &draft.else_of {
+            match sketch.index.get(id.as_str()) {
+                Some(_) if draft.id == *id => found.push(self_dependency(draft, pointer)),
+                Some(&step) => edges.push((position, StepNeed { step, kind: NeedKind::Order })),
+                None => {
+                    let message =
+                        format!("step {} is the else of {}, which is not in the plan", quoted(&draft.id), quoted(id));
+                    found.push(unknown_step(sketch, pointer, id, message));
+                }
+            }
+        }
         for place in places(draft, &sketch.steps[position]) {
-            for (id, kind) in needs(place.expression) {
+            for (id, kind) in needs(place.expression, place.role.is_forward()) {
                 match sketch.index.get(id) {
                     Some(_) if draft.id == id => found.push(self_reference(&place, id)),
                     Some(&step) => edges.push((position, StepNeed { step, kind })),
@@ -46,31 +57,31 @@ pub(super) fn collect(sketch: &PlanSketch<'_>) -> (Vec<(usize, StepNeed)>, Vec<D
 pub(super) fn reads(draft: &StepDraft, step: &Step) -> Vec<(String, String)> {
     let of_place = |place: &ExpressionSite<'_>| {
         let pointer = place.pointer();
-        needs(place.expression).into_iter().map(|(id, _)| (id.to_owned(), pointer.clone())).collect::<Vec<_>>()
+        needs(place.expression, true).into_iter().map(|(id, _)| (id.to_owned(), pointer.clone())).collect::<Vec<_>>()
     };
     places(draft, step).iter().flat_map(of_place).collect()
 }
 
-/// The steps an expression reads. A step whose status is read too is a soft need; a status alone is only order.
-fn needs(expression: &Expression) -> Vec<(&str, NeedKind)> {
-    let mut needs: Vec<(&str, bool, bool)> = Vec::new();
+/// The steps an expression reads. A result it can do without is a soft need, as are all reads of a call that is not
+/// made going forward; a status alone is only order.
+fn needs(expression: &Expression, forward: bool) -> Vec<(&str, NeedKind)> {
+    let mut needs: Vec<(&str, NeedKind)> = Vec::new();
     for path in expression.reads.iter() {
-        let [root, id, rest @ ..] = path.as_slice() else { continue };
+        let [root, id, field, ..] = path.as_slice() else { continue };
         if root != "steps" {
             continue;
         }
-        let status = rest.first().is_some_and(|field| field == "status");
-        match needs.iter_mut().find(|(known, ..)| known == id) {
-            Some((_, result, looks)) => (*result, *looks) = (*result || !status, *looks || status),
-            None => needs.push((id, !status, status)),
+        let kind = match field.as_str() {
+            "status" => NeedKind::Order,
+            "result" if forward && expression.needed.contains(path) => NeedKind::Data,
+            _ => NeedKind::SoftData,
+        };
+        match needs.iter_mut().find(|(known, _)| known == id) {
+            Some((_, known)) => *known = (*known).max(kind),
+            None => needs.push((id, kind)),
         }
     }
-    let kind = |result, status| match (result, status) {
-        (true, false) => NeedKind::Data,
-        (true, true) => NeedKind::SoftData,
-        (false, _) => NeedKind::Order,
-    };
-    needs.into_iter().map(|(id, result, status)| (id, kind(result, status))).collect()
+    needs
 }
 
 pub(super) fn unknown_step(sketch: &PlanSketch<'_>, pointer: &str, id: &str, message: String) -> Diagnostic {
@@ -134,9 +145,12 @@ fn reason(sketch: &PlanSketch<'_>, draft: &StepDraft, next: &StepDraft) -> Strin
     if let Some((_, pointer)) = draft.depends_on.iter().find(|(id, _)| *id == next.id) {
         return format!("{} depends on {} ({pointer})", quoted(&draft.id), quoted(&next.id));
     }
+    if let Some((_, pointer)) = draft.else_of.as_ref().filter(|(id, _)| *id == next.id) {
+        return format!("{} is the else of {} ({pointer})", quoted(&draft.id), quoted(&next.id));
+    }
     let step = sketch.index.get(draft.id.as_str()).and_then(|&position| sketch.steps.get(position));
     let places = step.map(|step| places(draft, step)).unwrap_or_default();
-    let reading = places.iter().find(|place| needs(place.expression).iter().any(|(id, _)| *id == next.id));
+    let reading = places.iter().find(|place| needs(place.expression, true).iter().any(|(id, _)| *id == next.id));
     match reading {
         Some(place) => format!("{} reads {} ({})", quoted(&draft.id), quoted(&next.id), place.pointer()),
         None => format!("{} comes after {} in the list", quoted(&draft.id), quoted(&next.id)),

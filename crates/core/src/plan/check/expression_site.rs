@@ -20,6 +20,16 @@ pub(super) enum ExpressionRole {
     Verdict,
 }
 
+impl ExpressionRole {
+    /// Whether the step cannot start before it is evaluated.
+    pub(super) fn is_forward(self) -> bool {
+        match self {
+            ExpressionRole::Condition | ExpressionRole::Items | ExpressionRole::Parameters(CallPurpose::Effect) => true,
+            ExpressionRole::Parameters(_) | ExpressionRole::Verdict => false,
+        }
+    }
+}
+
 /// An expression and its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExpressionSite<'a> {
@@ -33,6 +43,11 @@ pub(super) struct ExpressionSite<'a> {
 }
 
 impl ExpressionSite<'_> {
+    /// Whether it decides something, and must be true or false.
+    pub(super) fn is_condition(&self) -> bool {
+        self.role == ExpressionRole::Condition || self.field == "/happened"
+    }
+
     pub(super) fn pointer(&self) -> String {
         format!("{}{}{}", self.base, self.field, self.inside)
     }

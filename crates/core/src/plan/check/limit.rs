@@ -1,6 +1,6 @@
 //! Checks limits: times, retries, budgets and sizes that contradict each other.
 
-use super::call_site::sites;
+use super::call_site::{CallSite, sites};
 use super::sketch::{PlanSketch, overlay};
 use crate::diagnostic::{Diagnostic, PatchOperation};
 use crate::limits;
@@ -13,6 +13,7 @@ pub(super) fn check(sketch: &PlanSketch<'_>, found: &mut Vec<Diagnostic>) {
     for (draft, step) in sketch.draft.steps.iter().zip(&sketch.steps) {
         total_shorter_than_attempt(sketch, draft, found);
         for site in sites(draft, step) {
+            above_tools_maximum(sketch, &site, found);
             if let Some(retry) = &site.draft.retry {
                 backoff(retry, &site.call.retry, found);
             }
@@ -39,6 +40,35 @@ fn total_shorter_than_attempt(sketch: &PlanSketch<'_>, draft: &StepDraft, found:
                 .hint("give the attempt no more time than the step")
                 .fix(vec![fix]),
         );
+    }
+}
+
+/// A timeout of the call itself must not be cut silently when it is made; a default of the plan is, with a warning.
+fn above_tools_maximum(sketch: &PlanSketch<'_>, site: &CallSite<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(tool) = sketch.tool(site.call) else { return };
+    let Some(max) = tool.attempts.timeout_max else { return };
+    let name = quoted(tool.name.as_str());
+    let path = format!("{}/timeout", site.draft.pointer);
+    match (site.draft.timeout, sketch.draft.defaults.timeout) {
+        (Some(timeout), _) if timeout > max => {
+            let message = format!("an attempt of {name} may take {max}, less than the timeout, which is {timeout}");
+            let fix = PatchOperation::Replace { path: path.clone(), value: max.to_string().into() };
+            found.push(
+                Diagnostic::error("plan.timeout_above_maximum", path, message)
+                    .hint("give the attempt less time, or ask the operator to raise `timeout_max` of the tool")
+                    .fix(vec![fix]),
+            );
+        }
+        (None, Some(timeout)) if timeout > max => {
+            let message = format!("the plan's timeout is {timeout}, but an attempt of {name} has at most {max}");
+            let fix = PatchOperation::Add { path, value: max.to_string().into() };
+            found.push(
+                Diagnostic::warning("lint.timeout_above_maximum", site.tool_pointer(), message)
+                    .hint("its attempts end earlier than the plan says")
+                    .fix(vec![fix]),
+            );
+        }
+        _ => {}
     }
 }
 

@@ -1,7 +1,9 @@
 //! Warnings: allowed, but probably a mistake. One function per lint, with a fix where possible.
 
 mod call;
+mod input;
 mod order;
+mod reference;
 mod secret;
 
 use super::sketch::PlanSketch;
@@ -21,7 +23,9 @@ pub(super) fn check(sketch: &PlanSketch<'_>, sound: &[bool], found: &mut Vec<Dia
         ignored_propagation(draft, step, found);
         call::check(sketch, draft, step, found);
         secret::check(draft, step, found);
+        reference::check(sketch, draft, step, found);
     }
+    input::check(sketch, sound, found);
     if let Some(graph) = &sketch.graph {
         order::check(sketch, graph, sound, found);
     }

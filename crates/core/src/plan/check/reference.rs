@@ -64,11 +64,22 @@ fn wrong_path(
             (Diagnostic::error("plan.unknown_path", place.pointer(), message), known_keys)
         }
         SchemaLookup::Undeclared { known_keys } => {
-            let message = format!("{} is not declared by the tool's output schema", dotted());
+            // The shape of a plain text result: the tool itself declares none.
+            let is_plain = known_keys.len() == 3 && ["text", "content", "json"].iter().all(|key| has(&known_keys, key));
+            let message = match is_plain {
+                true => {
+                    format!("{} is there only if the tool returns structured content: it declares no output", dotted())
+                }
+                false => format!("{} is not declared by the tool's output schema", dotted()),
+            };
             (Diagnostic::warning("plan.undeclared_path", place.pointer(), message), known_keys)
         }
     };
     Some(suggest(sketch, place, path, found, &known_keys))
+}
+
+fn has(keys: &[String], wanted: &str) -> bool {
+    keys.iter().any(|key| key == wanted)
 }
 
 /// Suggests a known key for the wrong segment of the path, recognised by its similarity to a key.

@@ -18,10 +18,12 @@ pub(super) fn lookup(
     let Some((root, rest)) = path.split_first() else { return SchemaLookup::Unknown };
     match (root.as_str(), rest) {
         ("inputs", _) => {
-            sketch.draft.inputs.as_ref().map_or(SchemaLookup::Unknown, |schema| sketch.look_up(schema, rest))
+            let declared = sketch.draft.inputs.as_ref();
+            declared.map_or(SchemaLookup::Unknown, |declared| sketch.look_up(&declared.schema, rest))
         }
         ("steps", [id, field, rest @ ..]) => match field.as_str() {
             "status" => SchemaLookup::Known(json!({"type": "string"})),
+            "items" => items_of_step(sketch, id, rest),
             _ => result_of_step(sketch, id, rest),
         },
         ("result", _) => match role {
@@ -67,6 +69,29 @@ fn result_of_step(sketch: &PlanSketch<'_>, id: &str, path: &[String]) -> SchemaL
         (true, []) => SchemaLookup::Known(json!({"type": "array"})),
         (true, [position, path @ ..]) if is_position(position) => of_call(path),
         (true, _) => SchemaLookup::Missing { known_keys: Vec::new() },
+    }
+}
+
+/// One object per item of a fan-out. What an item that failed lacks is not known before execution.
+fn items_of_step(sketch: &PlanSketch<'_>, id: &str, path: &[String]) -> SchemaLookup {
+    let Some(&position) = sketch.index.get(id) else { return SchemaLookup::Unknown };
+    if sketch.draft.steps[position].for_each.is_none() {
+        return SchemaLookup::Missing { known_keys: Vec::new() };
+    }
+    const KEYS: [&str; 3] = ["status", "result", "failure"];
+    match path {
+        [] => SchemaLookup::Known(json!({"type": "array"})),
+        [item] if is_position(item) => SchemaLookup::Known(json!({"type": "object"})),
+        [item, key, ..] if is_position(item) && !KEYS.contains(&key.as_str()) => {
+            SchemaLookup::Missing { known_keys: KEYS.map(str::to_owned).to_vec() }
+        }
+        [item, key, rest @ ..] if is_position(item) && key == "result" => {
+            let path: Vec<String> = std::iter::once(item).chain(rest).cloned().collect();
+            result_of_step(sketch, id, &path)
+        }
+        [item, key] if is_position(item) && key == "status" => SchemaLookup::Known(json!({"type": "string"})),
+        [item, ..] if is_position(item) => SchemaLookup::Unknown,
+        _ => SchemaLookup::Missing { known_keys: Vec::new() },
     }
 }
 

@@ -16,8 +16,8 @@ use crate::plan::schema::{SchemaLookup, schema_at};
 use crate::plan::stored;
 use crate::plan::template::ParameterTemplate;
 use crate::plan::{
-    ApprovalRule, Cancellable, Compensation, ExecutionBudget, FailurePolicy, FallbackCall, FanOutRule, Plan,
-    PlanDescription, PlannedCall, PolicyAction, Probe, RetryPolicy, Step,
+    ApprovalRule, Cancellable, Compensation, ExecutionBudget, FailurePolicy, FailureTolerance, FallbackCall,
+    FanOutRule, Plan, PlanDescription, PlannedCall, PolicyAction, Probe, RetryPolicy, Step,
 };
 use crate::pointer;
 use crate::tool::{Safety, Tool};
@@ -37,6 +37,8 @@ const GUESSES_MAX: u32 = 50;
 pub(super) struct PlanSketch<'a> {
     pub(super) draft: &'a PlanDraft,
     pub(super) tools: &'a KnownTools,
+    /// Servers that cannot be reached, and why.
+    pub(super) unreachable: Option<&'a BTreeMap<String, String>>,
     /// One per step of the draft, in its order.
     pub(super) steps: Vec<Step>,
     /// If several steps share an id, the first one.
@@ -56,6 +58,7 @@ impl<'a> PlanSketch<'a> {
         let mut sketch = PlanSketch {
             draft,
             tools,
+            unreachable: None,
             steps: Vec::with_capacity(draft.steps.len()),
             index: HashMap::with_capacity(draft.steps.len()),
             broken: HashSet::new(),
@@ -108,9 +111,11 @@ impl<'a> PlanSketch<'a> {
                 tags: draft.tags.clone(),
                 metadata: draft.metadata.clone(),
             },
-            inputs: draft.inputs.clone().map(Arc::new),
+            inputs: draft.inputs.as_ref().map(|inputs| Arc::new(inputs.schema.clone())),
             max_parallel: max_parallel(draft),
             deadline: draft.deadline.unwrap_or(limits::DEADLINE_DEFAULT),
+            agent_timeout: draft.agent_timeout.unwrap_or(limits::AGENT_TIMEOUT_DEFAULT),
+            on_agent_silence: draft.on_agent_silence.unwrap_or_default(),
             budget: ExecutionBudget {
                 calls: draft.budget.calls,
                 // A cast from float saturates, and an amount below a millionth rounds to zero.
@@ -137,6 +142,13 @@ impl<'a> PlanSketch<'a> {
 
     pub(super) fn tool(&self, call: &PlannedCall) -> Option<&'a Arc<Tool>> {
         self.tools.get(&call.tool)
+    }
+
+    /// Why the server of a tool cannot be reached, if it cannot.
+    pub(super) fn unreachable(&self, tool: &str) -> Option<(&'a str, &'a str)> {
+        let (server, _) = tool.split_once('.')?;
+        let (server, why) = self.unreachable?.get_key_value(server)?;
+        Some((server, why))
     }
 
     /// Looks up a path in a schema of this plan or of its tools.
@@ -187,6 +199,7 @@ impl<'a> PlanSketch<'a> {
             name: draft.name.clone(),
             description: draft.description.clone(),
             when: draft.when.as_deref().and_then(|text| self.expression(text, format!("{}/when", draft.pointer))),
+            else_of: draft.else_of.as_ref().and_then(|(id, _)| self.index.get(id.as_str()).copied()),
             for_each: draft.for_each.as_ref().and_then(|fan_out| self.fan_out(fan_out)),
             probe: draft.probe.as_ref().and_then(|probe| self.probe(probe)),
             approval: draft
@@ -210,12 +223,22 @@ impl<'a> PlanSketch<'a> {
         let name = ToolName::new(&draft.tool);
         let tool = self.tools.get(&name);
         let parameters = self.template(draft);
-        let mut retry = overlay(RetryPolicy::standard(), self.draft.defaults.retry.as_ref());
+        let settings = tool.map(|tool| tool.attempts.clone()).unwrap_or_default();
+        let of_tool = settings.retry.unwrap_or_default();
+        let attempts = of_tool.max_attempts.or(attempts);
+        let retry = overlay(RetryPolicy::standard(), Some(&RetryDraft::from(of_tool)));
+        let mut retry = overlay(retry, self.draft.defaults.retry.as_ref());
         retry.max_attempts = attempts.unwrap_or(retry.max_attempts);
+        let usual = settings.timeout.unwrap_or(limits::ATTEMPT_TIMEOUT_DEFAULT);
+        // What the plan says for this call alone is checked, not cut.
+        let usual =
+            self.draft.defaults.timeout.unwrap_or(usual).min(settings.timeout_max.unwrap_or(limits::TIMEOUT_MAX));
         PlannedCall {
-            keyed: tool.and_then(|tool| tool.key_parameter.as_deref()).is_some_and(|key| passes_key(&parameters, key)),
+            keyed: tool.is_some_and(|tool| is_keyed(tool, &parameters)),
+            key_window: tool.and_then(|tool| tool.key_window).unwrap_or(limits::KEY_WINDOW_DEFAULT),
             safety: tool.map_or(Safety::Once, |tool| tool.safety).max(draft.safety.unwrap_or(Safety::ReadOnly)),
-            timeout: draft.timeout.or(self.draft.defaults.timeout).unwrap_or(limits::ATTEMPT_TIMEOUT_DEFAULT),
+            timeout: draft.timeout.unwrap_or(usual),
+            has_own_timeout: draft.timeout.or(self.draft.defaults.timeout).is_some(),
             retry: overlay(retry, draft.retry.as_ref()),
             tool: name,
             parameters,
@@ -234,7 +257,7 @@ impl<'a> PlanSketch<'a> {
         let call = self.call(&draft.call, None);
         let happened = self.expression(&draft.happened, format!("{at}/happened"));
         let result = draft.result.as_deref().and_then(|text| self.expression(text, format!("{at}/result")));
-        Some(Probe { call, happened: happened?, result })
+        Some(Probe { call, happened: happened?, result, settle: draft.settle })
     }
 
     fn fan_out(&mut self, draft: &FanOutDraft) -> Option<FanOutRule> {
@@ -242,6 +265,7 @@ impl<'a> PlanSketch<'a> {
             items: self.expression(&draft.items, draft.items_pointer.clone())?,
             max_parallel: draft.max_parallel.unwrap_or_else(|| max_parallel(self.draft)),
             max_items: draft.max_items.unwrap_or(limits::FAN_OUT_DEFAULT),
+            tolerate: draft.tolerate.unwrap_or(FailureTolerance::NONE),
         })
     }
 
@@ -317,6 +341,11 @@ pub(super) fn overlay(base: RetryPolicy, draft: Option<&RetryDraft>) -> RetryPol
         jitter: draft.jitter.unwrap_or(base.jitter),
         on: draft.on.clone().unwrap_or(base.on),
     }
+}
+
+/// Whether the tool gets the key with this call, and drops repeats of it.
+fn is_keyed(tool: &Tool, parameters: &ParameterTemplate) -> bool {
+    tool.sends_key || tool.key_parameter.as_deref().is_some_and(|key| passes_key(parameters, key))
 }
 
 /// Whether a parameter is the idempotency key and nothing else.

@@ -19,6 +19,10 @@ fn tool(name: &str, safety: Safety, key_parameter: Option<&str>) -> Tool {
         safety,
         safety_source: SafetySource::Configured,
         key_parameter: key_parameter.map(str::to_owned),
+        sends_key: false,
+        grace: None,
+        key_window: None,
+        attempts: Default::default(),
         definition: Hash::ZERO,
     }
 }
@@ -29,8 +33,12 @@ fn catalog() -> ToolCatalog {
         tool("a.put", Safety::Idempotent, None),
         tool("a.send", Safety::Once, None),
         tool("a.pay", Safety::Once, Some("key")),
+        Tool { sends_key: true, ..tool("a.post", Safety::Once, None) },
     ];
-    ToolCatalog { tools: tools.into_iter().map(|tool| (tool.name.clone(), Arc::new(tool))).collect() }
+    ToolCatalog {
+        tools: tools.into_iter().map(|tool| (tool.name.clone(), Arc::new(tool))).collect(),
+        ..ToolCatalog::default()
+    }
 }
 
 fn checked(plan: &Value, driver: Driver) -> PlanCheck {
@@ -117,6 +125,7 @@ fn safety_is_the_stricter_and_a_key_counts_only_as_itself() {
         ("a.pay", None, json!({"key": "k-{{ key }}"}), Safety::Once, false),
         ("a.pay", None, json!({"other": "{{ key }}"}), Safety::Once, false),
         ("a.send", None, json!({"key": "{{ key }}"}), Safety::Once, false),
+        ("a.post", None, json!({}), Safety::Once, true),
     ] {
         let mut step = json!({"id": "s", "tool": tool, "depends_on": [], "parameters": parameters});
         if let Some(statement) = message {
@@ -143,9 +152,13 @@ fn reads_decide_the_kind_of_need() {
             Some(SoftData),
         ),
         (json!({"when": "steps.a.status == 'completed'", "parameters": {"x": "{{ steps.a.result.x }}"}}), Some(Data)),
-        (json!({"fallback": {"tool": "a.put", "parameters": {"x": "{{ steps.a.result }}"}}}), Some(Data)),
-        (json!({"compensation": {"tool": "a.put", "parameters": {"x": "{{ steps.a.result }}"}}}), Some(Data)),
-        (json!({"probe": {"tool": "a.read", "happened": "result == steps.a.result"}}), Some(Data)),
+        (json!({"fallback": {"tool": "a.put", "parameters": {"x": "{{ steps.a.result }}"}}}), Some(SoftData)),
+        (json!({"compensation": {"tool": "a.put", "parameters": {"x": "{{ steps.a.result }}"}}}), Some(SoftData)),
+        (json!({"probe": {"tool": "a.read", "happened": "result == steps.a.result"}}), Some(SoftData)),
+        (json!({"parameters": {"x": "{{ steps.a.result.x | default(1) }}"}}), Some(SoftData)),
+        (json!({"when": "steps.a.result is defined and steps.a.result.x"}), Some(SoftData)),
+        (json!({"when": "steps.a.result.x and steps.a.result is defined"}), Some(Data)),
+        (json!({"parameters": {"x": "{{ steps.a.result.x | default(1) ~ steps.a.result.y }}"}}), Some(Data)),
         (json!({"parameters": {"x": "steps.a.result"}}), None),
     ] {
         let mut step = fields.clone();
@@ -238,4 +251,102 @@ fn findings_are_sorted_as_people_count_and_never_without_end() {
     let many = sorted(many);
     assert_eq!((many.len(), many[FINDINGS_MAX].code), (FINDINGS_MAX + 1, "plan.too_many_findings"));
     assert_eq!(many[FINDINGS_MAX].severity, DiagnosticSeverity::Warning);
+}
+
+/// `b` is the else of `a`, or of something that cannot be.
+#[test]
+fn else_of_names_another_step_with_a_condition() {
+    for (other, code) in [
+        ("a", None),
+        ("c", Some("plan.else_without_when")),
+        ("b", Some("plan.self_dependency")),
+        ("aa", Some("plan.unknown_step")),
+    ] {
+        let (a, c) = (json!({"id": "a", "tool": "a.read", "when": "1 < 2"}), json!({"id": "c", "tool": "a.read"}));
+        let plan = json!({"name": "p", "steps": [a, {"id": "b", "tool": "a.read", "else_of": other}, c]});
+        let found = codes(&checked(&plan, Driver::Server));
+        assert_eq!(found.iter().find(|found| found.starts_with("plan.")).copied(), code, "{other}");
+    }
+}
+
+/// `b` reads the result of `a`, which may have none.
+#[test]
+fn an_unguarded_reference_to_a_step_without_a_result_is_a_warning() {
+    let warned = "lint.unguarded_reference";
+    for (a, b, expected) in [
+        (json!({}), json!({"parameters": {"x": "{{ steps.a.result.x }}"}}), false),
+        (json!({"when": "inputs.go"}), json!({"parameters": {"x": "{{ steps.a.result.x }}"}}), false),
+        (
+            json!({"when": "inputs.go"}),
+            json!({"parameters": {"x": "{{ steps.a.result.x }}", "y": "{{ steps.z.result }}"}}),
+            true,
+        ),
+        (
+            json!({"failure_policy": "continue_others"}),
+            json!({"for_each": "steps.a.result", "parameters": {"y": "{{ steps.z.result }}"}}),
+            true,
+        ),
+        (json!({"when": "inputs.go"}), json!({"parameters": {"x": "{{ steps.a.result.x | default(1) }}"}}), false),
+        (
+            json!({"when": "inputs.go"}),
+            json!({"when": "steps.a.status == 'completed'", "parameters": {"x": "{{ steps.a.result.x }}"}}),
+            false,
+        ),
+    ] {
+        let (mut first, mut second) = (a.clone(), b.clone());
+        (first["id"], first["tool"], second["id"], second["tool"]) =
+            ("a".into(), "a.read".into(), "b".into(), "a.read".into());
+        let inputs = json!({"type": "object", "properties": {"go": {"type": "boolean"}}, "required": ["go"]});
+        let plan = json!({"name": "p", "inputs": inputs, "steps": [{"id": "z", "tool": "a.read"}, first, second]});
+        assert_eq!(codes(&checked(&plan, Driver::Server)).contains(&warned), expected, "{a} {b}");
+    }
+}
+
+#[test]
+fn a_tool_of_a_server_that_cannot_be_reached_is_not_called_unknown() {
+    let mut catalog = catalog();
+    catalog.unreachable = [("a".to_owned(), "it died".to_owned()), ("mail".to_owned(), "it died".to_owned())].into();
+    let codes = |name: &str, driver| {
+        let text = format!("name: p\nsteps: [{{ id: a, tool: {name} }}]\n");
+        let check = read_and_check(text.as_bytes(), DocumentFormat::Yaml, &catalog, driver, None);
+        let found = check.diagnostics.into_iter().filter(|found| !found.code.starts_with("lint"));
+        (check.plan.is_some(), found.map(|found| (found.severity, found.code)).collect::<Vec<_>>())
+    };
+    let (error, warning) = (DiagnosticSeverity::Error, DiagnosticSeverity::Warning);
+    // Known from before: checked, with a warning. Never known: an error that says so. Of a server that answers: unknown.
+    assert_eq!(codes("a.put", Driver::Server), (true, vec![(warning, "tool.unreachable")]));
+    assert_eq!(codes("mail.send", Driver::Server), (false, vec![(error, "tool.unreachable")]));
+    assert_eq!(codes("shop.order", Driver::Server), (false, vec![(error, "plan.unknown_tool")]));
+    assert_eq!(codes("mail.send", Driver::Agent), (true, vec![]));
+    // Misspelt, as far as is known: a tool of the same server is suggested, and it may be there by now.
+    assert_eq!(codes("a.putt", Driver::Server), (false, vec![(error, "tool.unreachable")]));
+    let check = read_and_check(
+        b"name: p\nsteps: [{ id: a, tool: a.putt }]\n",
+        DocumentFormat::Yaml,
+        &catalog,
+        Driver::Server,
+        None,
+    );
+    let found = check.diagnostics.iter().find(|found| found.code == "tool.unreachable").unwrap();
+    assert!(found.message.starts_with("there was no tool \"a.putt\" when server \"a\""), "{}", found.message);
+    assert!(found.hint.as_deref().unwrap_or_default().starts_with("did you mean \"a.put\"?"), "{:?}", found.hint);
+}
+
+#[test]
+fn a_name_that_could_be_read_as_something_else_is_refused_and_mended_where_it_can_be() {
+    let named = |name: &str| {
+        let found = checked(&json!({"name": name, "steps": [{"id": "s", "tool": "a.read"}]}), Driver::Server);
+        let found = found.diagnostics.into_iter().find(|found| found.code == "plan.bad_name")?;
+        Some((found.hint.is_some(), json!(found.fix)))
+    };
+    assert_eq!(named("monthly report"), None);
+    assert_eq!(named("victim@1"), Some((true, Value::Null)));
+    assert_eq!(named("plan_ca689401537e79ed9de73dd25f"), Some((true, Value::Null)));
+    let fix = |name: &str| json!([{ "op": "replace", "path": "/name", "value": name }]);
+    assert_eq!(named("report "), Some((true, fix("report"))));
+    assert_eq!(named("cafe\u{301}"), Some((true, fix("caf\u{e9}"))));
+    // Nobody chose the beginning of a request.
+    let numbered = json!({"request": "write to me@1", "reasoning": "r", "steps": [{"step_number": 1,
+        "description": "d", "tool_name": "a.read", "parameters": {}, "depends_on": []}]});
+    assert!(!codes(&checked(&numbered, Driver::Server)).contains(&"plan.bad_name"));
 }

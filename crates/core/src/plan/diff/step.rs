@@ -61,6 +61,8 @@ pub(super) fn compare_names(old: &Plan, before: usize, new: &Plan, now: usize, c
         changes.push(ChangeKind::Policy, format!("its failure no longer cancels {id} by name"));
     }
     changes.text(ChangeKind::Description, "reason of the failure policy", &was.reason, &is.reason);
+    let other = |plan: &Plan, step: usize| plan.steps[step].else_of.map(|other| plan.steps[other].id.clone());
+    changes.optional(ChangeKind::Condition, "else_of", other(old, before).as_ref(), other(new, now).as_ref());
 }
 
 fn needs(plan: &Plan, step: usize) -> BTreeMap<&StepId, NeedKind> {
@@ -127,6 +129,8 @@ fn probe(whose: &str, old: Option<&Probe>, new: Option<&Probe>, changes: &mut Ch
             new.result.as_ref(),
             changes,
         );
+        let settle = (old.settle.as_ref(), new.settle.as_ref());
+        changes.optional(ChangeKind::Probe, &format!("{whose}: settle"), settle.0, settle.1);
     }
 }
 
@@ -149,6 +153,7 @@ fn fan_out(old: Option<&FanOutRule>, new: Option<&FanOutRule>, changes: &mut Cha
     if let (Some(old), Some(new)) = (old, new) {
         changes.value(ChangeKind::FanOut, "for_each.max_parallel", &old.max_parallel, &new.max_parallel);
         changes.value(ChangeKind::FanOut, "for_each.max_items", &old.max_items, &new.max_items);
+        changes.value(ChangeKind::FanOut, "for_each.tolerate", &old.tolerate, &new.tolerate);
     }
 }
 

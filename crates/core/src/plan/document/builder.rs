@@ -26,6 +26,8 @@ pub(super) struct DocumentBuilder<'t> {
     /// The end of the last token that has text.
     last_end: usize,
     findings: FindingCollector,
+    /// Whether the limits of plans apply.
+    is_limited: bool,
 }
 
 #[derive(Debug)]
@@ -59,7 +61,12 @@ impl<'t> DocumentBuilder<'t> {
             nodes: Vec::new(),
             last_end: 0,
             findings: FindingCollector::default(),
+            is_limited: true,
         }
+    }
+
+    pub(super) fn without_limits(text: &'t str) -> DocumentBuilder<'t> {
+        DocumentBuilder { is_limited: false, ..DocumentBuilder::new(text) }
     }
 
     pub(super) fn inside(&self) -> ContainerState {
@@ -95,7 +102,7 @@ impl<'t> DocumentBuilder<'t> {
 
     pub(super) fn key(&mut self, name: String, at: Range<usize>) -> Result<(), ReadAborted> {
         let full = match self.open.last().map(|frame| &frame.holder) {
-            Some(ContainerValue::Object { fields, .. }) => fields.len() >= KEYS_MAX,
+            Some(ContainerValue::Object { fields, .. }) => self.is_limited && fields.len() >= KEYS_MAX,
             _ => return Err(ReadAborted),
         };
         if full {
@@ -177,7 +184,7 @@ impl<'t> DocumentBuilder<'t> {
     }
 
     fn open(&mut self, holder: ContainerValue, at: Range<usize>) -> Result<(), ReadAborted> {
-        if self.open.len() >= DEPTH_MAX {
+        if self.is_limited && self.open.len() >= DEPTH_MAX {
             let message = format!("lists and objects are nested more than {DEPTH_MAX} deep");
             return self.stop("document.too_deep", at, message);
         }
@@ -189,7 +196,7 @@ impl<'t> DocumentBuilder<'t> {
     /// Checks the limits and reserves a span before a value is added.
     fn begin(&mut self, at: Range<usize>) -> Result<usize, ReadAborted> {
         let key = match self.open.last().map(|frame| &frame.holder) {
-            Some(ContainerValue::Array(items)) if items.len() >= ITEMS_MAX => {
+            Some(ContainerValue::Array(items)) if self.is_limited && items.len() >= ITEMS_MAX => {
                 let message = format!("the list has more than {ITEMS_MAX} items");
                 return self.stop("document.too_many_items", at, message);
             }

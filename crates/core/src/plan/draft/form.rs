@@ -7,7 +7,7 @@ mod field;
 #[cfg(test)]
 mod tests;
 
-use super::native::{ACTIONS, BACKOFF, CANCELLABLE, COST_MAX, SAFETY};
+use super::native::{ACTIONS, BACKOFF, CANCELLABLE, COST_MAX, SAFETY, SILENCE_ACTIONS};
 use crate::limits::*;
 use crate::plan::RetryPolicy;
 use crate::tool::FailureCategory;
@@ -94,9 +94,24 @@ fn plan() -> FormFields {
         ("reasoning", text("Why the plan was made this way.")),
         ("tags", list("Tags, for searching.", name("A tag."), TAGS_MAX)),
         ("metadata", any_object("Any data of the author; ignored by Rutter.")),
-        ("inputs", any_object("JSON Schema of the execution's inputs; read as `{{ inputs.x }}`.")),
+        (
+            "inputs",
+            any_object(
+                "The inputs an execution takes, read as `{{ inputs.x }}`; others are refused. A JSON Schema, or each name \
+                 with its own schema: `{amount: {type: number}}`, required unless it has a `default` or says \
+                 `required: false`.",
+            ),
+        ),
         ("max_parallel", count("Steps that run at the same time.", 1, PARALLEL_MAX)),
         ("deadline", span("For the whole execution.", DEADLINE_MAX, Some(DEADLINE_DEFAULT))),
+        (
+            "agent_timeout",
+            span("How long an agent that drives may be silent.", AGENT_TIMEOUT_MAX, Some(AGENT_TIMEOUT_DEFAULT)),
+        ),
+        (
+            "on_agent_silence",
+            words("What follows a silent agent; a person is asked in any case.", SILENCE_ACTIONS, "ask"),
+        ),
         ("budget", reference("Limits of calls, cost and time.", "budget")),
         ("on_failure", words("The failure policy of steps that have none.", ACTIONS, "manual_decision")),
         ("defaults", reference("Retry and timeout of steps that have none.", "defaults")),
@@ -126,6 +141,10 @@ fn after_call() -> FormFields {
             ),
         ),
         ("when", expression("Skips the step unless this is true.")),
+        (
+            "else_of",
+            filled("The other branch: runs when this step was skipped because its `when` was false. A step id."),
+        ),
         (
             "for_each",
             either(
@@ -218,6 +237,17 @@ fn for_each() -> FormFields {
             ),
         ),
         ("max_items", count("A longer list fails the step before any call.", FAN_OUT_DEFAULT, FAN_OUT_MAX)),
+        (
+            "tolerate",
+            json!({
+                "description": "How many items may fail without failing the step: a number, or a share such as `10%`.",
+                "anyOf": [
+                    { "type": "integer", "minimum": 0, "maximum": FAN_OUT_MAX },
+                    { "type": "string", "pattern": r"^\s*([0-9]{1,2}(\.[0-9]+)?|100(\.0+)?)%\s*$" },
+                ],
+                "default": 0,
+            }),
+        ),
     ]
 }
 
@@ -227,10 +257,14 @@ fn compensation() -> FormFields {
     fields
 }
 
+const SETTLE: &str = "How old the doubt must be before \"it did not happen\" counts; earlier the probe is asked again. By \
+                      default the timeout of the attempt in doubt.";
+
 fn probe() -> FormFields {
     let mut fields = call("tool");
     fields.push(("happened", expression("True: it happened. False: it did not. Reads the probe's own `result`.")));
     fields.push(("result", expression("The step's result in that case; by default the probe's whole result.")));
+    fields.push(("settle", span(SETTLE, PROBE_SETTLE_MAX, None)));
     fields
 }
 

@@ -8,9 +8,11 @@ use super::{
 use crate::diagnostic::Diagnostic;
 use crate::limits::*;
 use crate::plan::document::PlanDocument;
-use crate::plan::{BackoffStrategy, Cancellable, PolicyAction};
+use crate::plan::inputs::InputDeclaration;
+use crate::plan::{Cancellable, FailureTolerance, PolicyAction, SilenceAction};
 use crate::pointer;
 use crate::time::{Millis, Timestamp};
+use crate::tool::attempts::BackoffStrategy;
 use crate::tool::{FailureCategory, Safety};
 use crate::wording::named;
 use serde_json::Value;
@@ -19,6 +21,9 @@ use std::sync::Arc;
 const MILLISECOND: Millis = Millis(1);
 /// Costs are stored in millionths, as integers that every JSON parser can hold.
 pub(super) const COST_MAX: f64 = (INTEGER_MAX / 1_000_000) as f64;
+
+pub(super) const SILENCE_ACTIONS: &[(&str, SilenceAction)] =
+    &[("ask", SilenceAction::Ask), ("hand_over", SilenceAction::HandOver)];
 
 pub(super) const ACTIONS: &[(&str, PolicyAction)] = &[
     ("manual_decision", PolicyAction::ManualDecision),
@@ -55,9 +60,11 @@ pub(super) fn read(mut reader: FieldReader<'_, '_>, document: &PlanDocument, now
         reasoning: owned(reader.prose("reasoning", TEXT_BYTES_MAX)),
         tags: tags(&mut reader),
         metadata: reader.object("metadata").cloned().unwrap_or_default(),
-        inputs: reader.object("inputs").cloned().map(Value::Object),
+        inputs: reader.object("inputs").map(InputDeclaration::read),
         max_parallel: count(&mut reader, "max_parallel", PARALLEL_MAX),
         deadline: reader.duration("deadline", MILLISECOND..=DEADLINE_MAX),
+        agent_timeout: reader.duration("agent_timeout", MILLISECOND..=AGENT_TIMEOUT_MAX),
+        on_agent_silence: reader.one_of("on_agent_silence", SILENCE_ACTIONS),
         budget: reader.child("budget").map(budget).unwrap_or_default(),
         on_failure: reader.one_of("on_failure", ACTIONS),
         defaults: reader.child("defaults").map(defaults).unwrap_or_default(),
@@ -150,6 +157,7 @@ fn step(mut reader: FieldReader<'_, '_>, shape: DraftShape) -> StepDraft {
             _ => reader.texts("depends_on", "step ids").unwrap_or_default(),
         },
         when: reader.expression("when").map(str::to_owned),
+        else_of: reader.filled("else_of").map(str::to_owned).map(|id| (id, reader.at("else_of"))),
         for_each: for_each(&mut reader),
         fallback: reader.child("fallback").and_then(fallback),
         cancellable: reader.one_of("cancellable", CANCELLABLE),
@@ -219,7 +227,14 @@ fn for_each(reader: &mut FieldReader<'_, '_>) -> Option<FanOutDraft> {
             let items = reader.expression("for_each")?.to_owned();
             let pointer = reader.at("for_each");
             let items_pointer = pointer.clone();
-            return Some(FanOutDraft { pointer, items_pointer, items, max_parallel: None, max_items: None });
+            return Some(FanOutDraft {
+                pointer,
+                items_pointer,
+                items,
+                max_parallel: None,
+                max_items: None,
+                tolerate: None,
+            });
         }
         Some(value @ Value::Array(_)) => {
             let meant = value.to_string();
@@ -238,9 +253,27 @@ fn for_each(reader: &mut FieldReader<'_, '_>) -> Option<FanOutDraft> {
         items: owned(reader.expression("items")),
         max_parallel: count(&mut reader, "max_parallel", PARALLEL_MAX),
         max_items: count(&mut reader, "max_items", FAN_OUT_MAX),
+        tolerate: tolerate(&mut reader),
     };
     reader.finish();
     (!fan_out.items.is_empty()).then_some(fan_out)
+}
+
+/// A number of items, or a share of them: `"10%"`.
+fn tolerate(reader: &mut FieldReader<'_, '_>) -> Option<FailureTolerance> {
+    let Some(Value::String(text)) = reader.fields().get("tolerate") else {
+        let items = reader.integer("tolerate", 0..=i64::from(FAN_OUT_MAX))?;
+        return items.try_into().ok().map(FailureTolerance::Items);
+    };
+    reader.raw("tolerate");
+    let share = text.trim().strip_suffix('%').filter(|digits| digits.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
+    let share = share.and_then(|digits| digits.parse::<f64>().ok()).filter(|share| (0.0..=100.0).contains(share));
+    if share.is_none() {
+        let message = format!("\"tolerate\" is a number of items or a share such as \"10%\", found {text:?}");
+        let at = reader.at("tolerate");
+        reader.findings().push(Diagnostic::error("plan.unknown_value", at, message));
+    }
+    share.map(FailureTolerance::Percent)
 }
 
 fn fallback(mut reader: FieldReader<'_, '_>) -> Option<FallbackDraft> {
@@ -265,6 +298,8 @@ fn probe(mut reader: FieldReader<'_, '_>) -> Option<ProbeDraft> {
         call: call(&mut reader, "tool"),
         happened: owned(reader.expression("happened")),
         result: reader.expression("result").map(str::to_owned),
+        // Zero is for a probe that sees an effect as soon as the call can have it.
+        settle: reader.duration("settle", Millis(0)..=PROBE_SETTLE_MAX),
     };
     reader.finish();
     Some(probe).filter(|probe| !probe.call.tool.is_empty() && !probe.happened.is_empty())

@@ -1,5 +1,7 @@
 //! Evaluates an expression over borrowed JSON. Steps and bytes are counted before they are used.
 
+mod items;
+
 use super::arithmetic::{NumericValue, calculate};
 use super::node::{
     BinaryOperator, Comparison, ExpressionKind, ExpressionNode, MemberAccess, PathRoot, PathSegment, PipeStage,
@@ -7,6 +9,7 @@ use super::node::{
 };
 use super::{EvaluationError, ExpressionScope, filter, test};
 use crate::limits;
+use crate::text::cut_bytes;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,12 +18,20 @@ use std::ops::Range;
 pub(super) type EvaluatedValue<'a> = Cow<'a, Value>;
 pub(super) type EvaluationResult<T> = Result<T, EvaluationError>;
 
-pub(super) fn evaluate(root: &ExpressionNode, source: &str, scope: &dyn ExpressionScope) -> EvaluationResult<Value> {
+/// The value and its bytes as JSON. What was only picked from the scope may be as large as any parameters; what was
+/// computed may not.
+pub(super) fn evaluate<'a>(
+    root: &'a ExpressionNode,
+    source: &'a str,
+    scope: &'a dyn ExpressionScope,
+) -> EvaluationResult<(EvaluatedValue<'a>, usize)> {
     let datum = Evaluator::new(source, scope).value(root)?;
-    match json_bytes(&datum, limits::VALUE_BYTES_MAX) {
-        Some(_) => Ok(datum.into_owned()),
-        None => Err(too_large()),
-    }
+    let is_picked = matches!(datum, Cow::Borrowed(_)) || root.only_picks();
+    let bytes = match is_picked {
+        true => json_bytes(&datum, limits::PARAMETERS_BYTES_MAX).ok_or_else(EvaluationError::parameters_too_large)?,
+        false => json_bytes(&datum, limits::COMPUTED_BYTES_MAX).ok_or_else(EvaluationError::too_large)?,
+    };
+    Ok((datum, bytes))
 }
 
 pub(super) fn evaluate_bool(
@@ -68,18 +79,21 @@ pub(crate) fn write_text(value: &Value, text: &mut String) -> Result<(), &'stati
 }
 
 /// Bytes that one evaluation may build in all, intermediate values included.
-const WORK_BYTES_MAX: usize = 16 * limits::VALUE_BYTES_MAX;
+const WORK_BYTES_MAX: usize = 16 * limits::COMPUTED_BYTES_MAX;
 
 pub(super) struct Evaluator<'a> {
     source: &'a str,
     scope: &'a dyn ExpressionScope,
     fuel: u64,
     bytes: usize,
+    /// Bytes of JSON that lists of items may still have.
+    item_bytes: usize,
 }
 
 impl<'a> Evaluator<'a> {
     fn new(source: &'a str, scope: &'a dyn ExpressionScope) -> Evaluator<'a> {
-        Evaluator { source, scope, fuel: limits::EXPRESSION_FUEL, bytes: WORK_BYTES_MAX }
+        let (fuel, item_bytes) = (limits::EXPRESSION_FUEL, limits::PARAMETERS_BYTES_MAX);
+        Evaluator { source, scope, fuel, bytes: WORK_BYTES_MAX, item_bytes }
     }
 
     /// Counts steps: one for each node, and one for each item that a filter visits.
@@ -95,7 +109,7 @@ impl<'a> Evaluator<'a> {
 
     /// Counts bytes about to be built.
     pub(super) fn build(&mut self, bytes: usize) -> EvaluationResult<()> {
-        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(too_large)?;
+        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(EvaluationError::too_large)?;
         Ok(())
     }
 
@@ -110,7 +124,7 @@ impl<'a> Evaluator<'a> {
 
     /// Counts the bytes the value has as JSON.
     pub(super) fn build_json(&mut self, value: &Value) -> EvaluationResult<()> {
-        let bytes = json_bytes(value, self.bytes).ok_or_else(too_large)?;
+        let bytes = json_bytes(value, self.bytes).ok_or_else(EvaluationError::too_large)?;
         self.build(bytes)
     }
 
@@ -148,6 +162,7 @@ impl<'a> Evaluator<'a> {
         let base = match &path.root {
             PathRoot::Inputs => scope.inputs().map(Cow::Borrowed),
             PathRoot::StepResult(step) => scope.step_result(step).map(Cow::Borrowed),
+            PathRoot::StepItems(step) => return self.items(step, path, at),
             PathRoot::StepStatus(step) => scope.step_status(step).map(|status| Cow::Owned(Value::from(status))),
             PathRoot::Key => scope.key().map(|key| Cow::Owned(Value::from(key))),
             PathRoot::Result => scope.result().map(Cow::Borrowed),
@@ -155,10 +170,20 @@ impl<'a> Evaluator<'a> {
             PathRoot::Item => scope.item().map(|(item, _)| Cow::Borrowed(item)),
             PathRoot::Index => scope.item().map(|(_, index)| Cow::Owned(Value::from(index))),
         };
-        let missing = |known: usize| EvaluationError::Missing { path: path.text(known), range: at.clone() };
-        let mut datum = base.ok_or_else(|| missing(0))?;
+        let missing = |known: usize, step: Option<String>, keys: Vec<String>| EvaluationError::Missing {
+            path: path.text(known),
+            range: at.clone(),
+            step,
+            keys,
+        };
+        let mut datum = base.ok_or_else(|| missing(0, path.root.step().map(str::to_owned), Vec::new()))?;
         for (position, key) in path.keys.iter().enumerate() {
-            datum = inside(datum, key).ok_or_else(|| missing(position + 1))?;
+            datum = match datum {
+                Cow::Borrowed(value) => {
+                    inside(Cow::Borrowed(value), key).ok_or_else(|| missing(position + 1, None, keys_of(value)))?
+                }
+                owned => inside(owned, key).ok_or_else(|| missing(position + 1, None, Vec::new()))?,
+            };
         }
         Ok(datum)
     }
@@ -234,7 +259,8 @@ impl<'a> Evaluator<'a> {
         self.burn(count)?;
         let sliced = match &*datum {
             Value::String(text) => {
-                self.build(text.len())?;
+                let taken: usize = text.chars().skip(start).take(count).map(char::len_utf8).sum();
+                self.build(taken)?;
                 Value::String(text.chars().skip(start).take(count).collect())
             }
             Value::Array(list) => {
@@ -267,7 +293,7 @@ impl<'a> Evaluator<'a> {
         for stage in stages {
             let input = match current {
                 Ok(datum) => Some(datum),
-                Err(EvaluationError::Missing { .. }) if may_lack && accepts_missing(stage) => None,
+                Err(EvaluationError::Missing { .. }) if may_lack && stage.accepts_missing() => None,
                 Err(error) => return Err(error),
             };
             current = match stage {
@@ -382,14 +408,7 @@ impl<'a> Evaluator<'a> {
 
     pub(super) fn missing(&self, at: &Range<usize>) -> EvaluationError {
         let path = self.source.get(at.clone()).unwrap_or_default().to_owned();
-        EvaluationError::Missing { path, range: at.clone() }
-    }
-}
-
-fn accepts_missing(stage: &PipeStage) -> bool {
-    match stage {
-        PipeStage::Filter { filter, .. } => filter.accepts_missing,
-        PipeStage::Test { test, .. } => test.accepts_missing,
+        EvaluationError::Missing { path, range: at.clone(), step: None, keys: Vec::new() }
     }
 }
 
@@ -406,6 +425,14 @@ pub(super) fn inside<'a>(datum: EvaluatedValue<'a>, key: &PathSegment) -> Option
         }
         _ => None,
     }
+}
+
+/// The first keys of an object, for a message.
+pub(super) fn keys_of(value: &Value) -> Vec<String> {
+    const KEYS_LISTED_MAX: usize = 20;
+    const KEY_BYTES_MAX: usize = 64;
+    let keys = value.as_object().into_iter().flat_map(Map::keys).take(KEYS_LISTED_MAX);
+    keys.map(|key| cut_bytes(key, KEY_BYTES_MAX).escape_debug().to_string()).collect()
 }
 
 /// A position counted from the start; negative ones count from the end.
@@ -443,10 +470,6 @@ pub(super) fn kind(value: &Value) -> &'static str {
 
 pub(super) fn unfit(message: impl Into<String>, at: &Range<usize>) -> EvaluationError {
     EvaluationError::Unfit { message: message.into(), range: at.clone() }
-}
-
-fn too_large() -> EvaluationError {
-    EvaluationError::Limit { limit: "VALUE_BYTES_MAX", max: limits::VALUE_BYTES_MAX as u64 }
 }
 
 /// The memory of a value without its text and its children.

@@ -35,8 +35,25 @@ pub(super) enum ExpressionKind {
 }
 
 impl ExpressionNode {
-    /// The types its value can have, if they are clear from the source.
-    pub(super) fn types(&self) -> Option<JsonTypeSet> {
+    /// Whether it picks a value from the scope, also where the value is built: the list of the items of a fan-out is.
+    pub(super) fn only_picks(&self) -> bool {
+        match &self.kind {
+            ExpressionKind::Path(_) | ExpressionKind::Literal(_) => true,
+            ExpressionKind::Member(base, accesses) => {
+                base.only_picks() && !accesses.iter().any(|access| matches!(access, MemberAccess::Slice(..)))
+            }
+            ExpressionKind::Piped(base, stages) => base.only_picks() && stages.iter().all(PipeStage::accepts_missing),
+            ExpressionKind::All(nodes) | ExpressionKind::Any(nodes) => nodes.iter().all(ExpressionNode::only_picks),
+            ExpressionKind::Choose(choice) => choice.yes.only_picks() && choice.no.only_picks(),
+            _ => false,
+        }
+    }
+
+    /// The types its value can have, if they are clear from the source and from the types of the paths it reads.
+    pub(super) fn types(&self, known: &dyn Fn(&[String]) -> Option<JsonTypeSet>) -> Option<JsonTypeSet> {
+        let either = |nodes: &[ExpressionNode]| {
+            nodes.iter().try_fold(JsonTypeSet::NONE, |types, node| Some(types.or(node.types(known)?)))
+        };
         match &self.kind {
             ExpressionKind::Literal(value) => Some(JsonTypeSet::of(value)),
             ExpressionKind::List(_) => Some(JsonTypeSet::ARRAY),
@@ -45,17 +62,55 @@ impl ExpressionNode {
             ExpressionKind::Negative(_) => Some(JsonTypeSet::NUMBER),
             ExpressionKind::Chain(_, rest) => match rest.last()?.0 {
                 BinaryOperator::Concatenate => Some(JsonTypeSet::STRING),
-                BinaryOperator::Add => None,
+                BinaryOperator::Add => Some(JsonTypeSet::NUMBER.or(JsonTypeSet::STRING).or(JsonTypeSet::ARRAY)),
                 _ => Some(JsonTypeSet::NUMBER),
             },
-            ExpressionKind::Piped(_, stages) => match stages.last()? {
-                PipeStage::Test { .. } => Some(JsonTypeSet::BOOLEAN),
-                PipeStage::Filter { filter, .. } => filter.gives,
-            },
-            ExpressionKind::Choose(choice) => Some(choice.yes.types()?.or(choice.no.types()?)),
-            ExpressionKind::Path(_) | ExpressionKind::Member(..) | ExpressionKind::All(_) | ExpressionKind::Any(_) => {
-                None
+            ExpressionKind::Piped(base, stages) => {
+                stages.iter().fold(base.types(known), |types, stage| stage.types(types, known))
             }
+            ExpressionKind::Choose(choice) => Some(choice.yes.types(known)?.or(choice.no.types(known)?)),
+            // They give the operand that decides, not true or false.
+            ExpressionKind::All(nodes) | ExpressionKind::Any(nodes) => either(nodes),
+            ExpressionKind::Path(path) => known(&path.read()),
+            ExpressionKind::Member(..) => None,
+        }
+    }
+}
+
+impl ExpressionNode {
+    /// The paths without whose value this node has none.
+    pub(super) fn needed(&self) -> Vec<&ReferencePath> {
+        fn all<'n>(nodes: &mut dyn Iterator<Item = &'n ExpressionNode>) -> Vec<&'n ReferencePath> {
+            nodes.flat_map(ExpressionNode::needed).collect()
+        }
+        match &self.kind {
+            ExpressionKind::Literal(_) => Vec::new(),
+            ExpressionKind::Path(path) => vec![path],
+            ExpressionKind::List(items) => all(&mut items.iter()),
+            ExpressionKind::Map(pairs) => all(&mut pairs.iter().flat_map(|(key, value)| [key, value])),
+            ExpressionKind::Member(base, accesses) => {
+                let indexes = accesses.iter().flat_map(|access| match access {
+                    MemberAccess::Key(_) => [None, None],
+                    MemberAccess::Index(node) => [Some(node), None],
+                    MemberAccess::Slice(start, stop) => [start.as_ref(), stop.as_ref()],
+                });
+                all(&mut std::iter::once(&**base).chain(indexes.flatten()))
+            }
+            ExpressionKind::Piped(base, stages) => {
+                let replaced = matches!(base.kind, ExpressionKind::Path(_) | ExpressionKind::Member(..))
+                    && stages.first().is_some_and(PipeStage::accepts_missing);
+                if replaced { Vec::new() } else { base.needed() }
+            }
+            ExpressionKind::Negative(operand) | ExpressionKind::Not(operand) => operand.needed(),
+            ExpressionKind::All(nodes) | ExpressionKind::Any(nodes) => all(&mut nodes.iter().take(1)),
+            ExpressionKind::Chain(first, rest) => {
+                all(&mut std::iter::once(&**first).chain(rest.iter().map(|(_, node)| node)))
+            }
+            // A comparison that does not hold ends a chain of them.
+            ExpressionKind::Compare(first, rest) => {
+                all(&mut std::iter::once(&**first).chain(rest.iter().take(1).map(|(_, node)| node)))
+            }
+            ExpressionKind::Choose(choice) => choice.condition.needed(),
         }
     }
 }
@@ -68,12 +123,31 @@ pub(super) struct ReferencePath {
 }
 
 impl ReferencePath {
+    /// The names of the path, as [`super::Expression::reads`] has them.
+    pub(super) fn read(&self) -> Vec<String> {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let mut names = match &self.root {
+            PathRoot::Inputs => words(&["inputs"]),
+            PathRoot::StepResult(step) => words(&["steps", step, "result"]),
+            PathRoot::StepStatus(step) => words(&["steps", step, "status"]),
+            PathRoot::StepItems(step) => words(&["steps", step, "items"]),
+            PathRoot::Key => words(&["key"]),
+            PathRoot::Result => words(&["result"]),
+            PathRoot::Parameters => words(&["parameters"]),
+            PathRoot::Item => words(&["item"]),
+            PathRoot::Index => words(&["index"]),
+        };
+        names.extend(self.keys.iter().map(PathSegment::to_string));
+        names
+    }
+
     /// The source form of the path with its first `keys` keys.
     pub(super) fn text(&self, keys: usize) -> String {
         let mut text = match &self.root {
             PathRoot::Inputs => "inputs".to_owned(),
             PathRoot::StepResult(step) => format!("steps.{step}.result"),
             PathRoot::StepStatus(step) => format!("steps.{step}.status"),
+            PathRoot::StepItems(step) => format!("steps.{step}.items"),
             PathRoot::Key => "key".to_owned(),
             PathRoot::Result => "result".to_owned(),
             PathRoot::Parameters => "parameters".to_owned(),
@@ -93,11 +167,29 @@ pub(super) enum PathRoot {
     Inputs,
     StepResult(String),
     StepStatus(String),
+    /// Of a fan-out: status, result and failure of every item.
+    StepItems(String),
     Key,
     Result,
     Parameters,
     Item,
     Index,
+}
+
+impl PathRoot {
+    /// The step whose outcome it reads.
+    pub(super) fn step(&self) -> Option<&str> {
+        match self {
+            PathRoot::StepResult(step) | PathRoot::StepItems(step) => Some(step),
+            PathRoot::Inputs
+            | PathRoot::StepStatus(_)
+            | PathRoot::Key
+            | PathRoot::Result
+            | PathRoot::Parameters
+            | PathRoot::Item
+            | PathRoot::Index => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -127,6 +219,30 @@ pub(super) enum PipeStage {
         negated: bool,
         at: Range<usize>,
     },
+}
+
+impl PipeStage {
+    /// The types of its result, from those of its input.
+    fn types(
+        &self,
+        input: Option<JsonTypeSet>,
+        known: &dyn Fn(&[String]) -> Option<JsonTypeSet>,
+    ) -> Option<JsonTypeSet> {
+        match self {
+            PipeStage::Test { .. } => Some(JsonTypeSet::BOOLEAN),
+            PipeStage::Filter { filter, arguments, .. } if filter.accepts_missing => {
+                Some(input?.or(arguments.first()?.as_ref()?.types(known)?))
+            }
+            PipeStage::Filter { filter, .. } => filter.gives,
+        }
+    }
+
+    pub(super) fn accepts_missing(&self) -> bool {
+        match self {
+            PipeStage::Filter { filter, .. } => filter.accepts_missing,
+            PipeStage::Test { test, .. } => test.accepts_missing,
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -228,13 +228,21 @@ fn a_missing_value_is_an_error_and_never_null() {
         ("index.gone", "index.gone"),
     ] {
         match failure(source) {
-            EvaluationError::Missing { path: found, range } => {
+            EvaluationError::Missing { path: found, range, .. } => {
                 assert_eq!(found, path, "{source}");
                 assert!(source.get(range).is_some(), "{source}");
             }
             other => panic!("{source}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn a_missing_key_is_reported_with_the_keys_there_are() {
+    let text = |source| failure(source).to_string();
+    assert_eq!(text("item.gone"), "item.gone is missing; there are: sku");
+    assert_eq!(text("key.gone"), "key.gone is missing");
+    assert_eq!(text("steps.gone.result"), "steps.gone.result is missing");
 }
 
 #[test]
@@ -332,7 +340,13 @@ fn types_are_known_where_they_are_plain_from_the_writing() {
         ("-inputs.a", Some(JsonTypeSet::NUMBER)),
         ("inputs.a * 2", Some(JsonTypeSet::NUMBER)),
         ("inputs.a ~ 2", Some(JsonTypeSet::STRING)),
-        ("inputs.a + 2", None),
+        ("inputs.a + 2", Some(JsonTypeSet::NUMBER.or(JsonTypeSet::STRING).or(JsonTypeSet::ARRAY))),
+        ("inputs.a > 1 and inputs.b is defined", Some(JsonTypeSet::BOOLEAN)),
+        ("1 or 'a'", Some(JsonTypeSet::INTEGER.or(JsonTypeSet::STRING))),
+        ("inputs.a and 1", None),
+        ("inputs.a | length | default('x')", Some(JsonTypeSet::INTEGER.or(JsonTypeSet::STRING))),
+        ("inputs.a | default('x')", None),
+        ("inputs.a | first", None),
         ("not inputs.a", Some(JsonTypeSet::BOOLEAN)),
         ("inputs.a is defined", Some(JsonTypeSet::BOOLEAN)),
         ("inputs.a | upper", Some(JsonTypeSet::STRING)),
@@ -341,6 +355,15 @@ fn types_are_known_where_they_are_plain_from_the_writing() {
         ("inputs.a", None),
     ] {
         assert_eq!(Expression::compile(source).unwrap().types(), types, "{source}");
+    }
+    let known = |path: &[String]| (path == ["inputs", "a"]).then(|| json!({"type": "boolean"}));
+    for (source, types) in [
+        ("inputs.a", Some(JsonTypeSet::BOOLEAN)),
+        ("inputs.a | default(0)", Some(JsonTypeSet::BOOLEAN.or(JsonTypeSet::INTEGER))),
+        ("inputs.a or inputs.a", Some(JsonTypeSet::BOOLEAN)),
+        ("inputs.a or inputs.b", None),
+    ] {
+        assert_eq!(Expression::compile(source).unwrap().types_within(&known), types, "{source}");
     }
 }
 
@@ -381,7 +404,7 @@ fn mistakes_are_underlined_and_say_what_to_write() {
         (
             "steps.a.output.x",
             "steps.a.output.x",
-            "a step has `result` and `status`, not `output`",
+            "a step has `result`, `items` and `status`, not `output`",
             "write `steps.a.result.output`",
         ),
         ("steps.a.status.x", "steps.a.status.x", "a status is plain text: nothing is inside it", ""),
@@ -499,7 +522,7 @@ fn the_worst_expressions_fit_a_small_stack() {
 
 #[test]
 fn nothing_grows_beyond_the_limit() {
-    let quarter = "x".repeat(limits::VALUE_BYTES_MAX / 4);
+    let quarter = "x".repeat(limits::COMPUTED_BYTES_MAX / 4);
     let scope = PlainScope {
         inputs: json!({"s": quarter, "list": vec![json!("y"); 20_000], "words": "a ".repeat(40_000)}),
         result: Value::Null,
@@ -531,7 +554,8 @@ fn nothing_grows_beyond_the_limit() {
     // A value that is only read is not copied and does not count.
     let large = PlainScope { inputs: json!({"s": "x".repeat(16 << 20)}), result: Value::Null, item: Value::Null };
     assert_eq!(Expression::compile("inputs.s | length").unwrap().evaluate(&large), Ok(json!(16 << 20)));
-    assert!(Expression::compile("inputs.s").unwrap().evaluate(&large).is_err());
+    let limit = Err(EvaluationError::Limit { limit: "PARAMETERS_BYTES_MAX", max: 16 << 20 });
+    assert_eq!(Expression::compile("inputs.s").unwrap().evaluate(&large), limit);
 }
 
 #[test]

@@ -281,6 +281,9 @@ fn property(map: &Map<String, Value>, key: &str) -> SegmentLookup {
         (Some(Value::Bool(false)), _) => SegmentLookup::Missing(known()),
         (Some(schema @ Value::Object(_)), _) => SegmentLookup::Known(schema.clone()),
         (Some(_), _) => SegmentLookup::Unknown,
+        (None, _) if map.get("unevaluatedProperties").is_some_and(|rest| *rest != Value::Bool(false)) => {
+            SegmentLookup::Unknown
+        }
         (None, Some(_)) => SegmentLookup::Undeclared(known()),
         (None, None) => SegmentLookup::Silent,
     }
@@ -329,6 +332,10 @@ fn both(parts: Vec<SegmentLookup>) -> SegmentLookup {
 fn either(parts: Vec<SegmentLookup>) -> SegmentLookup {
     let mut known = Vec::new();
     let (mut missing, mut undeclared, mut is_open) = (None, None, false);
+    // Alternatives that only demand keys, such as `{"required": ["a"]}`, declare none.
+    if parts.iter().all(|part| matches!(part, SegmentLookup::Silent)) {
+        return SegmentLookup::Silent;
+    }
     for part in parts {
         match part {
             SegmentLookup::Known(schema) => known.push(schema),

@@ -2,12 +2,14 @@
 
 #![allow(dead_code, reason = "two test programs share this file, and each uses a part of it")]
 
-use rutter_core::actor::Actor;
+use rutter_core::actor::{Actor, RequiredProof};
+use rutter_core::glob::NamePattern;
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PartId, PlanId, StepId, ToolName};
 use rutter_core::journal::event::{
-    AttemptFollowUp, CallSide, Deviation, DoubtSource, Event, EventRecord, ExecutionEnding, ExecutionLimit, LateAnswer,
-    PlanReference, Question, QuestionAnswer, RemovedExecution, SkipReason,
+    ApprovalBasis, AttemptFollowUp, CallSide, Deviation, DoubtSource, DueKind, Event, EventRecord, ExecutionEnding,
+    ExecutionLimit, LateAnswer, LateEffect, OverdueTimer, PlanReference, Question, QuestionAnswer, RemovedExecution,
+    SkipReason,
 };
 use rutter_core::journal::payload::{EventPayload, PayloadSalt};
 use rutter_core::plan::{Driver, PolicyAction};
@@ -166,7 +168,20 @@ impl Values {
 
 /// Returns one event of every variant, in the order in which the variants were introduced.
 pub(crate) fn events(v: &mut Values) -> Vec<Event> {
-    [first(v), later(v), latest(v)].concat()
+    [
+        first(v),
+        later(v),
+        latest(v),
+        refusals(v),
+        time(v),
+        with_policy(v),
+        aged(v),
+        of_flow(v),
+        corrections(v),
+        kept_questions(v),
+        drifts(v),
+    ]
+    .concat()
 }
 
 /// The variants of the first golden lines.
@@ -184,6 +199,7 @@ fn later(v: &mut Values) -> Vec<Event> {
             attempt: v.small(1),
             message: v.text("which port?"),
             schema: v.payload(),
+            continuation: None,
         },
         Event::ToolAnswered {
             part: v.part(),
@@ -200,10 +216,137 @@ fn latest(v: &mut Values) -> Vec<Event> {
     vec![Event::SettingChanged { setting: v.text("webhook"), id: v.text("hook_1"), change: v.text("created") }]
 }
 
+/// A refusal, alone and as a sum.
+fn refusals(v: &mut Values) -> Vec<Event> {
+    let refused = |v: &mut Values, count| Event::ActRefused {
+        act: v.text("approve"),
+        execution: v.maybe(|_| ExecutionId::new("exec_1")),
+        code: v.text("server.not_allowed"),
+        reason: v.reason(),
+        count,
+    };
+    vec![refused(v, 1), refused(v, 7)]
+}
+
+/// Holds, and agents that are silent.
+fn time(v: &mut Values) -> Vec<Event> {
+    use DueKind::*;
+    let of_parts = [Attempt, Step, Approval, Retry, Compensation, Probe];
+    let mut due: Vec<OverdueTimer> =
+        of_parts.into_iter().map(|what| OverdueTimer { what, part: Some(v.part()), at: v.at() }).collect();
+    due.extend([Deadline, Time, Agent].map(|what| OverdueTimer { what, part: None, at: v.at() }));
+    vec![
+        Event::Held { reason: v.reason(), since: v.at(), due, more: v.small(1) },
+        Event::HoldEnded { reason: v.reason(), frozen: v.maybe(|v| Millis(v.number(1))) },
+        Event::AgentSeen {},
+        Event::AgentSilent { since: v.at() },
+    ]
+}
+
+/// The variants and fields of the operator's policy.
+fn with_policy(v: &mut Values) -> Vec<Event> {
+    vec![
+        Event::ApprovalRequested {
+            part: v.part(),
+            side: v.side(),
+            call: v.hash(2),
+            tool: v.tool(),
+            parameters: v.payload(),
+            expires_at: v.at(),
+            basis: Some(Box::new(ApprovalBasis {
+                digest: v.hash(11),
+                keyed: Vec::new(),
+                rule: v.maybe(Values::reason),
+                by: vec![NamePattern::new(&v.text("finance"))],
+                proof: v.maybe(|_| RequiredProof::Credential),
+            })),
+        },
+        Event::CallForbidden {
+            part: v.part(),
+            side: v.side(),
+            call: v.hash(2),
+            tool: v.tool(),
+            rule: v.maybe(Values::reason),
+            reason: v.reason(),
+            digest: v.hash(11),
+        },
+        Event::CallDelayed { part: v.part(), side: v.side(), rule: v.text("policy[1]"), until: v.at() },
+        Event::ReplanProposed {
+            plan: v.plan(),
+            revision: v.small(2),
+            weakens: vec![v.text("pay: no longer needs approval")],
+            reason: v.reason(),
+        },
+        Event::ReplanRejected { plan: v.hash(9), reason: v.reason() },
+        Event::DeviationFound {
+            kind: Deviation::Forbidden,
+            step: v.maybe(Values::step),
+            description: v.text("called it"),
+        },
+    ]
+}
+
+/// Reopening, other branches, and decisions about one item.
+fn of_flow(v: &mut Values) -> Vec<Event> {
+    let (one, two) = (StepId::new("s1"), StepId::new("s2"));
+    vec![
+        Event::Reopened { steps: vec![one.clone()], held: vec![two.clone()], reason: v.reason() },
+        Event::StepsSkipped { steps: vec![one.clone()], because: SkipReason::ElseOf(two) },
+        Event::QuestionAnswered {
+            about: Question::Item(PartId { step: one, item: Some(2) }),
+            answer: QuestionAnswer::Retry,
+            reason: v.reason(),
+            result: None,
+            evidence: None,
+            skipped: Vec::new(),
+        },
+    ]
+}
+
+/// The variants about the age of doubts.
+fn aged(v: &mut Values) -> Vec<Event> {
+    vec![Event::ProbePostponed { part: v.part(), until: v.at() }, Event::KeyExpired { part: v.part(), side: v.side() }]
+}
+
+/// Corrections of what was settled by hand.
+fn corrections(v: &mut Values) -> Vec<Event> {
+    vec![
+        Event::SettlementCorrected {
+            part: v.part(),
+            side: v.side(),
+            attempt: v.small(2),
+            happened: v.flag(),
+            reason: v.reason(),
+            result: v.maybe(Values::payload),
+            evidence: v.maybe(Values::payload),
+            effect: v.pick(&[None, Some(LateEffect::Only), Some(LateEffect::Second)]),
+        },
+        Event::DeviationFound {
+            kind: Deviation::StaleResult,
+            step: v.maybe(Values::step),
+            description: v.text("used it"),
+        },
+    ]
+}
+
+/// A question that outlives its process.
+fn kept_questions(v: &mut Values) -> Vec<Event> {
+    vec![Event::ToolAsked {
+        part: v.part(),
+        side: v.side(),
+        attempt: v.small(1),
+        message: v.text("which port?"),
+        schema: v.payload(),
+        continuation: Some(v.payload()),
+    }]
+}
+
 /// Returns the events with every choice inside them taken at least once.
 pub(crate) fn all_plain() -> Vec<Event> {
     let mut all: Vec<Event> = Vec::new();
-    for variants in [first, later, latest] {
+    for variants in
+        [first, later, latest, refusals, time, with_policy, aged, of_flow, corrections, kept_questions, drifts]
+    {
         for round in 0..FailureCategory::ALL.len() {
             for event in variants(&mut Values::plain(round)) {
                 if !all.contains(&event) {
@@ -213,6 +356,21 @@ pub(crate) fn all_plain() -> Vec<Event> {
         }
     }
     all
+}
+
+/// What became of calls whose tool had changed.
+fn drifts(v: &mut Values) -> Vec<Event> {
+    vec![
+        Event::AttemptFailed {
+            part: v.part(),
+            side: v.side(),
+            attempt: v.small(1),
+            failure: v.failure(),
+            maybe: false,
+            then: AttemptFollowUp::Withdrawn,
+        },
+        Event::ToolRestored { tool: v.tool(), definition: v.hash(3) },
+    ]
 }
 
 fn opening(v: &mut Values) -> Vec<Event> {
@@ -240,6 +398,7 @@ fn approvals(v: &mut Values) -> Vec<Event> {
             tool: v.tool(),
             parameters: v.payload(),
             expires_at: v.at(),
+            basis: None,
         },
         Event::ApprovalGranted { part: v.part(), call: v.hash(2), reason: v.reason() },
         Event::ApprovalDenied { part: v.part(), call: v.hash(2), reason: v.reason() },
@@ -285,6 +444,7 @@ fn attempts(v: &mut Values) -> Vec<Event> {
             attempt: v.small(1),
             answer: v.pick(&answers),
             cost_micros: v.number(0),
+            effect: None,
         },
         Event::PreparationFailed { part: v.part(), side: v.side(), failure: v.failure() },
         Event::RetryAbandoned { part: v.part(), side: v.side(), failure: v.failure() },

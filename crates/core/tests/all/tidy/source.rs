@@ -103,6 +103,8 @@ pub fn is_code(text: &str) -> bool {
     const AREAS: &[&str] = &[
         "plan",
         "lint",
+        "optimize",
+        "tool",
         "document",
         "expression",
         "catalog",

@@ -7,26 +7,33 @@ use rutter_core::execution::input::ExecutionInput;
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PlanId, TenantId, ToolName, WorkerId};
+use rutter_core::journal::event::Event;
 use rutter_core::plan::Driver;
 use rutter_core::plan::document::DocumentFormat;
+use rutter_core::policy::OperatorPolicy;
+use rutter_core::port::journal::IdempotentRequest;
+use rutter_core::port::query::{EntryFilter, Pagination, StoreQuery};
+use rutter_core::port::register::{Register, RegisterChange, RegisterKind, RegisterWrite};
 use rutter_core::port::tools::{
-    Admission, CallPermit, CallReturn, CatalogSnapshot, PermitWaiter, PortFuture, ServerSelection, ToolCallId,
-    ToolCallRequest, ToolGateway,
+    Admission, CallPermit, CallReporter, CallReturn, CatalogSnapshot, PermitWaiter, PortFuture, ServerSelection,
+    ToolCallId, ToolCallRequest, ToolGateway,
 };
 use rutter_core::redact::Redactor;
-use rutter_core::time::Millis;
+use rutter_core::time::{Millis, Timestamp};
 use rutter_core::tool::Elicitation;
 use rutter_core::tool::report::ServerReport;
 use rutter_core::tool::{CallOutcome, FailureCategory, ToolCatalog, ToolFailure};
+use rutter_engine::clock::ClockSource;
 use rutter_engine::control::ControlAction;
+use rutter_engine::gaps::{self, StoredGaps};
 use rutter_engine::submit::PlanText;
 use rutter_engine::{Engine, EngineOptions, Error, StartRequest, SystemClock};
 use rutter_store::SqliteStore;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::sync::{Notify, Semaphore};
 
@@ -50,6 +57,8 @@ pub struct Script {
     pub ticket: Vec<&'static str>,
     /// Ask for a colour, and give the answer as the result.
     pub ask: Vec<&'static str>,
+    /// As `ask`, with what continues the call in another process.
+    pub ask_and_keep: Vec<&'static str>,
 }
 
 pub struct EngineFixture {
@@ -58,6 +67,8 @@ pub struct EngineFixture {
     tools: Arc<Counting>,
     counts: Arc<Mutex<BTreeMap<String, u32>>>,
     runtime: Option<tokio::runtime::Runtime>,
+    store: Arc<SqliteStore>,
+    policy: Arc<OperatorPolicy>,
 }
 
 impl EngineFixture {
@@ -66,33 +77,69 @@ impl EngineFixture {
     }
 
     pub async fn with(script: Script, change: impl FnOnce(&mut EngineOptions)) -> EngineFixture {
+        EngineFixture::on(SystemClock::system(), script, change).await
+    }
+
+    /// The same with a clock that the test sets.
+    pub async fn on(clock: SystemClock, script: Script, change: impl FnOnce(&mut EngineOptions)) -> EngineFixture {
         let directory = tempfile::tempdir().unwrap();
         let counts = Arc::default();
         let mut options = EngineOptions::new(WorkerId::new("first"));
         change(&mut options);
-        let (engine, tools, runtime) = begin(&directory, script, &counts, options).await;
-        EngineFixture { directory, engine, tools, counts, runtime: Some(runtime) }
+        let policy = Arc::clone(&options.policy);
+        let (engine, tools, store, runtime) = begin(&directory, script, &counts, options, clock).await;
+        EngineFixture { directory, engine, tools, counts, runtime: Some(runtime), store, policy }
     }
 
     /// Ends the engine without a shutdown, and starts another on the same files.
     pub async fn crash(self, script: Script) -> EngineFixture {
-        self.crash_and(script, Duration::ZERO, None).await
+        self.crash_and(script, Duration::ZERO, false).await
     }
 
-    /// The same, with no engine running for a while.
-    pub async fn crash_for(self, span: Duration, hold: Option<&str>) -> EngineFixture {
-        self.crash_and(Script::default(), span, hold.map(str::to_owned)).await
+    /// The same, with no engine running for a while, which counts as days if it is long.
+    pub async fn crash_for(self, span: Duration, is_long: bool) -> EngineFixture {
+        self.crash_and(Script::default(), span, is_long).await
     }
 
-    async fn crash_and(self, script: Script, span: Duration, hold: Option<String>) -> EngineFixture {
-        let EngineFixture { directory, engine, tools, counts, runtime } = self;
+    /// The same, and the next engine has another clock.
+    pub async fn crash_under(self, clock: SystemClock) -> EngineFixture {
+        let EngineFixture { directory, engine, tools, counts, runtime, store, policy } = self;
+        runtime.unwrap().shutdown_background();
+        drop((engine, tools, store));
+        let store = open_store(&directory).await;
+        let newest = store.entries(&tenant(), EntryFilter::default(), Pagination::first(1)).await.unwrap();
+        drop(store);
+        let mut options = EngineOptions { policy: Arc::clone(&policy), ..EngineOptions::new(WorkerId::new("second")) };
+        options.last_entry = newest.items.first().map(|entry| entry.record.at);
+        let (engine, tools, store, runtime) = begin(&directory, Script::default(), &counts, options, clock).await;
+        EngineFixture { directory, engine, tools, counts, runtime: Some(runtime), store, policy }
+    }
+
+    async fn crash_and(self, script: Script, span: Duration, is_long: bool) -> EngineFixture {
+        let EngineFixture { directory, engine, tools, counts, runtime, store, policy } = self;
         // Every task ends at once, without any cleanup.
         runtime.unwrap().shutdown_background();
-        drop((engine, tools));
+        drop((engine, tools, store));
+        let since = SystemClock::system().now();
         tokio::time::sleep(span).await;
-        let options = EngineOptions { hold, ..EngineOptions::new(WorkerId::new("second")) };
-        let (engine, tools, runtime) = begin(&directory, script, &counts, options).await;
-        EngineFixture { directory, engine, tools, counts, runtime: Some(runtime) }
+        if is_long {
+            // As if that had been days ago.
+            let alive_at = Timestamp(since.0 - 3 * 86_400_000);
+            let stored = StoredGaps { alive_at: Some(alive_at), gaps: Vec::new() };
+            let changes = vec![RegisterChange::put(RegisterKind::Mark, gaps::MARK, json!(stored))];
+            let store = open_store(&directory).await;
+            store.write(RegisterWrite { tenant: tenant(), at: alive_at, changes, record: None }).await.unwrap();
+            drop(store);
+            // A process that ends at once; the next one must know of the gap all the same.
+            let options = EngineOptions::new(WorkerId::new("short-lived"));
+            let clock = SystemClock::system();
+            let (engine, tools, store, runtime) = begin(&directory, script.clone(), &counts, options, clock).await;
+            runtime.shutdown_background();
+            drop((engine, tools, store));
+        }
+        let options = EngineOptions { policy: Arc::clone(&policy), ..EngineOptions::new(WorkerId::new("second")) };
+        let (engine, tools, store, runtime) = begin(&directory, script, &counts, options, SystemClock::system()).await;
+        EngineFixture { directory, engine, tools, counts, runtime: Some(runtime), store, policy }
     }
 
     pub async fn save(&self, plan: &str) -> PlanId {
@@ -114,7 +161,7 @@ impl EngineFixture {
             inputs: Arc::new(inputs),
             driver: Driver::Server,
             actor: Actor::agent("pilot"),
-            request: request.map(str::to_owned),
+            request: request.map(|key| IdempotentRequest { key: key.to_owned(), digest: Hash::of(&[b"start"]) }),
         }
     }
 
@@ -122,6 +169,12 @@ impl EngineFixture {
         let plan = self.save(plan).await;
         let started = self.engine.start(self.start_of(&plan, json!({}), None)).await.unwrap();
         identity(&started.execution)
+    }
+
+    /// The tool answers a call, the first being 0, after it has ended.
+    pub fn answer_late(&self, call: usize, result: Value) {
+        let reporter = Arc::clone(&self.tools.reporters.lock().unwrap()[call]);
+        reporter.late(CallOutcome::Done { result: Arc::new(result), cost_micros: 0 });
     }
 
     pub async fn wait(&self, identity: &ExecutionIdentity) -> ExecutionStatus {
@@ -194,6 +247,24 @@ impl EngineFixture {
         panic!("the step did not become {status} in time");
     }
 
+    /// What the ledger's own journal says about the clock.
+    pub async fn clock_entries(&self) -> Vec<String> {
+        for _ in 0..2_000 {
+            let page = Pagination::first(100);
+            let entries = self.store.entries(&tenant(), EntryFilter::default(), page).await.unwrap();
+            let changes = entries.items.into_iter().filter_map(|entry| match entry.record.event {
+                Event::SettingChanged { setting, change, .. } if setting == "clock" => Some(change),
+                _ => None,
+            });
+            let changes: Vec<String> = changes.collect();
+            if !changes.is_empty() {
+                return changes;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Vec::new()
+    }
+
     /// The bytes of all files of the store.
     pub fn bytes_on_disk(&self) -> Vec<u8> {
         let files = std::fs::read_dir(self.directory.path()).unwrap();
@@ -225,12 +296,9 @@ async fn begin(
     script: Script,
     counts: &Arc<Mutex<BTreeMap<String, u32>>>,
     options: EngineOptions,
-) -> (Engine, Arc<Counting>, tokio::runtime::Runtime) {
-    let clock = SystemClock::system();
-    let mut store = rutter_store::SqliteOptions::new(directory.path(), Arc::new(move || clock.now()));
-    store.reserve_bytes = 0;
-    store.free_bytes_min = 0;
-    let store = open(store).await;
+    clock: SystemClock,
+) -> (Engine, Arc<Counting>, Arc<SqliteStore>, tokio::runtime::Runtime) {
+    let store = open_store(directory).await;
     let (store_fails, commands_before_load) = (script.store_fails.clone(), script.commands_before_load);
     let tools = Arc::new(Counting {
         script,
@@ -241,6 +309,7 @@ async fn begin(
         cancelled: AtomicU32::new(0),
         open: Semaphore::new(0),
         catalog: Mutex::new(catalog()),
+        reporters: Mutex::default(),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let engine = {
@@ -248,9 +317,45 @@ async fn begin(
         let (failures, error) = store_fails.unwrap_or((0, rutter_core::port::Error::Closed));
         let (journal, failures, form) = (store.clone(), failures.into(), Default::default());
         let journal = Arc::new(Flaky { journal, failures, error, commands_before_load, posted: form });
-        runtime.spawn(Engine::run(journal, store, tools.clone(), clock, options))
+        runtime.spawn(Engine::run(journal, store.clone(), store.clone(), tools.clone(), clock, options))
     };
-    (engine.await.unwrap().unwrap(), tools, runtime)
+    (engine.await.unwrap().unwrap(), tools, store, runtime)
+}
+
+async fn open_store(directory: &TempDir) -> Arc<SqliteStore> {
+    let clock = SystemClock::system();
+    let mut options = rutter_store::SqliteOptions::new(directory.path(), Arc::new(move || clock.now()));
+    (options.reserve_bytes, options.free_bytes_min) = (0, 0);
+    open(options).await
+}
+
+/// A clock whose wall clock a test sets.
+#[derive(Clone, Debug)]
+pub struct SetClock(Arc<AtomicI64>, Instant);
+
+impl SetClock {
+    pub fn new() -> SetClock {
+        SetClock(Arc::default(), Instant::now())
+    }
+
+    pub fn clock(&self) -> SystemClock {
+        SystemClock::reading(Box::new(self.clone()))
+    }
+
+    pub fn set_ahead(&self, millis: i64) {
+        self.0.fetch_add(millis, Ordering::SeqCst);
+    }
+}
+
+impl ClockSource for SetClock {
+    fn elapsed(&self) -> Duration {
+        self.1.elapsed()
+    }
+
+    fn wall(&self) -> Timestamp {
+        let elapsed = i64::try_from(self.1.elapsed().as_millis()).unwrap();
+        Timestamp(1_800_000_000_000 + elapsed + self.0.load(Ordering::SeqCst))
+    }
 }
 
 /// The store of a process that has just died may need a moment to let go of the file.
@@ -293,6 +398,8 @@ pub struct Counting {
     cancelled: AtomicU32,
     open: Semaphore,
     catalog: Mutex<ToolCatalog>,
+    /// Of each call, in order.
+    reporters: Mutex<Vec<Arc<dyn CallReporter>>>,
 }
 
 impl ToolGateway for Counting {
@@ -323,9 +430,11 @@ impl ToolGateway for Counting {
 
     fn call(&self, call: ToolCallRequest, _permit: CallPermit) -> PortFuture<'_, CallReturn> {
         Box::pin(async move {
+            self.reporters.lock().unwrap().push(Arc::clone(&call.reporter));
             let held = self.held.notified();
             let name = match &call.ticket {
                 Some(ticket) => format!("{} under {ticket}", call.tool),
+                None if call.continuation.is_some() => format!("{} continued", call.tool),
                 None => call.tool.to_string(),
             };
             *self.counts.lock().unwrap().entry(name).or_default() += 1;
@@ -334,9 +443,11 @@ impl ToolGateway for Counting {
                 call.reporter.accepted("t-1".to_owned()).await;
                 self.tickets.notify_one();
             }
-            if does(&self.script.ask) {
+            if does(&self.script.ask) || does(&self.script.ask_and_keep) {
                 let schema = json!({ "type": "object", "required": ["colour"] });
-                let question = Elicitation { message: "which colour?".into(), schema: Arc::new(schema) };
+                let kept = does(&self.script.ask_and_keep).then(|| Arc::new(json!({ "state": "s1" })));
+                let continuation = call.continuation.clone().or(kept);
+                let question = Elicitation { message: "which colour?".into(), schema: Arc::new(schema), continuation };
                 let answer = call.reporter.ask(question).await.unwrap_or(json!("no answer"));
                 return CallReturn::Outcome(CallOutcome::Done { result: Arc::new(answer), cost_micros: 0 });
             }

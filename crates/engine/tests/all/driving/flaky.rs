@@ -4,7 +4,7 @@ use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::WorkerId;
 use rutter_core::port::journal::{
     AppendOutcome, AppendRequest, ClaimRequest, EnqueueOutcome, ExecutionOpening, Journal, Lease, LoadedExecution,
-    NewCommand, NewRevision, OpenOutcome, SaveOutcome,
+    NewCommand, NewRevision, OpenOutcome, PlanStateChange, PlanStateOutcome, SaveOutcome,
 };
 use rutter_core::port::{Error, StoreFuture};
 use rutter_core::time::Timestamp;
@@ -25,6 +25,10 @@ pub struct Flaky {
 impl Journal for Flaky {
     fn save(&self, plan: NewRevision) -> StoreFuture<'_, SaveOutcome> {
         self.journal.save(plan)
+    }
+
+    fn change_plan(&self, change: PlanStateChange) -> StoreFuture<'_, PlanStateOutcome> {
+        self.journal.change_plan(change)
     }
 
     fn open(&self, opening: ExecutionOpening) -> StoreFuture<'_, OpenOutcome> {

@@ -1,7 +1,7 @@
 //! Plans drafted from selected tools: where parameters come from, and that the plan is valid whatever is missing.
 
 use proptest::prelude::*;
-use rutter_app::draft::{DraftRequest, draft};
+use rutter_app::draft::{DraftRequest, draft, refuse};
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, TenantId, ToolName};
@@ -12,7 +12,7 @@ use rutter_core::port::query::{EntryFilter, Pagination};
 use rutter_core::tool::{Safety, SafetySource, Tool, ToolCatalog};
 use rutter_testkit::server::fixture::ServerFixture;
 use rutter_testkit::server::mcp_client::{ClientEra, McpClient};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// A shop that these tests do not call.
@@ -187,6 +187,10 @@ fn tool(name: &str, input: Value, output: Option<Value>, key: bool) -> Tool {
         safety: Safety::Once,
         safety_source: SafetySource::Unknown,
         key_parameter: key.then(|| "key".to_owned()),
+        sends_key: false,
+        grace: None,
+        key_window: None,
+        attempts: Default::default(),
         definition: Hash::of_fields("test", &[name.as_bytes()]),
     }
 }
@@ -250,7 +254,7 @@ proptest! {
         let tools = tools.into_iter().enumerate();
         let tools: Vec<Tool> =
             tools.map(|(number, (input, output, key))| tool(&format!("a.t{number}"), input, output, key)).collect();
-        let catalog = ToolCatalog { tools: tools.iter().map(|tool| (tool.name.clone(), Arc::new(tool.clone()))).collect() };
+        let catalog = ToolCatalog { tools: tools.iter().map(|tool| (tool.name.clone(), Arc::new(tool.clone()))).collect(), ..ToolCatalog::default() };
         let names: Vec<String> = order.iter().map(|at| tools[at.index(tools.len())].name.to_string()).collect();
         let context = context.into_iter().collect();
         let wanted = DraftRequest { request: "do it", name: None, tools: &names, context: &context };
@@ -260,4 +264,36 @@ proptest! {
         prop_assert!(checked.plan.is_some(), "{:#?}\n{:#}", checked.diagnostics, drafted.plan);
         prop_assert_eq!(drafted.plan["steps"].as_array().unwrap().len(), names.len());
     }
+}
+
+/// One wait for the server that was asked for; others would be asked in vain.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_draft_waits_once_for_a_server_that_was_never_reached() {
+    let hanging = "[servers.never]\ncommand = 'sleep'\nargs = ['600']\n";
+    let deck = ServerFixture::with(hanging).await;
+    let mut client = deck.client(ClientEra::Modern).await;
+    let began = std::time::Instant::now();
+    let arguments = json!({ "request": "do it", "selected_tools": ["never.effect"] });
+    let answer = client.call("create_execution_plan", arguments).await;
+    assert_eq!(answer["error"]["code"], "tool.unreachable", "{answer}");
+    assert!(began.elapsed() < std::time::Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_tool_that_a_server_did_not_have_when_it_was_last_reached_is_called_so() {
+    let known = ["down.effect", "other.efect"].map(|name| tool(name, json!({ "type": "object" }), None, false));
+    let tools = known.into_iter().map(|tool| (tool.name.clone(), Arc::new(tool))).collect();
+    let mut catalog = ToolCatalog { tools, ..ToolCatalog::default() };
+    catalog.unreachable =
+        [("down".to_owned(), "it died".to_owned()), ("never".to_owned(), "it hangs".to_owned())].into();
+    let (tools, context) = (["down.efect".to_owned(), "never.efect".to_owned()], Map::new());
+    let wanted = DraftRequest { request: "do it", name: None, tools: &tools, context: &context };
+    let refused = refuse(&wanted, &catalog, &|_| vec![ToolName::new("other.efect")]).unwrap_err();
+    assert_eq!((&*refused.code, refused.retryable), ("tool.unreachable", true));
+    let message = "the servers of down.efect, never.efect cannot be reached, and had no down.efect when they last listed \
+                   their tools; nothing was saved";
+    assert_eq!(refused.message, message);
+    let unknown = &refused.details.unwrap()["unknown"];
+    assert_eq!(unknown[0], json!({ "tool": "down.efect", "suggestions": ["down.effect"] }));
+    assert!(unknown[1]["suggestions"].as_array().unwrap().contains(&json!("other.efect")), "{unknown}");
 }

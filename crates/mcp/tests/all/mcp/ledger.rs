@@ -7,13 +7,13 @@ use rutter_app::auth::{AccessToken, Authenticator};
 use rutter_app::principal::{McpToolset, PrincipalRole};
 use rutter_core::actor::Actor;
 use rutter_core::execution::input::{DecisionContext, ExecutionInput};
-use rutter_core::execution::{Execution, ExecutionIdentity, admit};
+use rutter_core::execution::{Execution, ExecutionIdentity, opening};
 use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::journal::chain::HashChain;
 use rutter_core::journal::payload::PayloadSalt;
 use rutter_core::plan::document::DocumentFormat;
 use rutter_core::plan::{Driver, Plan, check};
-use rutter_core::port::journal::{ExecutionOpening, Journal, NewRevision, SealedEntry};
+use rutter_core::port::journal::{ExecutionOpening, Journal, NewRevision, RevisionScope, SealedEntry};
 use rutter_core::time::{Millis, Timestamp};
 use rutter_core::tool::ToolCatalog;
 use rutter_engine::SystemClock;
@@ -105,7 +105,7 @@ async fn five_hundred_entries_are_read_page_by_page_without_loss_or_duplicates()
 async fn long_values_are_shortened_and_the_answer_stays_small() {
     let deck = ServerFixture::new().await;
     let mut client = reader(&deck).await;
-    let plan = plan(&mut client, &"long name ".repeat(12), 300).await;
+    let plan = plan(&mut client, "long name ".repeat(12).trim_end(), 300).await;
     let execution = begin(&mut client, &plan).await;
     let long = "é".repeat(1_900);
     for details in [json!(long), json!({ "a": { "b": [long, long] } }), json!({ "keys": vec![long.clone(); 40] })] {
@@ -258,7 +258,7 @@ impl Aged {
             ..rutter_store::SqliteOptions::new(folder.path(), Arc::new(move || clock.now()))
         };
         let store = Arc::new(SqliteStore::open(options).unwrap());
-        let text = json!({ "name": "old", "steps": [ { "id": "a", "tool": "agent.call", "parameters": {},
+        let text = json!({ "name": "old", "inputs": { "of": {} }, "steps": [ { "id": "a", "tool": "agent.call", "parameters": {},
             "cancellable": "irreversible" } ] });
         let bytes = text.to_string().into_bytes();
         let checked = check::read_and_check(&bytes, DocumentFormat::Json, &ToolCatalog::default(), Driver::Agent, None);
@@ -266,7 +266,15 @@ impl Aged {
         for (id, days) in [("plan_used", 100), ("plan_unused", 100), ("plan_young", 0)] {
             let at = Timestamp(clock.now().0 - days * DAY.0 as i64);
             let (id, actor) = (PlanId::new(id), Actor::agent("author"));
-            let new = NewRevision { tenant: tenant(), id, plan: Arc::clone(&plan), expected: None, actor, at };
+            let new = NewRevision {
+                tenant: tenant(),
+                id,
+                plan: Arc::clone(&plan),
+                expected: None,
+                scope: RevisionScope::Plan,
+                actor,
+                at,
+            };
             store.save(new).await.unwrap();
         }
         for (nth, (days, is_done)) in executions.iter().enumerate() {
@@ -285,7 +293,7 @@ impl Aged {
 async fn write(store: &SqliteStore, plan: &Arc<Plan>, id: &str, at: Timestamp, is_done: bool) {
     let identity = ExecutionIdentity { tenant: tenant(), execution: ExecutionId::new(id) };
     let (actor, inputs) = (Actor::agent("author"), Arc::new(json!({ "of": id })));
-    let opened = admit::opening(plan, Driver::Agent, inputs, &identity.execution, actor.clone(), at).unwrap();
+    let opened = opening::opening(plan, 1, Driver::Agent, inputs, &identity.execution, actor.clone(), at).unwrap();
     let mut execution = Execution::open(identity.clone(), &opened).unwrap();
     let mut records = vec![opened];
     let end = execution.plan().steps[0].id.clone();

@@ -7,6 +7,7 @@ use rutter_core::id::{PlanId, TenantId};
 use rutter_testkit::server::fixture::ServerFixture;
 use rutter_testkit::server::mcp_client::{ClientEra, McpClient};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Two calls in order, with tools that only the agent has.
 fn trip() -> Value {
@@ -170,7 +171,7 @@ async fn deviations_from_the_plan_are_reported() {
     let late = step(&mut client, &execution, "a", "completed").await;
     assert!(late["deviations"][1].as_str().unwrap().starts_with("out_of_order a: "), "{late}");
     let again = step(&mut client, &execution, "a", "completed").await;
-    assert_eq!(again["deviations"][2], "duplicate a: begun again", "{again}");
+    assert_eq!(again["deviations"][2], "duplicate a: finished again", "{again}");
     let unplanned = json!({ "execution_id": execution, "step_id": "extra", "status": "completed", "tool": "own.extra",
         "parameters": { "x": 1 }, "result": { "y": 2 } });
     let unplanned = client.call("record_step", unplanned).await;
@@ -194,6 +195,35 @@ async fn deviations_from_the_plan_are_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_done_although_nothing_waited_for_it_is_on_record() {
+    let deck = ServerFixture::new().await;
+    let mut client = recorder(&deck).await;
+    let steps = json!([
+        { "id": "a", "tool": "own.call", "failure_policy": { "action": "cancel_dependent" }, "depends_on": [] },
+        { "id": "b", "tool": "own.call", "depends_on": ["a"] },
+        { "id": "each", "tool": "own.call", "for_each": "[1, 2]", "depends_on": [] },
+    ]);
+    let execution = start(&mut client, json!({ "name": "loose", "steps": steps })).await;
+    let failure = json!({ "execution_id": execution, "step_id": "a", "status": "failed",
+        "error": { "category": "conflict", "message": "nobody there" } });
+    client.call("record_step", failure).await;
+    let cancelled = step(&mut client, &execution, "b", "completed").await;
+    assert_eq!(
+        cancelled["deviations"],
+        json!(["undeclared b: done although it was skipped or cancelled"]),
+        "{cancelled}"
+    );
+    let whole = step(&mut client, &execution, "each", "in_doubt").await;
+    let why = "undeclared each: the step has items, and none was named";
+    assert_eq!(whole["deviations"], json!([why]), "{whole}");
+    let ledger = json!({ "execution_id": execution, "include_events": true });
+    let events = client.call("query_ledger", ledger).await["events"].to_string();
+    for said in [r#""of":"b""#, "it broke"] {
+        assert!(events.contains(said), "{said} is lost: {events}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failed_step_waits_and_the_agent_decides() {
     let deck = ServerFixture::new().await;
     let mut client = recorder(&deck).await;
@@ -208,7 +238,7 @@ async fn a_failed_step_waits_and_the_agent_decides() {
     assert_eq!(failed["status"], "waiting", "{failed}");
     assert!(failed["next"].as_str().unwrap().contains("record_decision"), "the tools it has: {failed}");
     let ledger = client.call("query_ledger", json!({ "execution_id": execution })).await;
-    assert_eq!(ledger["error"], "a: conflict: nobody there");
+    assert_eq!(ledger["error"], "a failed (conflict: \"nobody there\")");
     let continued = json!({ "execution_id": execution, "action": "continue", "reason": "the rest stands without it",
         "details": "{\"asked\": \"nobody\"}", "request_id": "go" });
     let answered = client.call("record_decision", continued.clone()).await;
@@ -335,4 +365,107 @@ async fn descriptions_of_the_recording_tools_are_short() {
         assert!(!tool.to_string().contains("null"), "{tool}");
         assert!(schemas + description.len() <= 1_500, "{} costs {}", tool["name"], schemas + description.len());
     }
+}
+
+/// Half of the lease has passed, so that a sign is worth an entry.
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_an_agent_asks_about_its_execution_is_a_sign_of_life() {
+    let deck = ServerFixture::new().await;
+    let sets = [McpToolset::Default, McpToolset::Journal];
+    let mut client = deck.client_with(ClientEra::Modern, &sets, json!({})).await;
+    let plan = json!({ "name": "slow", "agent_timeout": "1s", "steps": [{ "id": "a", "tool": "own.call" }] });
+    let started = client.call("execute_plan", json!({ "plan": plan, "driver": "agent" })).await;
+    let execution = started["execution_id"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned();
+    assert_eq!(code_or_none(&step(&mut client, &execution, "a", "started").await), None);
+    for tool in ["status", "preview", "query_ledger", "summarize"] {
+        let before = written(&deck).await.0;
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        let answer = client.call(tool, json!({ "execution_id": execution })).await;
+        assert_eq!(code_or_none(&answer), None, "{tool}: {answer}");
+        assert_eq!(written(&deck).await.0, before + 1, "{tool}");
+    }
+    let before = written(&deck).await.0;
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    client.ask("resources/read", json!({ "uri": format!("rutter://executions/{execution}") })).await.unwrap();
+    assert_eq!(written(&deck).await.0, before + 1, "a resource");
+    // What is refused counts as well.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let undone = json!({ "execution_id": execution, "step_id": "a", "reason": "r", "action_taken": "t" });
+    assert_eq!(code(&client.call("record_compensation", undone).await), "execution.nothing_to_undo");
+    assert_eq!(written(&deck).await.0, before + 2, "a refusal");
+}
+
+/// The wait is longer than the lease, and nothing else is heard of the agent.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_waits_for_its_execution_is_alive() {
+    let deck = ServerFixture::new().await;
+    let sets = [McpToolset::Default, McpToolset::Journal];
+    let mut client = deck.client_with(ClientEra::Modern, &sets, json!({})).await;
+    let plan = json!({ "name": "slow", "agent_timeout": "2s", "steps": [{ "id": "a", "tool": "own.call" }] });
+    let started = client.call("execute_plan", json!({ "plan": plan, "driver": "agent" })).await;
+    let execution = started["execution_id"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned();
+    assert_eq!(code_or_none(&step(&mut client, &execution, "a", "started").await), None);
+    let waited = client.call("status", json!({ "execution_id": execution, "wait_seconds": 5 })).await;
+    assert_eq!(waited["status"], "running", "{waited}");
+    let kinds = kinds(&mut client, &execution).await;
+    assert!(!kinds.iter().any(|kind| kind == "agent_silent"), "{kinds:?}");
+}
+
+/// Only the execution knows the tool and the parameters, and nothing else says what to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_undoes_its_execution_is_told_what_to_call() {
+    let deck = ServerFixture::new().await;
+    let sets = [McpToolset::Default, McpToolset::Journal];
+    let mut client = deck.client_with(ClientEra::Modern, &sets, json!({})).await;
+    let undo = json!({ "tool": "own.undo", "parameters": { "id": "{{ result.of }}" } });
+    let plan = json!({ "name": "undo", "steps": [{ "id": "a", "tool": "own.call", "compensation": undo }] });
+    let started = client.call("execute_plan", json!({ "plan": plan, "driver": "agent" })).await;
+    let execution = started["execution_id"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned();
+    assert_eq!(step(&mut client, &execution, "a", "completed").await["status"], "completed");
+    let undo = json!({ "execution_id": execution, "action": "undo", "reason": "not wanted" });
+    let undoing = client.call("control", undo).await;
+    assert_eq!(undoing["status"], "compensating", "{undoing}");
+    let call = r#"own.undo with {"id":"a"} to undo step a, then record_compensation {"#;
+    for answer in [undoing, client.call("status", json!({ "execution_id": execution })).await] {
+        assert!(answer["next"].as_str().unwrap().contains(call), "{answer}");
+    }
+    let briefly = client.call("status", json!({ "execution_id": execution, "brief": true })).await;
+    assert!(!briefly["brief"].as_str().unwrap().contains("Next:"), "{briefly}");
+    let undone =
+        json!({ "execution_id": execution, "step_id": "a", "reason": "not wanted", "action_taken": "called own.undo" });
+    let undone = client.call("record_compensation", undone).await;
+    assert_eq!(undone["status"], "compensated", "{undone}");
+}
+
+fn code_or_none(answer: &Value) -> Option<&str> {
+    answer["error"]["code"].as_str()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_ends_an_execution_says_why_and_what_is_unmet() {
+    let deck = ServerFixture::new().await;
+    let mut client = recorder(&deck).await;
+    let execution = start(&mut client, chain()).await;
+    assert_eq!(step(&mut client, &execution, "a", "completed").await.get("unmet"), None);
+    step(&mut client, &execution, "b", "failed").await;
+    let stop = json!({ "execution_id": execution, "action": "stop", "reason": "no more" });
+    let ended = client.call("record_decision", stop).await;
+    assert_eq!(ended["cause"], "\"no more\"", "{ended}");
+    assert_eq!((&ended["failed_steps"][0]["step"], &ended["remains"]), (&json!("b"), &json!(["a"])), "{ended}");
+    let unmet: Vec<&str> = ended["unmet"].as_array().unwrap().iter().map(|it| it["step"].as_str().unwrap()).collect();
+    assert_eq!(unmet, ["b", "c"], "{ended}");
+    let ledger = client.call("query_ledger", json!({ "execution_id": execution })).await;
+    for field in ["cause", "failed_steps", "skipped", "undone", "remains", "unmet"] {
+        assert_eq!(ledger.get(field), ended.get(field), "{field}");
+    }
+    assert_eq!(ledger["error"], "b failed (tool_error: \"it broke\")");
+
+    let mut reader = deck.client(ClientEra::Modern).await;
+    let status = reader.call("status", json!({ "execution_id": execution, "brief": true })).await;
+    assert!(status["next"].as_str().unwrap().contains("tell the user"), "{status}");
+    assert!(!status["brief"].as_str().unwrap().contains("Next:"), "{status}");
+    let plan = json!({ "name": "chain", "steps": [{ "id": "a", "tool": "own.call", "cancellable": "irreversible" }] });
+    let plan = json!({ "execution_id": execution, "plan": plan, "reason": "less" });
+    let replanned = reader.call("replan", plan).await;
+    assert_eq!(replanned["unmet"][0]["step"], "b", "{replanned}");
 }

@@ -1,6 +1,8 @@
 //! Controlling executions whose tools have real effects, which are counted.
 
 use rutter_app::principal::McpToolset;
+use rutter_core::execution::ExecutionIdentity;
+use rutter_core::id::{ExecutionId, TenantId};
 use rutter_testkit::server::fixture::ServerFixture;
 use rutter_testkit::server::mcp_client::ClientEra;
 use rutter_testkit::server::shop::{ShopFixture, execute, order, steer};
@@ -158,7 +160,7 @@ async fn doubt_is_settled_by_a_person_and_never_by_the_agent() {
     arguments["execution_id"] = waiting["execution_id"].clone();
     let refused = mute.call("control", arguments).await;
     assert_eq!(refused["error"]["code"], "execution.not_a_person", "{refused}");
-    assert!(refused["error"]["hint"].as_str().unwrap().contains("rutter exec resolve"), "{refused}");
+    assert!(refused["error"]["hint"].as_str().unwrap().contains("rutter exec list --asking"), "{refused}");
 
     let forms = json!({ "elicitation": { "form": {} } });
     let yes = json!({ "action": "accept", "content": { "happened": true, "evidence": "the bank says so" } });
@@ -239,7 +241,7 @@ async fn fifty_at_once_with_one_request_id_start_one_execution() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn options_of_one_execution_become_a_revision_of_its_plan() {
+async fn options_of_one_execution_leave_the_saved_plan_as_it_is() {
     let shop = ShopFixture::with(json!({ "shop.charge": ["fail"] })).await;
     let mut client = shop.deck.client(ClientEra::Modern).await;
     let saved = client.call("save_plan", json!({ "plan": order("shop.charge") })).await;
@@ -254,8 +256,14 @@ async fn options_of_one_execution_become_a_revision_of_its_plan() {
     let failed = client.call("execute_plan", ends).await;
     assert_eq!(failed["status"], "failed", "{failed}");
     let found = client.call("find_plans", json!({ "plan_id": id })).await;
-    let source: Value = serde_json::from_str(found["plan"]["source"].as_str().unwrap()).unwrap();
-    assert_eq!(found["plan"]["revision"], 2);
+    assert_eq!(found["plan"]["revision"], 1, "{found}");
+    let identity = ExecutionIdentity {
+        tenant: TenantId::new("default"),
+        execution: ExecutionId::new(failed["execution_id"].as_str().unwrap()),
+    };
+    let theirs = shop.deck.app.query.plan_of(&identity, 2).await.unwrap().unwrap();
+    assert!(theirs.summary.is_for_execution);
+    let source: Value = serde_json::from_slice(&theirs.plan.source).unwrap();
     let fields = (&source["max_parallel"], &source["deadline"], &source["on_failure"]);
     assert_eq!(fields, (&json!(3), &json!("90000ms"), &json!("cancel_all")));
 }

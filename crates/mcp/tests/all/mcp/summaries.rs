@@ -54,7 +54,7 @@ async fn every_format_and_length_has_the_facts_within_its_limits() {
                 let answer = client.call("summarize", arguments).await;
                 let text = answer["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
                 assert!(text.chars().count() <= chars_max, "{format} {length}: {}", text.chars().count());
-                assert!(text.contains(&format!("is {status}: 3 of 3 steps settled")), "{format} {length}: {text}");
+                assert!(text.contains(&format!("is {status}: 2 of 3 steps completed")), "{format} {length}: {text}");
                 assert_eq!((&answer["format"], &answer["length"]), (&json!(format), &json!(length)));
                 let forged = text.lines().filter(|line| line.starts_with("## Outcome")).count();
                 assert!(forged <= 1, "a tool's output became a heading: {text}");
@@ -140,7 +140,7 @@ async fn lines_that_do_not_fit_are_counted_and_linked() {
         let text = text(&mut client, json!({ "execution_id": id, "length": length })).await;
         assert!(text.chars().count() <= chars_max, "{length}: {}", text.chars().count());
         assert!(text.ends_with(&format!("more lines: rutter://executions/{id}")), "{length}: {text}");
-        assert!(text.contains("150 of 150 steps settled"), "{text}");
+        assert!(text.contains("150 of 150 steps completed"), "{text}");
     }
 }
 

@@ -1,10 +1,11 @@
 //! How an entry of the ledger changes the active conditions.
 
 use super::{ActiveCondition, AlertKind};
+use rutter_core::actor::ActorKind;
 use rutter_core::id::PartId;
 use rutter_core::journal::codec::StoredRecord;
 use rutter_core::journal::describe::describe;
-use rutter_core::journal::event::{AttemptFollowUp, CallSide, Event, ExecutionEnding, Question};
+use rutter_core::journal::event::{AttemptFollowUp, CallSide, Deviation, Event, ExecutionEnding, Question};
 use rutter_core::text::cut;
 
 const TEXT_CHARS_MAX: usize = 300;
@@ -22,14 +23,26 @@ pub enum ConditionChange {
 }
 
 pub fn effects(stored: &StoredRecord) -> Vec<ConditionChange> {
+    let mut effects = effects_of_event(stored);
+    // Whatever an agent does ends its silence.
+    if stored.actor.party == ActorKind::Agent {
+        effects.push(ConditionChange::Settle(AlertKind::AgentSilent, stored.execution.to_string()));
+    }
+    effects
+}
+
+fn effects_of_event(stored: &StoredRecord) -> Vec<ConditionChange> {
     let teller = ConditionReader { stored, execution: stored.execution.as_str() };
     match &stored.event {
         Event::ExecutionEnded { outcome, .. } => teller.ended(*outcome),
         Event::Killed { .. } => teller.rest(),
+        Event::Reopened { .. } => teller.settle_ends(None).collect(),
         Event::AttemptFailed { part, side, then, .. } | Event::AttemptLost { part, side, then, .. } => {
             teller.attempt(part, *side, *then)
         }
+        Event::KeyExpired { part, side } => teller.attempt(part, *side, AttemptFollowUp::InDoubt),
         Event::PreparationFailed { part, side: CallSide::Undo, .. }
+        | Event::CallForbidden { part, side: CallSide::Undo, .. }
         | Event::RetryAbandoned { part, side: CallSide::Undo, .. } => vec![teller.not_undone(part)],
         Event::DoubtSettled { part, side, happened, then, .. } => {
             let mut effects = vec![teller.settle(AlertKind::InDoubt, part)];
@@ -46,9 +59,27 @@ pub fn effects(stored: &StoredRecord) -> Vec<ConditionChange> {
         | Event::QuestionAnswered { about: Question::Compensation(part), .. } => {
             vec![teller.settle(AlertKind::CompensationFailed, part)]
         }
+        Event::DeviationFound { kind: Deviation::SecondEffect, step: Some(step), .. } => {
+            vec![teller.raise(AlertKind::SecondEffect, &teller.part(&PartId::whole(step.clone())))]
+        }
+        // The answer says what becomes of it, or that it was the result that a failed step waited for.
+        Event::QuestionAnswered { about: Question::SecondEffect(part) | Question::Item(part), .. } => {
+            vec![teller.settle(AlertKind::SecondEffect, &PartId::whole(part.step.clone()))]
+        }
+        Event::QuestionAnswered { about: Question::Failure(step), .. } => {
+            vec![teller.settle(AlertKind::SecondEffect, &PartId::whole(step.clone()))]
+        }
         Event::LimitReached { .. } => vec![teller.raise(AlertKind::Budget, teller.execution)],
         Event::QuestionAnswered { about: Question::Limit(_), .. } => {
             vec![ConditionChange::Settle(AlertKind::Budget, teller.execution.to_owned())]
+        }
+        Event::Held { .. } => vec![teller.raise(AlertKind::ExecutionHeld, teller.execution)],
+        Event::HoldEnded { .. } => {
+            vec![ConditionChange::Settle(AlertKind::ExecutionHeld, teller.execution.to_owned())]
+        }
+        Event::AgentSilent { .. } => vec![teller.raise(AlertKind::AgentSilent, teller.execution)],
+        Event::HandedOver { .. } | Event::QuestionAnswered { about: Question::Silence, .. } => {
+            vec![ConditionChange::Settle(AlertKind::AgentSilent, teller.execution.to_owned())]
         }
         Event::ToolDrifted { tool, .. } => {
             let condition = ActiveCondition {
@@ -59,7 +90,7 @@ pub fn effects(stored: &StoredRecord) -> Vec<ConditionChange> {
             };
             vec![ConditionChange::Raise(condition)]
         }
-        Event::ToolAccepted { tool, .. } => {
+        Event::ToolRestored { tool, .. } | Event::ToolAccepted { tool, .. } => {
             vec![ConditionChange::Leave(Some(tool.to_string()), teller.execution.to_owned())]
         }
         Event::Replanned { .. } => vec![ConditionChange::Leave(None, teller.execution.to_owned())],
@@ -78,22 +109,29 @@ struct ConditionReader<'a> {
 impl ConditionReader<'_> {
     fn ended(&self, outcome: ExecutionEnding) -> Vec<ConditionChange> {
         let mut effects = self.rest();
-        effects.push(match outcome {
-            ExecutionEnding::Failed => self.raise(AlertKind::ExecutionFailed, self.execution),
-            ExecutionEnding::Completed
-            | ExecutionEnding::Partial
-            | ExecutionEnding::Cancelled
-            | ExecutionEnding::Compensated => {
-                ConditionChange::Settle(AlertKind::ExecutionFailed, self.execution.to_owned())
-            }
-        });
+        let raised = match outcome {
+            ExecutionEnding::Failed => Some(AlertKind::ExecutionFailed),
+            ExecutionEnding::Partial => Some(AlertKind::ExecutionPartial),
+            ExecutionEnding::Compensated => Some(AlertKind::ExecutionCompensated),
+            ExecutionEnding::Completed | ExecutionEnding::Cancelled => None,
+        };
+        effects.extend(self.settle_ends(raised));
+        effects.extend(raised.map(|kind| self.raise(kind, self.execution)));
         effects
+    }
+
+    /// An earlier end in another way is over.
+    fn settle_ends(&self, except: Option<AlertKind>) -> impl Iterator<Item = ConditionChange> {
+        let others = AlertKind::ENDS.into_iter().filter(move |kind| Some(*kind) != except);
+        others.map(|kind| ConditionChange::Settle(kind, self.execution.to_owned()))
     }
 
     /// Conditions that end when the execution ends.
     fn rest(&self) -> Vec<ConditionChange> {
         let execution = self.execution.to_owned();
-        vec![ConditionChange::Settle(AlertKind::Budget, execution.clone()), ConditionChange::Leave(None, execution)]
+        let settle = |kind| ConditionChange::Settle(kind, execution.clone());
+        let settled = [AlertKind::Budget, AlertKind::AgentSilent, AlertKind::ExecutionHeld].map(settle);
+        settled.into_iter().chain([ConditionChange::Leave(None, execution.clone())]).collect()
     }
 
     fn attempt(&self, part: &PartId, side: CallSide, then: AttemptFollowUp) -> Vec<ConditionChange> {

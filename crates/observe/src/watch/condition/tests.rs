@@ -6,7 +6,7 @@ use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PartId, TenantId, ToolName};
 use rutter_core::journal::codec::StoredRecord;
 use rutter_core::journal::event::{
-    AttemptFollowUp, CallSide, DoubtSource, Event, EventRecord, ExecutionEnding, ExecutionLimit, Question,
+    AttemptFollowUp, CallSide, Deviation, DoubtSource, Event, EventRecord, ExecutionEnding, ExecutionLimit, Question,
     QuestionAnswer, RemovedExecution,
 };
 use rutter_core::journal::payload::PayloadSalt;
@@ -57,6 +57,11 @@ fn accepted() -> Event {
     Event::ToolAccepted { tool: ToolName::new("shop.buy"), definition: Hash::ZERO, reason }
 }
 
+fn twice() -> Event {
+    let step = Some(part().step);
+    Event::DeviationFound { kind: Deviation::SecondEffect, step, description: "it took effect twice".into() }
+}
+
 fn limit() -> Event {
     Event::LimitReached { limit: ExecutionLimit::Calls, action: PolicyAction::ManualDecision }
 }
@@ -72,7 +77,17 @@ fn entries_raise_and_settle_conditions() {
     let none: &[&str] = &[];
     for (name, events, expected) in [
         ("a failure", vec![("a", ended(ExecutionEnding::Failed))], &["ExecutionFailed a"][..]),
-        ("undone", vec![("a", ended(ExecutionEnding::Failed)), ("a", ended(ExecutionEnding::Compensated))], none),
+        (
+            "undone",
+            vec![("a", ended(ExecutionEnding::Failed)), ("a", ended(ExecutionEnding::Compensated))],
+            &["ExecutionCompensated a"],
+        ),
+        ("without some steps", vec![("a", ended(ExecutionEnding::Partial))], &["ExecutionPartial a"]),
+        (
+            "taken up again and completed",
+            vec![("a", ended(ExecutionEnding::Partial)), ("a", ended(ExecutionEnding::Completed))],
+            none,
+        ),
         ("completed", vec![("a", ended(ExecutionEnding::Completed))], none),
         ("doubt", vec![("a", failed(CallSide::Do, AttemptFollowUp::InDoubt))], &["InDoubt a/pay"]),
         ("a retry is no doubt", vec![("a", failed(CallSide::Do, retry))], none),
@@ -110,6 +125,12 @@ fn entries_raise_and_settle_conditions() {
                 ("a", settled(CallSide::Undo, false, AttemptFollowUp::GiveUp)),
             ],
             &["CompensationFailed a/pay"],
+        ),
+        ("a second effect", vec![("a", twice())], &["SecondEffect a/pay"]),
+        (
+            "a second effect that stands by decision",
+            vec![("a", twice()), ("a", answered(Question::SecondEffect(part())))],
+            none,
         ),
         ("a limit", vec![("a", limit())], &["Budget a"]),
         (
@@ -170,7 +191,7 @@ fn a_failure_expires_after_a_day_and_stored_conditions_are_read_back() {
     }
     let stored = serde_json::to_value(&conditions).unwrap();
     assert_eq!(serde_json::from_value::<ActiveConditions>(stored).unwrap(), conditions);
-    let day = FAILURE_LASTS.0 as i64;
+    let day = END_LASTS.0 as i64;
     assert!(!conditions.age(Timestamp(5 + day - 1)));
     assert!(conditions.age(Timestamp(5 + day)));
     assert_eq!(conditions.iter().count(), 0);

@@ -28,6 +28,12 @@ async fn a_failed_execution_is_notified_once_and_resolved_after_a_day() {
     assert_eq!((&data["state"], &data["severity"]), (&json!("firing"), &json!("warning")));
     assert_eq!(data["link"], "http://127.0.0.1:9/alerts");
     assert_eq!(answer.body["subject"], execution);
+    let state = &data["execution_state"];
+    let cause = state["cause"].as_str().unwrap();
+    assert!(cause.contains(" failed ("), "{state}");
+    assert!(state["summary"].as_str().unwrap().starts_with(&format!("failed: {cause}, 0 of ")), "{state}");
+    assert_eq!(state["failed_steps"].as_array().map(Vec::len), Some(1), "{state}");
+    assert_eq!(state["unmet"][0]["kind"], "failed", "{state}");
     assert_eq!(stage.watch.firing(&stage.tenant).len(), 1);
     stage.pass(DAY);
     let over = stage.alert("execution_failed", Resolved).await;

@@ -16,7 +16,7 @@ async fn create(stage: &Stage, rule: Value) -> Result<AlertRule, String> {
 async fn every_built_in_rule_is_enabled_and_restored_when_removed() {
     let stage = Stage::new().await;
     let rules = stage.watch.rules(&stage.tenant).await.unwrap();
-    assert!(rules.len() == 12 && rules.iter().all(|rule| rule.enabled && rule.built_in && rule.version == 0));
+    assert!(rules.len() == 17 && rules.iter().all(|rule| rule.enabled && rule.built_in && rule.version == 0));
     let changed = stage.change_rule("budget", json!({ "enabled": false, "severity": "critical" })).await;
     assert_eq!((changed.enabled, changed.version), (false, 1));
     let stage = stage.restarted().await;
@@ -61,7 +61,7 @@ async fn invalid_rules_are_refused() {
     assert_eq!(refused.unwrap_err().code(), "store.invalid");
     let missing = stage.watch.delete_rule(&stage.tenant, &stage.operator, "rule_none").await;
     assert_eq!(missing.unwrap_err().code(), "store.not_found");
-    assert_eq!(stage.watch.rules(&stage.tenant).await.unwrap().len(), 12);
+    assert_eq!(stage.watch.rules(&stage.tenant).await.unwrap().len(), 17);
     stage.stop().await;
 }
 

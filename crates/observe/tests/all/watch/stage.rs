@@ -95,6 +95,7 @@ impl Stage {
             register: store.clone(),
             outbox: store.clone(),
             query: store.clone(),
+            journal: store.clone(),
             proof: store.clone(),
             tools: tooling.registry,
             http_sender: post,

@@ -40,6 +40,8 @@ async fn every_event_of_an_execution_arrives_once_in_order_and_in_the_documented
     let text = String::from_utf8_lossy(&started.bytes).into_owned();
     assert!(!text.contains("the tide turns"), "payloads are not sent: {text}");
     assert_eq!(arrivals[0].body["source"], "/tenants/default/ledger");
+    assert_eq!(body["data"].get("execution_state"), None, "it neither ended nor asks");
+    assert_eq!(arrivals[5].body["data"]["execution_state"]["summary"], "completed, 1 of 1 step");
     stage.stop().await;
 }
 

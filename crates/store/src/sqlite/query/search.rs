@@ -11,13 +11,26 @@ use std::collections::BTreeSet;
 const SEARCH_MAX: usize = 10_000;
 const SEARCH_BYTES_MAX: usize = 1 << 10;
 
-/// An expression for `match`.
+/// The words of a search, each quoted for `match`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SearchWords(String);
+pub(super) struct SearchWords(Vec<String>);
 
 impl SearchWords {
+    /// An expression for `match`: whole words.
     pub fn value(&self) -> Value {
-        Value::Text(self.0.clone())
+        Value::Text(self.0.join(" "))
+    }
+
+    /// The same for words that begin like these.
+    pub fn prefixes(&self) -> Value {
+        let prefixes: Vec<String> = self.0.iter().map(|word| format!("{word}*")).collect();
+        Value::Text(prefixes.join(" "))
+    }
+
+    /// A pattern for `like` per word, with `!` as the escape character.
+    pub fn patterns(&self) -> impl Iterator<Item = Value> {
+        // Quotation marks and the characters special to `like` are never part of a word.
+        self.0.iter().map(|word| Value::Text(format!("%{}%", word.trim_matches('"'))))
     }
 }
 
@@ -34,7 +47,7 @@ pub(super) fn read(text: Option<&str>) -> Result<Option<SearchWords>, Error> {
     let quoted: Vec<String> = words.map(|word| format!("\"{word}\"")).collect();
     match quoted.is_empty() {
         true => Err(Error::Invalid("a search needs at least one word".to_owned())),
-        false => Ok(Some(SearchWords(quoted.join(" ")))),
+        false => Ok(Some(SearchWords(quoted))),
     }
 }
 
@@ -61,7 +74,7 @@ pub(super) fn newest(
 
 #[test]
 fn every_search_text_is_read_as_words() {
-    let read = |text: &str| read(Some(text)).map(|words| words.expect("there was text").0);
+    let read = |text: &str| read(Some(text)).map(|words| words.expect("there was text").0.join(" "));
     for (text, words) in [
         ("card", "\"card\""),
         (" two  words\n", "\"two\" \"words\""),

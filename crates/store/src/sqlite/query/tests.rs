@@ -219,7 +219,8 @@ fn cases_of_plans(cases: &mut Vec<QueryPlanCase>) {
         for (name, tag) in
             [(None, None), (Some("name 7"), None), (None, Some("common")), (Some("name 7"), Some("common"))]
         {
-            let filter = PlanFilter { name: name.map(str::to_owned), tag: tag.map(str::to_owned), text: None };
+            let filter =
+                PlanFilter { name: name.map(str::to_owned), tag: tag.map(str::to_owned), ..PlanFilter::default() };
             let index = match (name, tag) {
                 (Some(_), _) => seek("plan_name", "tenant=? AND name=?", "saved_at"),
                 (_, Some(_)) => seek("plan_tag USING PRIMARY KEY", "tenant=? AND tag=?", "saved_at"),
@@ -254,6 +255,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         (&executions::SUMMARY, "revision USING INDEX revision_hash (hash=?)"),
         (plans::NEWEST_REVISION, "sqlite_autoindex_revision_1 (plan=? AND revision=?)"),
         (plans::ONE_REVISION, "sqlite_autoindex_revision_1 (plan=? AND revision=?)"),
+        (plans::EXECUTED_REVISION, "sqlite_autoindex_revision_1 (plan=? AND revision=?)"),
         (entries::EXECUTION, "sqlite_autoindex_execution_1 (tenant=? AND id=?)"),
         (entries::KIND, "sqlite_autoindex_kind_1 (name=?)"),
         (entries::ACTOR, "sqlite_autoindex_actor_1 (party=? AND name=?)"),

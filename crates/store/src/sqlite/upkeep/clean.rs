@@ -209,13 +209,27 @@ pub(super) fn forget_requests(session: &WriteSession, tenant: i64, now: Timestam
 }
 
 const MERGE: &str = "insert into entry_text (entry_text, rank) values ('merge', ?1)";
+const MERGE_PLANS: &str = "insert into plan_text (plan_text, rank) values ('merge', ?1)";
 
 /// Rewrites some pages of the text index, which only marks words as removed; returns whether there is more to do.
 pub(super) fn merge_words(session: &mut WriteSession, is_first: bool) -> Result<bool, Error> {
+    merge(session, MERGE, is_first)
+}
+
+/// Rewrites the whole text index of plans, which is small beside that of entries.
+pub(in crate::sqlite) fn merge_plan_words(session: &mut WriteSession) -> Result<(), Error> {
+    let mut is_first = true;
+    while merge(session, MERGE_PLANS, is_first)? {
+        is_first = false;
+    }
+    Ok(())
+}
+
+fn merge(session: &mut WriteSession, sql: &str, is_first: bool) -> Result<bool, Error> {
     session.log_holds_erased = true;
     let before = session.connection.total_changes();
     // A negative number begins a merge of the whole index, a positive one continues it.
-    session.execute(MERGE, [if is_first { -MERGE_PAGES } else { MERGE_PAGES }])?;
+    session.execute(sql, [if is_first { -MERGE_PAGES } else { MERGE_PAGES }])?;
     // The command itself counts as one change.
     Ok(session.connection.total_changes() - before >= 2)
 }

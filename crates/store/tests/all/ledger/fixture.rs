@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use rutter_core::actor::Actor;
 use rutter_core::execution::input::{DecisionContext, ExecutionInput};
-use rutter_core::execution::{Execution, ExecutionIdentity, admit};
+use rutter_core::execution::{Execution, ExecutionIdentity, opening};
 use rutter_core::id::{ExecutionId, PlanId, TenantId, WorkerId};
 use rutter_core::journal::chain::HashChain;
 use rutter_core::journal::event::EventRecord;
@@ -12,7 +12,7 @@ use rutter_core::journal::verify::TrustAnchors;
 use rutter_core::plan::document::DocumentFormat;
 use rutter_core::plan::{Driver, Plan, check};
 use rutter_core::port::journal::{
-    AppendRequest, ExecutionOpening, Journal, Lease, NewRevision, OpenOutcome, SealedEntry,
+    AppendRequest, ExecutionOpening, Journal, Lease, NewRevision, OpenOutcome, RevisionScope, SealedEntry,
 };
 use rutter_core::port::proof::{LedgerCheck, LedgerProof};
 use rutter_core::time::Timestamp;
@@ -52,7 +52,7 @@ pub(crate) fn scratch() -> tempfile::TempDir {
 pub(crate) fn plan() -> Arc<Plan> {
     let catalog = json!({"tools": [{"name": "shop.order", "inputSchema": {"type": "object"}}]});
     let catalog = ToolCatalog::from_json(&catalog).unwrap();
-    let text = json!({"name": "order", "steps": [
+    let text = json!({"name": "order", "inputs": {"order": {}}, "steps": [
         {"id": "a", "tool": "shop.order"}, {"id": "b", "tool": "shop.order", "depends_on": ["a"]}]});
     let text = text.to_string();
     let checked = check::read_and_check(text.as_bytes(), DocumentFormat::Json, &catalog, Driver::Server, None);
@@ -66,6 +66,7 @@ pub(crate) fn save_plan(store: &SqliteStore) -> Arc<Plan> {
         id: PlanId::new("plan_1"),
         plan: plan.clone(),
         expected: None,
+        scope: RevisionScope::Plan,
         actor,
         at: Timestamp(1),
     };
@@ -79,7 +80,7 @@ pub(crate) fn carry_out(store: &SqliteStore, plan: &Arc<Plan>, number: u64, answ
     let mut salt = u128::from(number) << 32;
     let agent = Actor::agent("pilot");
     let inputs = Arc::new(json!({"order": number}));
-    let opened = admit::opening(plan, Driver::Server, inputs, &identity.execution, agent, Timestamp(5)).unwrap();
+    let opened = opening::opening(plan, 1, Driver::Server, inputs, &identity.execution, agent, Timestamp(5)).unwrap();
     let mut execution = Execution::open(identity.clone(), &opened).unwrap();
     let mut chain = HashChain::new(identity.tenant.clone(), identity.execution.clone());
     let opening = ExecutionOpening {

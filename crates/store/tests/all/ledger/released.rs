@@ -5,7 +5,7 @@ use rutter_core::journal::verify::TrustAnchors;
 use rutter_core::port::feed::LedgerFeed;
 use rutter_core::port::journal::Journal;
 use rutter_core::port::outbox::{DeliveryOutbox, NewDelivery, ReaderAdvance};
-use rutter_core::port::query::{ExecutionFilter, Pagination, StoreQuery};
+use rutter_core::port::query::{ExecutionFilter, Pagination, PlanFilter, StoreQuery};
 use rutter_core::port::register::{Register, RegisterChange, RegisterKind, RegisterWrite};
 use rutter_core::time::Timestamp;
 use rutter_store::sqlite::migration::{MigrationResult, pending};
@@ -21,15 +21,20 @@ fn a_database_of_the_first_schema_keeps_working() {
     let directory = scratch();
     let path = directory.path().join("rutter.db");
     std::fs::write(&path, zstd::decode_all(FIRST).unwrap()).unwrap();
-    assert_eq!(pending(directory.path()).unwrap(), MigrationResult { from: 1, to: 4 });
+    assert_eq!(pending(directory.path()).unwrap(), MigrationResult { from: 1, to: 6 });
     let refused = SqliteArchive::open(directory.path()).unwrap_err().to_string();
     assert!(refused.contains("rutter db migrate"), "{refused}");
 
     let store = open(directory.path());
     assert_eq!(store.trouble(), None);
-    assert_eq!(pending(directory.path()).unwrap(), MigrationResult { from: 4, to: 4 });
+    assert_eq!(pending(directory.path()).unwrap(), MigrationResult { from: 6, to: 6 });
     let listing = wait(store.executions(&tenant(), ExecutionFilter::default(), Pagination::first(100))).unwrap();
     assert_eq!(listing.items.len(), EXECUTIONS);
+    let saved = wait(store.plan(&tenant(), &listing.items[0].plan, None)).unwrap().unwrap();
+    let tool = saved.plan.steps[0].call.tool.to_string();
+    let by_tool = PlanFilter { text: Some(tool), ..PlanFilter::default() };
+    let found = wait(store.plans(&tenant(), by_tool, Pagination::first(10))).unwrap().items;
+    assert_eq!(found, [saved.summary], "names of tools are indexed when the database is migrated");
     let mut entries = 0;
     for execution in &listing.items {
         let identity = rutter_core::execution::ExecutionIdentity { tenant: tenant(), execution: execution.id.clone() };

@@ -1,14 +1,15 @@
 //! Erasing payloads: they are gone from every file, and the ledger still verifies.
 
-use crate::query::fixture::{Pen, QueryFixture, acme, of};
+use crate::query::fixture::{Pen, QueryFixture, acme, of, plan};
 use rutter_core::actor::Actor;
 use rutter_core::execution::ExecutionIdentity;
-use rutter_core::id::ExecutionId;
+use rutter_core::id::{ExecutionId, PlanId};
 use rutter_core::journal::event::Event;
 use rutter_core::journal::payload::EventPayload;
 use rutter_core::journal::verify::TrustAnchors;
 use rutter_core::port::Error;
-use rutter_core::port::journal::Journal;
+use rutter_core::port::journal::{Journal, PlanState, PlanStateChange};
+use rutter_core::port::query::{Pagination, PlanFilter, StoreQuery};
 use rutter_core::port::upkeep::{ErasedTotals, ErasureRequest, StoreMaintenance};
 use rutter_core::time::Timestamp;
 use rutter_store::sqlite::DATABASE;
@@ -38,6 +39,46 @@ fn noise(length: usize) -> String {
         char::from(b'!' + (state >> 33) as u8 % 90).to_string().replace(['"', '\\'], "~")
     };
     (0..length).map(|_| next()).collect()
+}
+
+/// The same for text, whatever the case of its letters: the index of words folds it.
+fn files_with_text(directory: &Path, text: &str) -> Vec<String> {
+    let files = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap());
+    let has = |path: &Path| {
+        let bytes = std::fs::read(path).unwrap();
+        bytes.windows(text.len()).any(|window| window.eq_ignore_ascii_case(text.as_bytes()))
+    };
+    files.filter(|file| has(&file.path())).map(|file| file.file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn the_words_and_tags_of_a_deleted_plan_are_in_no_file() {
+    let fixture = QueryFixture::new();
+    for number in 0..30 {
+        fixture.save("acme", &format!("plan_other{number}"), &plan(&format!("other {number}"), json!({})), 2);
+    }
+    // Words of the name stay: the ledger's own journal says which plan was deleted.
+    let secret = json!({ "goal": "visit the Zanzibarquay", "tags": ["quinquereme"], "description": "Nineveh" });
+    fixture.save("acme", "plan_secret", &plan("first", secret), 3);
+    fixture.save("acme", "plan_secret", &plan("first", json!({ "description": "the Dirtysmokestack" })), 4);
+    for word in ["zanzibarquay", "dirtysmokestack"] {
+        assert!(!files_with_text(fixture.directory.path(), word).is_empty(), "{word}");
+    }
+    let change = PlanStateChange {
+        tenant: acme(),
+        id: PlanId::new("plan_secret"),
+        to: PlanState::Deleted,
+        actor: Actor::person("operator"),
+        at: Timestamp(5),
+        reason: "asked to forget".to_owned(),
+    };
+    wait(fixture.store.change_plan(change)).unwrap();
+    for word in ["zanzibarquay", "quinquereme", "nineveh", "dirtysmokestack"] {
+        assert_eq!(files_with_text(fixture.directory.path(), word), [""; 0], "{word}");
+    }
+    let filter = PlanFilter { text: Some("other".into()), ..PlanFilter::default() };
+    let others = wait(fixture.store.plans(&acme(), filter, Pagination::first(100))).unwrap().items;
+    assert_eq!(others.len(), 30, "the words of other plans stay");
 }
 
 fn details(pen: &Pen<'_>, fixture: &QueryFixture) -> Vec<Option<EventPayload>> {

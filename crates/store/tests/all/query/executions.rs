@@ -91,7 +91,7 @@ fn one_execution_is_summed_up_as_it_is_listed() {
     pen.note("more", json!(1));
     let found = wait(fixture.store.execution(&pen.identity)).unwrap().unwrap();
     assert_eq!((found.entries, found.pending_commands, found.name.as_str()), (2, 0, "order"));
-    assert_eq!((found.plan.as_str(), found.row), (PLAN, pen.row));
+    assert_eq!((found.plan.as_str(), &found.row), (PLAN, &pen.row));
     let listed = wait(fixture.store.executions(&acme(), any(), Pagination::first(1))).unwrap();
     assert_eq!(listed.items, [found]);
 }

@@ -3,7 +3,7 @@
 use rutter_core::actor::Actor;
 use rutter_core::execution::row::ExecutionProjection;
 use rutter_core::execution::view::ExecutionStatus;
-use rutter_core::execution::{Execution, ExecutionIdentity, admit};
+use rutter_core::execution::{Execution, ExecutionIdentity, opening};
 use rutter_core::id::{ExecutionId, PlanId, TenantId, WorkerId};
 use rutter_core::journal::chain::HashChain;
 use rutter_core::journal::event::{Event, EventRecord};
@@ -11,7 +11,8 @@ use rutter_core::journal::payload::{EventPayload, PayloadSalt};
 use rutter_core::plan::document::DocumentFormat;
 use rutter_core::plan::{Driver, Plan, check};
 use rutter_core::port::journal::{
-    AppendOutcome, AppendRequest, ExecutionOpening, Journal, Lease, NewRevision, OpenOutcome, SealedEntry,
+    AppendOutcome, AppendRequest, ExecutionOpening, Journal, Lease, NewRevision, OpenOutcome, RevisionScope,
+    SealedEntry,
 };
 use rutter_core::port::query::{
     EntryFilter, EntrySummary, ExecutionFilter, ListPage, Pagination, PlanFilter, StoreQuery,
@@ -29,7 +30,7 @@ pub const PLAN: &str = "plan_1";
 pub fn plan(name: &str, fields: Value) -> Arc<Plan> {
     let catalog = json!({"tools": [{"name": "shop.order", "inputSchema": {"type": "object"}}]});
     let catalog = ToolCatalog::from_json(&catalog).unwrap();
-    let mut text = json!({"name": name, "steps": [{"id": "a", "tool": "shop.order"}]});
+    let mut text = json!({"name": name, "inputs": {"for": {}}, "steps": [{"id": "a", "tool": "shop.order"}]});
     for (field, value) in fields.as_object().unwrap() {
         text[field] = value.clone();
     }
@@ -63,7 +64,15 @@ impl QueryFixture {
 
     pub fn save(&self, tenant: &str, id: &str, plan: &Arc<Plan>, at: i64) {
         let (tenant, id, actor) = (TenantId::new(tenant), PlanId::new(id), Actor::agent("author"));
-        let new = NewRevision { tenant, id, plan: plan.clone(), expected: None, actor, at: Timestamp(at) };
+        let new = NewRevision {
+            tenant,
+            id,
+            plan: plan.clone(),
+            expected: None,
+            scope: RevisionScope::Plan,
+            actor,
+            at: Timestamp(at),
+        };
         wait(self.store.save(new)).unwrap();
     }
 
@@ -75,11 +84,12 @@ impl QueryFixture {
     pub fn open_of(&self, tenant: &str, id: &str, plan: &Arc<Plan>, execution: &str, at: i64) -> Pen<'_> {
         let identity = ExecutionIdentity { tenant: TenantId::new(tenant), execution: ExecutionId::new(execution) };
         let (inputs, author) = (Arc::new(json!({"for": execution})), Actor::agent("pilot"));
-        let opened = admit::opening(plan, Driver::Server, inputs, &identity.execution, author, Timestamp(at)).unwrap();
+        let opened =
+            opening::opening(plan, 1, Driver::Server, inputs, &identity.execution, author, Timestamp(at)).unwrap();
         let row = ExecutionProjection { due_at: None, ..Execution::open(identity.clone(), &opened).unwrap().row() };
         let chain = HashChain::new(identity.tenant.clone(), identity.execution.clone());
         let lease = Lease { identity: identity.clone(), worker: WorkerId::new("w"), epoch: 1 };
-        let mut pen = Pen { store: &self.store, identity, chain, row, lease, at, salts: 0 };
+        let mut pen = Pen { store: &self.store, identity, chain, row: row.clone(), lease, at, salts: 0 };
         let opening = ExecutionOpening {
             identity: pen.identity.clone(),
             plan: PlanId::new(id),
@@ -159,7 +169,7 @@ impl Pen<'_> {
             lease: self.lease.clone(),
             expected,
             entries,
-            row: self.row,
+            row: self.row.clone(),
             decided_commands: Vec::new(),
             refused_keys: Vec::new(),
         };

@@ -5,7 +5,8 @@ use rutter_core::execution::input::ToolCall;
 use rutter_core::id::PartId;
 use rutter_core::journal::event::{CallSide, Event, EventRecord};
 use rutter_core::plan::Plan;
-use std::collections::{BTreeMap, BTreeSet};
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Which calls may be made, and how; which questions are open, and who may answer them.
 #[derive(Clone, Debug, Default)]
@@ -13,11 +14,14 @@ pub struct CallMonitor {
     /// Running attempts, with whether the call itself was made.
     running: BTreeMap<PartId, (CallSide, u32, bool)>,
     tickets: BTreeMap<PartId, String>,
-    asking: BTreeSet<PartId>,
+    /// Open questions, with what continues their calls, if anything does.
+    asking: BTreeMap<PartId, Option<Value>>,
+    /// What continues a call from its newest question, also once that is answered.
+    continuations: BTreeMap<PartId, Value>,
 }
 
 impl CallMonitor {
-    /// A call is about to be made: a new one only once, and never after a ticket was given.
+    /// A call is about to be made: a new one only once, and never after a ticket was given or a question was asked.
     pub fn called(&mut self, call: &ToolCall) -> Result<(), String> {
         let part = &call.part;
         let Some((_, _, made)) =
@@ -25,6 +29,12 @@ impl CallMonitor {
         else {
             return Err(format!("attempt {} of {part} was called without a record", call.attempt));
         };
+        if let Some(used) = call.continuation.as_deref() {
+            let is_given = self.continuations.get(part) == Some(used);
+            return is_given
+                .then_some(())
+                .ok_or_else(|| format!("{part} was continued with {used}, which it was not given"));
+        }
         match (self.tickets.get(part), call.ticket.as_deref()) {
             (None, None) if !*made => {
                 *made = true;
@@ -36,11 +46,12 @@ impl CallMonitor {
         }
     }
 
-    /// After a crash every call with a ticket is resumed.
+    /// After a crash every call with a ticket or a kept question is resumed.
     pub fn gone_on_with(&self, calls: &[ToolCall]) -> Result<(), String> {
         let is_called = |part: &PartId| calls.iter().any(|call| call.part == *part);
-        match self.tickets.keys().find(|part| !is_called(part)) {
-            Some(part) => Err(format!("{part} has a ticket and is not resumed")),
+        let kept = self.asking.iter().filter(|(_, continuation)| continuation.is_some()).map(|(part, _)| part);
+        match self.tickets.keys().chain(kept).find(|part| !is_called(part)) {
+            Some(part) => Err(format!("{part} has a ticket or a kept question and is not resumed")),
             None => Ok(()),
         }
     }
@@ -59,14 +70,17 @@ impl CallMonitor {
                     return Err(format!("{part} got a second ticket"));
                 }
             }
-            Event::ToolAsked { part, .. } => {
-                let is_first = self.asking.insert(part.clone());
+            Event::ToolAsked { part, continuation, .. } => {
+                let continuation = continuation.as_ref().and_then(|kept| kept.value()).map(|kept| (**kept).clone());
+                self.continuations.remove(part);
+                self.continuations.extend(continuation.clone().map(|continuation| (part.clone(), continuation)));
+                let is_first = self.asking.insert(part.clone(), continuation).is_none();
                 if !self.running.contains_key(part) || !is_first {
                     return Err(format!("the tool of {part} asks while it is not called, or twice at once"));
                 }
             }
             Event::ToolAnswered { part, answer, .. } => {
-                if !self.asking.remove(part) {
+                if self.asking.remove(part).is_none() {
                     return Err(format!("the tool of {part} was answered and did not ask"));
                 }
                 let step = plan.find(part.step.as_str()).map(|step| &plan.steps[step]);
@@ -84,6 +98,9 @@ impl CallMonitor {
             Event::AttemptLost { part, .. } if self.tickets.contains_key(part) => {
                 return Err(format!("{part} was given up as lost although it has a ticket"));
             }
+            Event::AttemptLost { part, .. } if self.asking.get(part).is_some_and(Option::is_some) => {
+                return Err(format!("{part} was given up as lost although its question can still be answered"));
+            }
             Event::AttemptSucceeded { part, .. }
             | Event::AttemptFailed { part, .. }
             | Event::AttemptLost { part, .. }
@@ -98,5 +115,6 @@ impl CallMonitor {
         self.running.remove(part);
         self.tickets.remove(part);
         self.asking.remove(part);
+        self.continuations.remove(part);
     }
 }

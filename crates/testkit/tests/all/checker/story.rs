@@ -1,5 +1,5 @@
-//! Three accounts of the same two executions, which agree until a test changes them: one execution that completed after
-//! a lost attempt, and one that was cancelled and undone.
+//! Three accounts of the same three executions, which agree until a test changes them: one that completed after a lost
+//! attempt, one that was cancelled and undone, and one that an agent began and handed back with another plan.
 
 use rutter_core::hash::Hash;
 use serde_json::{Value, json};
@@ -30,16 +30,18 @@ impl Story {
             ] } })
         };
         let json = json!({ "execution": "exec_2", "what": "cancel", "reason": "enough" });
-        let notes = vec![
+        let mut notes = vec![
             json!({ "limits": { "dock": 2 }, "once": ["dock.once"], "keyed": ["dock.keyed", "dock.undo"] }),
             plan("p1"),
             plan("p2"),
+            plan("p4"),
             json!({ "started": "exec_1", "tag": "p1", "code": 0 }),
             json!({ "acknowledged": json }),
             json!({ "final": "exec_1", "status": "completed", "questions": 0 }),
             json!({ "final": "exec_2", "status": "compensated", "questions": 0 }),
             json!({ "verified": true, "said": "" }),
         ];
+        notes.extend(agents_notes());
         let completed = vec![
             opened("p1"),
             json!({ "execution_started": {} }),
@@ -74,8 +76,12 @@ impl Story {
             ("b", "p2", "undo", 850),
             ("a", "p2", "undo", 1_050),
         ];
-        let log = calls.into_iter().flat_map(|(step, tag, side, at)| call(step, tag, side, at)).collect();
-        let journals = BTreeMap::from([("exec_1".to_owned(), completed), ("exec_2".to_owned(), undone)]);
+        let mut log: Vec<Value> =
+            calls.into_iter().flat_map(|(step, tag, side, at)| call(step, tag, side, at)).collect();
+        log.extend(call("a", "p4", "do", 250).map(by_agent));
+        log.extend(call("b", "p4", "do", 650));
+        let journals = [("exec_1", completed), ("exec_2", undone), ("exec_4", handed_back())];
+        let journals = journals.into_iter().map(|(name, events)| (name.to_owned(), events)).collect();
         Story { notes, log, journals, tampered: false }
     }
 
@@ -132,6 +138,17 @@ impl Story {
         self.journals[execution].iter().position(|event| event.get(kind).is_some()).unwrap()
     }
 
+    /// Takes out the first event of a kind.
+    pub fn remove(&mut self, execution: &str, kind: &str) {
+        let at = self.place(execution, kind);
+        self.journals.get_mut(execution).unwrap().remove(at);
+    }
+
+    pub fn replace(&mut self, execution: &str, kind: &str, event: Value) {
+        let at = self.place(execution, kind);
+        self.journals.get_mut(execution).unwrap()[at] = event;
+    }
+
     pub fn change(&mut self, execution: &str, kind: &str, change: fn(&mut Value)) {
         let at = self.place(execution, kind);
         change(&mut self.journals.get_mut(execution).unwrap()[at][kind]);
@@ -147,6 +164,11 @@ impl Story {
         let id = format!("{step}-{tag}-{side}");
         self.log.retain(|line| line["id"] != *id && line["end"] != *id && line["effect_of"] != *id);
         self.log.extend(call(step, tag, side, at));
+    }
+
+    /// The note of this kind about an execution of an agent.
+    pub fn note(&mut self, kind: &str, holds: fn(&Value) -> bool) -> &mut Value {
+        self.notes.iter_mut().find(|note| note.get(kind).is_some_and(holds)).unwrap()
     }
 
     pub fn end_as(&mut self, execution: &str, status: &str, questions: u64) {
@@ -205,6 +227,60 @@ fn seal(event: &mut Value, payloads: &mut Vec<Value>) {
 
 fn opened(tag: &str) -> Value {
     json!({ "execution_opened": { "plan": "hash", "revision": 1, "inputs": { "$": { "tag": tag } } } })
+}
+
+/// The agent does `a`, replans, and hands back; the program does `b`.
+fn handed_back() -> Vec<Value> {
+    let mut opened = opened("p4");
+    opened["execution_opened"]["driver"] = json!("agent");
+    let mut begun = start("a", "p4", "do", 1);
+    begun["attempt_started"]["by"] = json!("agent");
+    let mut done = succeeded("a", "do", 1);
+    done["attempt_succeeded"]["result"] = json!({ "$": { "mark": "because-p4-1" } });
+    vec![
+        opened,
+        json!({ "execution_started": {} }),
+        begun,
+        done,
+        json!({ "replanned": { "plan": "other", "revision": 2, "reason": "because-p4-2" } }),
+        handed_over("server", "because-p4-3"),
+        start("b", "p4", "do", 1),
+        succeeded("b", "do", 1),
+        json!({ "execution_ended": { "outcome": "completed", "reason": "", "remains": [] } }),
+    ]
+}
+
+fn agents_notes() -> [Value; 6] {
+    let steps = json!([{ "id": "a" }, { "id": "b", "depends_on": ["a"] }, { "id": "d", "depends_on": ["b"] }]);
+    let acknowledged = |what: &str, mark: &str| {
+        let told = json!({ "execution": "exec_4", "what": what, "reason": mark });
+        json!({ "acknowledged": told })
+    };
+    [
+        json!({ "replan": "exec_4", "reason": "because-p4-2", "document": { "steps": steps } }),
+        recorded("started", "because-p4-0", 200),
+        recorded("completed", "because-p4-1", 300),
+        acknowledged("replan", "because-p4-2"),
+        acknowledged("hand_back", "because-p4-3"),
+        json!({ "final": "exec_4", "status": "completed", "questions": 0 }),
+    ]
+}
+
+/// The agent was told that this is on record about `a`.
+pub fn recorded(status: &str, mark: &str, at: u64) -> Value {
+    json!({ "recorded": {
+        "execution": "exec_4", "tag": "p4", "part": "a", "status": status, "reason": mark,
+        "since": BEGAN_MS + at - 5, "at": BEGAN_MS + at + 5,
+    } })
+}
+
+pub fn handed_over(to: &str, reason: &str) -> Value {
+    json!({ "handed_over": { "to": to, "reason": reason } })
+}
+
+fn by_agent(mut line: Value) -> Value {
+    line["life"] = json!("agent-p4");
+    line
 }
 
 /// `a` is called once, everything else by its key.

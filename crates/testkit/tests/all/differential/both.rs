@@ -69,6 +69,7 @@ fn guaranteed(error: &Error) -> (&'static str, String) {
         Error::Conflict { expected, found, .. } => format!("{expected} {found}"),
         Error::NotFound { what, .. } => (*what).to_owned(),
         Error::KeyReused { key } => key.clone(),
+        Error::InUse { what, executions, .. } => format!("{what} {executions}"),
         Error::Limit { limit, max, found } => format!("{limit} {max} {found}"),
         Error::Invalid(_) => String::new(),
         other => panic!("a healthy store returned {other}"),

@@ -9,7 +9,7 @@ use rutter_core::journal::event::Event;
 use rutter_core::plan::Plan;
 use rutter_core::port::journal::{
     AppendOutcome, AppendRequest, ClaimRequest, EnqueueOutcome, ExecutionOpening, Lease, NewCommand, NewRevision,
-    OpenOutcome,
+    OpenOutcome, PlanState, PlanStateChange, RevisionScope,
 };
 use rutter_core::port::query::{EntryFilter, ExecutionFilter, Pagination, PlanFilter, TimeRange};
 use rutter_core::port::upkeep::{CleanedPart, CleaningRequest, ErasureRequest};
@@ -61,7 +61,7 @@ impl<'a> Requests<'a> {
 
     pub fn next(&mut self) {
         self.now = self.now.plus(Millis(self.chance.below(3)));
-        match self.chance.below(40) {
+        match self.chance.below(41) {
             0..=3 => self.save(),
             4..=8 => self.open(),
             9..=11 => self.renew(),
@@ -75,6 +75,7 @@ impl<'a> Requests<'a> {
             33..=34 => self.find_executions(),
             35..=36 => self.find_entries(),
             37..=38 => self.find_plans(),
+            39 => self.change_plan(),
             _ => self.look_at_totals(),
         }
     }
@@ -139,10 +140,23 @@ impl<'a> Requests<'a> {
             id: self.plan_id(),
             plan: self.chance.pick(&self.plans).clone(),
             expected: *self.chance.pick(&[None, None, None, Some(0), Some(1), Some(2)]),
+            scope: *self.chance.pick(&[RevisionScope::Plan, RevisionScope::Plan, RevisionScope::Execution]),
             actor: self.actor(),
             at: self.now,
         };
         self.both.ask(&new, |store| store.save(new.clone()));
+    }
+
+    fn change_plan(&mut self) {
+        let change = PlanStateChange {
+            tenant: self.tenant(),
+            id: self.plan_id(),
+            to: *self.chance.pick(&[PlanState::Active, PlanState::Archived, PlanState::Deleted]),
+            actor: self.actor(),
+            at: self.now,
+            reason: "tidying up".to_owned(),
+        };
+        self.both.ask(&change, |store| store.change_plan(change.clone()));
     }
 
     fn open(&mut self) {
@@ -330,6 +344,7 @@ impl<'a> Requests<'a> {
     fn find_plans(&mut self) {
         let (tenant, id, limit) = (self.tenant(), self.plan_id(), 1 + self.chance.below(3) as u32);
         let filter = PlanFilter {
+            archived: self.chance.percent(25),
             name: self.chance.percent(25).then(|| "plan 1".to_owned()),
             tag: self.chance.percent(25).then(|| "both".to_owned()),
             text: self.chance.percent(25).then(|| "goal 2".to_owned()),

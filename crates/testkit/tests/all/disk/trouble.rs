@@ -5,7 +5,7 @@ use rutter_core::actor::Actor;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{ExecutionId, PlanId, TenantId};
 use rutter_core::port::Error;
-use rutter_core::port::journal::{Journal, NewRevision};
+use rutter_core::port::journal::{Journal, NewRevision, RevisionScope};
 use rutter_core::time::Timestamp;
 use rutter_store::sqlite::DATABASE;
 use rutter_store::{SqliteArchive, SqliteStore, wait};
@@ -53,7 +53,8 @@ fn what_was_written_at_the_second_attempt_is_signed_too() {
     disk.fail(DiskFault { at: 1, kind: DiskFaultKind::IoOnce });
     let (tenant, actor) = (TenantId::new(TENANT), Actor::agent("pilot"));
     let (id, plan) = (PlanId::new("plan_late"), PlanShape::Diamond.plan());
-    wait(store.save(NewRevision { tenant, id, plan, expected: None, actor, at: LATER[1] })).unwrap();
+    wait(store.save(NewRevision { tenant, id, plan, expected: None, scope: RevisionScope::Plan, actor, at: LATER[1] }))
+        .unwrap();
     assert_eq!(disk.failures(), 1);
     drop(store);
     let stats = SqliteArchive::open(directory.path()).unwrap().stats().unwrap();

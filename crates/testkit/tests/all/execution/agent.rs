@@ -293,7 +293,7 @@ steps: [{id: a, tool: t.once, approval: true}, {id: b, tool: t.once}]",
     scene.cancel(None);
     assert_eq!(scene.step("a"), "cancelled");
     scene.record_started("a");
-    assert_eq!(scene.deviations(), ["Undeclared a"]);
+    assert_eq!(scene.deviations(), ["Undeclared a", "Unapproved a"]);
 }
 
 #[test]
@@ -309,4 +309,29 @@ fn the_agents_own_parameters_are_recorded() {
     scene.give(&agent(), ExecutionInput::RecordStarted { part: part("a"), tool: None, parameters });
     assert_eq!(**scene.part("a").parameters.as_ref().unwrap().value().unwrap(), json!({"n": 9}));
     assert_eq!(scene.started_calls(CallSide::Do), ["a"]);
+}
+
+/// Going on with the other items says nothing about the one that failed.
+#[test]
+fn an_agent_that_records_another_item_has_not_decided_about_the_failed_one() {
+    let mut scene = ExecutionScenario::by_agent(
+        "steps:
+  - {id: a, tool: t.once, for_each: '[0, 1, 2]', parameters: {n: '{{ item }}'}}
+  - {id: b, tool: t.once, depends_on: [a]}",
+    );
+    scene.start();
+    assert_eq!(scene.execution.view().due.map(|(part, _)| part.to_string()).as_deref(), Some("a[0]"));
+    scene.record_finished("a[0]", json!(0));
+    scene.record_failed("a[1]", ToolError, false);
+    assert_eq!(scene.asks(), ["failure a"]);
+    scene.record_started("a[2]");
+    scene.record_finished("a[2]", json!(2));
+    assert_eq!(scene.asks(), ["failure a"]);
+    assert_eq!(scene.count("QuestionAnswered"), 0);
+    scene.record_started("a[1]");
+    scene.record_finished("a[1]", json!(1));
+    assert_eq!(scene.step("a"), "completed");
+    assert_eq!(scene.execution.result_of("a"), Some(&json!([0, 1, 2])));
+    scene.record_finished("b", json!({}));
+    assert_eq!(scene.status(), "completed");
 }

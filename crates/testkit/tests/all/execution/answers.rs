@@ -4,7 +4,7 @@ use rutter_core::execution::input::ExecutionInput;
 use rutter_core::journal::event::{ExecutionLimit, Question, QuestionAnswer};
 use rutter_core::tool::FailureCategory::ToolError;
 use rutter_testkit::scene::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 const ALL: [QuestionAnswer; 7] = [
@@ -105,7 +105,7 @@ fn evidence_alone_is_enough_to_resolve_and_nothing_is_not() {
             about: about(),
             answer: QuestionAnswer::Resolve,
             reason: String::new(),
-            result: None,
+            result: Some(Arc::new(Value::Null)),
             evidence: Some(Arc::new(json!("a receipt"))),
         },
     );
@@ -189,8 +189,8 @@ fn a_question_that_is_not_open_is_not_answered() {
         assert_eq!(scene.refused(&person(), input), "execution.no_question", "{about:?}");
     }
     scene.answer_failure("a", QuestionAnswer::Stop);
-    let input = answering(Question::Failure(step("a")), QuestionAnswer::Retry, None);
-    assert_eq!(scene.refused(&person(), input), "execution.ended");
+    let input = answering(Question::Failure(step("a")), QuestionAnswer::Stop, None);
+    assert_eq!(scene.refused(&person(), input), "execution.no_such_answer");
 }
 
 #[test]

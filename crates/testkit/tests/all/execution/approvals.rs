@@ -178,6 +178,7 @@ fn an_approved_call_that_has_changed_needs_another_approval() {
     scene.approve("a");
     let definition = Hash::of(&[b"another"]);
     let (name, reason) = (tool("t.once"), String::new());
+    scene.give(&Actor::rutter(), ExecutionInput::ReportDefinition { tool: name.clone(), found: definition });
     scene.give(&person(), ExecutionInput::AcceptTool { tool: name, definition, reason });
     scene.resume();
     assert_eq!(scene.count("ApprovalVoided"), 1);
@@ -189,7 +190,7 @@ fn an_approved_call_that_has_changed_needs_another_approval() {
 #[test]
 fn undoing_and_probing_need_no_approval() {
     let mut scene = ExecutionScenario::started(
-        "steps: [{id: a, tool: t.once, approval: true, compensation: {tool: t.undo}, probe: {tool: t.find, happened: result.found}}]",
+        "steps: [{id: a, tool: t.once, approval: true, compensation: {tool: t.undo}, probe: {tool: t.find, happened: result.found, settle: 0s}}]",
     );
     scene.approve("a");
     scene.returns("a", maybe(Timeout));
@@ -212,11 +213,11 @@ fn cancelling_closes_the_question() {
 fn a_replan_that_keeps_the_call_keeps_the_question_and_the_approval() {
     let mut scene = ExecutionScenario::started(ASKED);
     let call = scene.asked("a");
-    scene.replan(&format!("{}, {{id: b, tool: t.once}}]", ASKED.trim_end_matches(']')));
+    scene.replan_as(&person(), &format!("{}, {{id: b, tool: t.once}}]", ASKED.trim_end_matches(']')));
     assert_eq!(scene.asked("a"), call);
     scene.pause();
     scene.approve("a");
-    scene.replan(&format!("{}, {{id: c, tool: t.once}}]", ASKED.trim_end_matches(']')));
+    scene.replan_as(&person(), &format!("{}, {{id: c, tool: t.once}}]", ASKED.trim_end_matches(']')));
     scene.resume();
     assert_eq!(scene.calls(), ["a"]);
 }

@@ -123,6 +123,7 @@ fn what_may_have_happened_is_undone_too() {
 steps: [{id: a, tool: t.set, retry: {max_attempts: 1}, compensation: {tool: t.undo}}]",
     );
     scene.returns("a", maybe(Timeout));
+    scene.wait();
     assert_eq!(scene.calls(), ["undo a"]);
     scene.returns("a", done(json!({})));
     assert_eq!(scene.status(), "compensated");
@@ -222,7 +223,7 @@ fn the_compensations_own_probe_settles_its_doubt() {
     tool: t.once
     compensation:
       tool: t.undo_once
-      probe: {tool: t.find, parameters: {key: '{{ key }}'}, happened: result.found}",
+      probe: {tool: t.find, parameters: {key: '{{ key }}'}, happened: result.found, settle: 0s}",
         );
         scene.compensate(None);
         let key = scene.call("a").key;
@@ -331,7 +332,9 @@ fn a_late_answer_to_a_compensation_in_doubt_settles_it() {
     let mut scene = completed("steps: [{id: a, tool: t.once, compensation: {tool: t.undo_once}}]");
     scene.compensate(None);
     scene.returns("a", maybe(Timeout));
-    scene.answers("a", CallSide::Undo, 1, fails(ToolError));
+    // A refusal that is not in `retry.on` is not retried either when it comes late.
+    scene.answers("a", CallSide::Undo, 1, fails(Unavailable));
+    scene.wait();
     assert_eq!(scene.calls(), ["undo a#2"]);
     scene.returns("a", maybe(Timeout));
     scene.answers("a", CallSide::Undo, 2, done(json!({})));

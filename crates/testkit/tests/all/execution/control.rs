@@ -91,8 +91,9 @@ fn retries_probes_and_compensations_wait_for_the_resume() {
     scene.resume();
     assert_eq!(scene.calls(), ["a#2"]);
 
-    let mut scene =
-        ExecutionScenario::started("steps: [{id: a, tool: t.once, probe: {tool: t.find, happened: result.found}}]");
+    let mut scene = ExecutionScenario::started(
+        "steps: [{id: a, tool: t.once, probe: {tool: t.find, happened: result.found, settle: 0s}}]",
+    );
     scene.pause();
     scene.returns("a", maybe(Timeout));
     assert_eq!(scene.calls(), [""; 0]);
@@ -163,6 +164,7 @@ fn a_repeatable_call_that_may_have_happened_is_undone_after_a_cancel() {
     let mut scene = ExecutionScenario::started("steps: [{id: a, tool: t.set, compensation: {tool: t.undo}}]");
     scene.cancel(Some(true));
     scene.returns("a", maybe(Timeout));
+    scene.wait();
     assert_eq!(scene.calls(), ["undo a"]);
 }
 
@@ -193,6 +195,7 @@ fn a_back_off_after_a_maybe_is_undone() {
     scene.returns("a", maybe(Timeout));
     assert_eq!(scene.step("a"), "retrying");
     scene.cancel(Some(true));
+    scene.wait();
     assert_eq!(scene.calls(), ["undo a"]);
     scene.returns("a", done(json!({})));
     assert_eq!(scene.status(), "compensated");

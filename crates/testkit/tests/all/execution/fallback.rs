@@ -108,7 +108,7 @@ fn a_fallback_has_its_own_attempts_and_its_own_failure() {
 #[test]
 fn a_fallback_in_doubt_has_no_probe_and_becomes_a_question() {
     let mut scene = ExecutionScenario::started(
-        "steps: [{id: a, tool: t.once, probe: {tool: t.find, happened: result.found}, fallback: {tool: t.other}}]",
+        "steps: [{id: a, tool: t.once, probe: {tool: t.find, happened: result.found, settle: 0s}, fallback: {tool: t.other}}]",
     );
     scene.returns("a", fails(ToolError));
     scene.returns("a", maybe(Timeout));

@@ -1,8 +1,10 @@
 //! Steps that fan out over a list.
 
-use rutter_core::journal::event::{CallSide, QuestionAnswer};
+use rutter_core::id::{PartId, StepId};
+use rutter_core::journal::event::{CallSide, Question, QuestionAnswer};
 use rutter_core::tool::FailureCategory::ToolError;
-use rutter_testkit::scene::{ExecutionScenario, done, fails};
+use rutter_core::tool::{CallOutcome, ToolFailure};
+use rutter_testkit::scene::{ExecutionScenario, answering, done, fails, person};
 use serde_json::{Value, json};
 
 fn fan_out(items: Value, rest: &str) -> ExecutionScenario {
@@ -172,4 +174,118 @@ fn a_long_list_runs_within_its_limit() {
         scene.returns(&format!("a[{item}]"), done(json!(item)));
     }
     assert_eq!(*scene.call("b").parameters, json!({ "all": list }));
+}
+
+/// Four items, of which as many fail as each row says.
+#[test]
+fn a_tolerated_fan_out_completes_with_null_where_an_item_failed() {
+    for (tolerate, failing, completes) in [
+        ("0", 1, false),
+        ("1", 1, true),
+        ("1", 2, false),
+        ("2", 2, true),
+        ("25%", 1, true),
+        ("25%", 2, false),
+        ("49%", 1, true),
+        ("100%", 4, true),
+    ] {
+        let mut scene =
+            fan_out(json!([1, 2, 3, 4]), &format!("for_each: {{items: inputs.list, tolerate: {tolerate}}}"));
+        for item in 0..4 {
+            let outcome = if item < failing { fails(ToolError) } else { done(json!(item)) };
+            scene.returns(&format!("a[{item}]"), outcome);
+        }
+        if completes {
+            let results: Vec<Value> =
+                (0..4).map(|item| if item < failing { Value::Null } else { json!(item) }).collect();
+            assert_eq!(*scene.call("b").parameters, json!({ "all": results }), "{tolerate}, {failing}");
+        } else {
+            assert_eq!(scene.asks(), ["failure a"], "{tolerate}, {failing}");
+        }
+    }
+}
+
+#[test]
+fn the_items_of_a_failed_fan_out_can_be_read() {
+    let mut scene = ExecutionScenario::started(
+        "max_parallel: 4
+steps:
+  - {id: a, tool: t.once, for_each: '[5, 6]', failure_policy: continue_others}
+  - id: b
+    tool: t.once
+    parameters:
+      all: '{{ steps.a.items }}'
+      first: '{{ steps.a.items.0.result.n | default(0) }}'
+      second: '{{ steps.a.items[1].result.n }}'
+      why: '{{ steps.a.items[0].failure.category }}'",
+    );
+    scene.returns("a[0]", fails(ToolError));
+    scene.returns("a[1]", done(json!({ "n": 6 })));
+    let parameters = &scene.call("b").parameters;
+    assert_eq!((&parameters["first"], &parameters["second"]), (&json!(0), &json!(6)));
+    assert_eq!(parameters["why"], "tool_error");
+    assert_eq!(parameters["all"][1], json!({ "status": "completed", "result": { "n": 6 } }));
+    assert_eq!(parameters["all"][0]["status"], "failed");
+}
+
+#[test]
+fn one_failed_item_is_retried_skipped_or_resolved_by_itself() {
+    let mut scene = fan_out(json!([1, 2, 3, 4]), "for_each: inputs.list");
+    for item in 0..3 {
+        scene.returns(&format!("a[{item}]"), fails(ToolError));
+    }
+    scene.returns("a[3]", done(json!(3)));
+    let item = |item: u32| Question::Item(PartId { step: StepId::new("a"), item: Some(item) });
+    scene.answer(item(2), QuestionAnswer::Retry);
+    assert_eq!(scene.calls(), ["a[2]#2"]);
+    // Another one can be decided meanwhile.
+    scene.give(&person(), answering(item(1), QuestionAnswer::Resolve, Some(json!("by hand"))));
+    scene.returns("a[2]", done(json!(2)));
+    assert_eq!(scene.asks(), ["failure a"]);
+    assert_eq!(scene.refused(&person(), answering(item(2), QuestionAnswer::Retry, None)), "execution.no_question");
+    scene.answer(item(0), QuestionAnswer::Skip);
+    assert_eq!(*scene.call("b").parameters, json!({ "all": [null, "by hand", 2, 3] }));
+    scene.returns("b", done(json!({})));
+    assert_eq!(scene.status(), "partial");
+}
+
+#[test]
+fn items_that_were_held_back_go_on_once_the_failed_one_is_decided() {
+    for answer in [QuestionAnswer::Retry, QuestionAnswer::Skip, QuestionAnswer::Resolve] {
+        let mut scene = fan_out(json!([1, 2, 3]), "for_each: {items: inputs.list, max_parallel: 1}");
+        scene.returns("a[0]", fails(ToolError));
+        let about = Question::Item(PartId { step: StepId::new("a"), item: Some(0) });
+        let result = (answer == QuestionAnswer::Resolve).then(|| json!(0));
+        scene.give(&person(), answering(about, answer, result));
+        if answer == QuestionAnswer::Retry {
+            scene.returns("a[0]", done(json!(0)));
+        }
+        for item in [1, 2] {
+            scene.returns(&format!("a[{item}]"), done(json!(item)));
+        }
+        let first = if answer == QuestionAnswer::Skip { Value::Null } else { json!(0) };
+        assert_eq!(*scene.call("b").parameters, json!({ "all": [first, 1, 2] }), "{answer:?}");
+    }
+}
+
+#[test]
+fn what_was_done_before_a_fan_out_was_left_out_remains() {
+    let mut scene = fan_out(json!([1, 2]), "for_each: inputs.list");
+    scene.returns("a[0]", done(json!(0)));
+    scene.returns("a[1]", fails(ToolError));
+    scene.answer_failure("a", QuestionAnswer::Skip);
+    let view = scene.execution.view();
+    assert_eq!((scene.status(), json!(view.remains)), ("failed", json!(["a[0]"])));
+    let unmet: Vec<String> = view.unmet.iter().map(|unmet| unmet.step.to_string()).collect();
+    assert_eq!(unmet[0], "a");
+}
+
+#[test]
+fn a_waiting_execution_says_a_long_cause_once() {
+    let id = "a".repeat(100);
+    let mut scene = ExecutionScenario::started(&format!("steps:\n  - {{id: {id}, tool: t.once}}"));
+    let why = "the card was refused ".repeat(20);
+    scene.returns(&id, CallOutcome::NotDone(ToolFailure::new(ToolError, why)));
+    let summary = scene.execution.view().summary();
+    assert_eq!(summary.matches(&format!("{id} failed")).count(), 1, "{summary}");
 }

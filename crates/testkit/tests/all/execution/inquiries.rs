@@ -7,6 +7,8 @@ use rutter_core::journal::event::{CallSide, Event, EventRecord};
 use rutter_core::journal::payload::EventPayload;
 use rutter_core::limits;
 use rutter_core::plan::Driver;
+use rutter_core::time::Millis;
+use rutter_core::tool::Elicitation;
 use rutter_core::tool::FailureCategory::{Timeout, Unavailable};
 use rutter_testkit::scene::*;
 use serde_json::{Value, json};
@@ -145,8 +147,8 @@ fn a_question_that_cannot_be_answered_is_refused() {
     }
     for (more, code) in [(0, ""), (1, "execution.text_too_long")] {
         let message = "x".repeat(limits::REASON_BYTES_MAX + more);
-        let (part, schema) = (part("a"), Arc::new(schema()));
-        let input = ExecutionInput::ToolAsks { part, side: CallSide::Do, attempt: 1, message, schema };
+        let question = Elicitation { message, schema: Arc::new(schema()), continuation: None };
+        let input = ExecutionInput::ToolAsks { part: part("a"), side: CallSide::Do, attempt: 1, question };
         let given = ExecutionScenario::started(PLAN).input(&rutter, input);
         assert_eq!(given.map_or_else(|refusal| refusal.code, |()| ""), code);
     }
@@ -266,7 +268,7 @@ fn probes_and_undoing_may_ask_too() {
     assert_eq!((scene.status(), scene.asks()), ("waiting", vec!["tool a".to_owned()]));
     scene.answer_tool(&agent(), "a", hull());
     assert_eq!(scene.status(), "compensating");
-    let probed = "steps: [{id: a, tool: t.once, probe: {tool: t.find, happened: result.found}}]";
+    let probed = "steps: [{id: a, tool: t.once, probe: {tool: t.find, happened: result.found, settle: 0s}}]";
     let mut scene = ExecutionScenario::started(probed);
     scene.returns("a", maybe(Timeout));
     scene.tool_asks("a", schema());
@@ -290,4 +292,86 @@ fn a_question_whose_schema_was_erased_can_only_be_declined() {
     let moment = DecisionContext { now: scene.now, room: 9 };
     execution.decide(&agent(), answering_tool("a", 1, None), moment).unwrap();
     assert!(execution.questions().is_empty());
+}
+
+/// Step a, a `once` call, whose tool asks and gives what continues the call.
+fn asked_with(continuation: Value) -> ExecutionScenario {
+    let mut scene = ExecutionScenario::started("steps: [{id: a, tool: t.once, parameters: {n: 1}}]");
+    scene.give(&Actor::rutter(), asking_with(continuation));
+    scene
+}
+
+fn asking_with(continuation: Value) -> ExecutionInput {
+    let (schema, continuation) = (Arc::new(schema()), Some(Arc::new(continuation)));
+    let question = Elicitation { message: "which one?".into(), schema, continuation };
+    ExecutionInput::ToolAsks { part: part("a"), side: CallSide::Do, attempt: 1, question }
+}
+
+#[test]
+fn a_question_with_a_continuation_outlives_its_process() {
+    let mut scene = asked_with(json!({"state": "s1"}));
+    for _ in 0..2 {
+        scene.give(&Actor::rutter(), ExecutionInput::Recovered);
+        assert_eq!(
+            (scene.asks(), scene.step("a"), scene.count("AttemptLost")),
+            (vec!["tool a".to_owned()], "waiting", 0)
+        );
+        let [call] = &scene.last.calls[..] else { panic!("{:?}", scene.last.calls) };
+        assert_eq!(call.continuation.as_deref(), Some(&json!({"state": "s1"})));
+        assert_eq!((&*call.parameters, call.attempt), (&json!({"n": 1}), 1));
+        assert_eq!(scene.events(), [""; 0], "nothing has changed");
+    }
+    scene.answer_tool(&person(), "a", hull());
+    scene.returns("a", done(json!({})));
+    assert_eq!((scene.status(), scene.count("AttemptStarted")), ("completed", 1));
+}
+
+#[test]
+fn a_question_that_was_answered_does_not_outlive_its_process() {
+    let mut scene = asked_with(json!({"state": "s1"}));
+    scene.answer_tool(&person(), "a", hull());
+    scene.give(&Actor::rutter(), ExecutionInput::Recovered);
+    assert_eq!((scene.asks(), scene.calls()), (vec!["doubt a".to_owned()], vec![]), "the tool may have the answer");
+    // Without a continuation a question is lost with its connection.
+    let mut scene = ExecutionScenario::started("steps: [{id: a, tool: t.once}]");
+    scene.tool_asks("a", schema());
+    scene.give(&Actor::rutter(), ExecutionInput::Recovered);
+    assert_eq!(scene.asks(), ["doubt a"]);
+}
+
+#[test]
+fn a_held_execution_takes_no_answer_that_could_not_reach_the_tool() {
+    let mut scene = asked_with(json!({"state": "s1"}));
+    let since = scene.now;
+    scene.now = since.plus(Millis::hours(30));
+    scene.give(&Actor::rutter(), ExecutionInput::Hold { reason: "no worker ran".into(), since });
+    scene.give(&Actor::rutter(), ExecutionInput::Recovered);
+    assert_eq!(scene.calls(), [""; 0]);
+    for answer in [hull(), None] {
+        assert_eq!(scene.refused(&person(), answering_tool("a", 1, answer)), "execution.held");
+    }
+    scene.give(&person(), ExecutionInput::Resume { reason: "go on".into() });
+    assert_eq!(scene.last.calls.len(), 1);
+    scene.answer_tool(&person(), "a", hull());
+    scene.returns("a", done(json!({})));
+    assert_eq!(scene.status(), "completed");
+}
+
+#[test]
+fn a_continuation_has_a_limit_and_can_be_erased() {
+    let fits = limits::CONTINUATION_BYTES_MAX - 2;
+    for (size, code) in [(fits - 1, ""), (fits, ""), (fits + 1, "execution.question_invalid")] {
+        let mut scene = ExecutionScenario::started("steps: [{id: a, tool: t.once}]");
+        let given = scene.input(&Actor::rutter(), asking_with(json!("x".repeat(size))));
+        assert_eq!(given.map_or_else(|refusal| refusal.code, |()| ""), code);
+    }
+    let scene = asked_with(json!({"state": "s1"}));
+    let mut journal: Vec<EventRecord> = scene.journal.clone();
+    if let Some(Event::ToolAsked { continuation, .. }) = journal.last_mut().map(|record| &mut record.event) {
+        *continuation = Some(EventPayload::Erased);
+    }
+    let mut execution = Execution::replay(identity(), &journal).unwrap();
+    let moment = DecisionContext { now: scene.now, room: 9 };
+    assert!(execution.decide(&Actor::rutter(), ExecutionInput::Recovered, moment).unwrap().calls.is_empty());
+    assert_eq!(execution.questions().len(), 1, "a doubt");
 }

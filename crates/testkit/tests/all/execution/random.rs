@@ -23,7 +23,7 @@ static PLANS: LazyLock<Vec<Arc<Plan>>> = LazyLock::new(|| {
 steps:
   - {id: a, tool: t.once, compensation: {tool: t.undo}, fallback: {tool: t.other, compensation: {tool: t.undo_once}}}
   - {id: b, tool: t.set, depends_on: [a], retry: {max_attempts: 1}, compensation: {tool: t.undo_once}}
-  - {id: c, tool: t.once, parameters: {x: '{{ steps.b.result.x }}'}, approval: true, probe: {tool: t.find, happened: result.found}}
+  - {id: c, tool: t.once, parameters: {x: '{{ steps.b.result.x }}'}, approval: true, probe: {tool: t.find, happened: result.found, settle: 0s}}
   - {id: f, tool: t.set, for_each: '[1, 2, 3]', compensation: {tool: t.undo}}",
         "max_parallel: 2
 on_failure: compensate
@@ -88,11 +88,18 @@ fn answer(scene: &ExecutionScenario, number: usize) -> Option<ExecutionInput> {
         PendingQuestion::Doubt { part, .. } => settling(&part.to_string(), happened, json!({"x": 2})),
         PendingQuestion::Failure { step, .. } => answering(Question::Failure(step), choice, Some(json!({"x": 3}))),
         PendingQuestion::Compensation { part, .. } => answering(Question::Compensation(part), choice, Some(json!({}))),
+        PendingQuestion::SecondEffect { part, .. } => answering(Question::SecondEffect(part), choice, None),
         PendingQuestion::Limit { limit, .. } => answering(Question::Limit(limit), choice, None),
         PendingQuestion::Tool { part, attempt, .. } => {
             let answer = [None, Some(json!({"x": 5})), Some(json!(5))][number % 3].clone();
             answering_tool(&part.to_string(), attempt, answer)
         }
+        PendingQuestion::Replan { plan, .. } if number.is_multiple_of(2) => {
+            ExecutionInput::ApproveReplan { plan, reason }
+        }
+        PendingQuestion::Replan { plan, .. } => ExecutionInput::RejectReplan { plan, reason },
+        PendingQuestion::Hold { .. } => ExecutionInput::ResumeExpired { reason },
+        PendingQuestion::Silence { .. } => answering(Question::Silence, choice, None),
         PendingQuestion::Drift { tool, found, .. } => ExecutionInput::AcceptTool { tool, definition: found, reason },
     })
 }
@@ -118,9 +125,9 @@ fn control(number: usize) -> ExecutionInput {
         6 => ExecutionInput::Cancel { reason, undo: [None, Some(true), Some(false)][number % 3] },
         7 => ExecutionInput::BeginReplan { reason },
         8 => ExecutionInput::AbandonReplan { reason },
-        9 | 10 => ExecutionInput::Replan { plan: PLANS[number % PLANS.len()].clone(), reason },
+        9 | 10 => ExecutionInput::Replan { plan: PLANS[number % PLANS.len()].clone(), revision: 2, reason },
         11 | 12 => ExecutionInput::HandOver { to, reason },
-        13 => ExecutionInput::ReportDrift { tool: tool(tools[number % tools.len()]), found: Hash::ZERO },
+        13 => ExecutionInput::ReportDefinition { tool: tool(tools[number % tools.len()]), found: Hash::ZERO },
         14 if number.is_multiple_of(7) => ExecutionInput::Kill { reason },
         14 => ExecutionInput::RecordEnd { reason },
         _ => compensating(if number.is_multiple_of(3) { Some(&["b", "f"]) } else { None }),

@@ -3,6 +3,7 @@
 use rutter_core::actor::Actor;
 use rutter_core::execution::input::{DecisionContext, ExecutionInput};
 use rutter_core::execution::part::{PartState, ProbeProgress};
+use rutter_core::execution::view::PendingQuestion;
 use rutter_core::hash::Hash;
 use rutter_core::journal::event::{CallSide, Event, EventRecord, PlanReference, QuestionAnswer};
 use rutter_core::limits;
@@ -20,7 +21,7 @@ fn steps(list: &[&str]) -> String {
 }
 
 fn replanning(fields: &str) -> ExecutionInput {
-    ExecutionInput::Replan { plan: plan(fields, Driver::Server), reason: "better".into() }
+    ExecutionInput::Replan { plan: plan(fields, Driver::Server), revision: 2, reason: "better".into() }
 }
 
 #[test]
@@ -182,13 +183,13 @@ fn a_fallback_that_is_needed_stays_as_it_is() {
 #[test]
 fn a_running_probe_stays_as_it_is() {
     let with = |probe: &str| format!("steps: [{{id: a, tool: t.once{probe}}}, {B}]");
-    let first = with(", probe: {tool: t.find, happened: result.found, result: result.value}");
+    let first = with(", probe: {tool: t.find, happened: result.found, settle: 0s, result: result.value}");
     let others = [
         with(""),
-        with(", probe: {tool: t.read, happened: result.found, result: result.value}"),
-        with(", probe: {tool: t.find, parameters: {n: 1}, happened: result.found, result: result.value}"),
-        with(", probe: {tool: t.find, happened: not result.found, result: result.value}"),
-        with(", probe: {tool: t.find, happened: result.found}"),
+        with(", probe: {tool: t.read, happened: result.found, settle: 0s, result: result.value}"),
+        with(", probe: {tool: t.find, parameters: {n: 1}, happened: result.found, settle: 0s, result: result.value}"),
+        with(", probe: {tool: t.find, happened: not result.found, settle: 0s, result: result.value}"),
+        with(", probe: {tool: t.find, happened: result.found, settle: 0s}"),
     ];
     let mut scene = ExecutionScenario::started(&first);
     scene.returns("a", maybe(Timeout));
@@ -196,7 +197,9 @@ fn a_running_probe_stays_as_it_is() {
     for other in &others {
         assert_eq!(scene.refused(&agent(), replanning(other)), "replan.under_way", "{other}");
     }
-    scene.replan(&with(", probe: {tool: t.find, happened: result.found, result: result.value, timeout: 5s}"));
+    scene.replan(&with(
+        ", probe: {tool: t.find, happened: result.found, settle: 0s, result: result.value, timeout: 5s}",
+    ));
     scene.returns("a", done(json!({"found": true, "value": {}})));
     assert_eq!(scene.step("a"), "completed");
 
@@ -212,7 +215,7 @@ fn a_running_probe_stays_as_it_is() {
 #[test]
 fn the_answer_of_a_probe_that_a_replan_has_dropped_says_nothing() {
     let mut scene = ExecutionScenario::started(
-        "steps: [{id: a, tool: t.once, retry: {max_attempts: 3}, probe: {tool: t.find, happened: result.found}}]",
+        "steps: [{id: a, tool: t.once, retry: {max_attempts: 3}, probe: {tool: t.find, happened: result.found, settle: 0s}}]",
     );
     scene.returns("a", maybe(Timeout));
     let (mut execution, now) = (scene.execution.clone(), scene.now);
@@ -287,7 +290,7 @@ fn keys_outlive_a_replan() {
 }
 
 #[test]
-fn a_compensated_step_is_done_anew_with_a_new_key() {
+fn an_undone_step_stays_undone_until_a_person_runs_it_again_with_a_new_key() {
     let keyed = "{id: a, tool: t.keyed, parameters: {key: '{{ key }}'}}";
     let mut scene = ExecutionScenario::started(&steps(&[keyed, C]));
     let key = scene.call("a").key;
@@ -297,7 +300,13 @@ fn a_compensated_step_is_done_anew_with_a_new_key() {
         ExecutionInput::RecordCompensation { part: part("a"), description: "undone".into(), evidence: None },
     );
     scene.returns("c", fails(ToolError));
-    scene.replan(&steps(&[keyed]));
+    scene.replan(&steps(&[keyed, B]));
+    assert_eq!(scene.calls(), ["b"]);
+    scene.returns("b", done(json!({})));
+    assert_eq!((scene.status(), scene.step("a")), ("partial", "compensated"));
+    let again = || ExecutionInput::Reopen { steps: Some(vec![step("a")]), reason: "after all".into() };
+    assert_eq!(scene.refused(&agent(), again()), "execution.not_a_person");
+    scene.give(&person(), again());
     assert_eq!(scene.calls(), ["a#2"]);
     assert_ne!(scene.call("a").key, key);
 }
@@ -336,9 +345,34 @@ fn there_is_a_bound_to_replanning() {
     let asked = "{id: a, tool: t.once, approval: true}";
     let mut scene = ExecutionScenario::started(&steps(&[asked]));
     for _ in 0..limits::REPLANS_MAX {
-        scene.replan(&steps(&[asked]));
+        // The same plan again is the same revision.
+        scene.give(&agent(), replanning(&steps(&[asked])));
     }
+    assert_eq!(scene.execution.revision(), 2);
     assert_eq!(scene.refused(&agent(), replanning(&steps(&[asked]))), "execution.replan_limit");
+}
+
+#[test]
+fn a_new_plan_has_the_number_it_is_saved_under() {
+    let asked = "{id: a, tool: t.once, approval: true}";
+    let saved = |fields: &str, revision| {
+        let plan = plan(&steps(&[fields]), Driver::Server);
+        ExecutionInput::Replan { plan, revision, reason: "better".into() }
+    };
+    let mut scene = ExecutionScenario::started(&steps(&[asked]));
+    scene.give(&agent(), saved("{id: a, tool: t.once}", 7));
+    assert!(scene.asks().contains(&"replan 7".to_owned()), "{:?}", scene.asks());
+    let PendingQuestion::Replan { plan, .. } = scene.execution.questions().pop().unwrap() else { panic!("not asked") };
+    scene.crash();
+    scene.give(&person(), ExecutionInput::ApproveReplan { plan, reason: "fine".into() });
+    let numbers = scene.journal.iter().filter_map(|record| match &record.event {
+        Event::ReplanProposed { revision, .. } | Event::Replanned { revision, .. } => Some(*revision),
+        _ => None,
+    });
+    assert_eq!((numbers.collect::<Vec<_>>(), scene.execution.revision()), (vec![7, 7], 7));
+    // Back to an earlier one.
+    scene.give(&person(), saved("{id: a, tool: t.once, approval: {expires: 1h}}", 3));
+    assert_eq!(scene.execution.revision(), 3);
 }
 
 #[test]
@@ -349,7 +383,11 @@ fn replanning_is_for_executions_that_go_forward() {
     scene.cancel(None);
     assert_eq!(scene.refused(&agent(), replanning(&steps(&[A]))), "execution.stopping");
     scene.returns("a", fails(ToolError));
-    assert_eq!(scene.refused(&agent(), replanning(&steps(&[A]))), "execution.ended");
+    // After the end, a new plan takes the execution up again; what a person cancelled, only a person's.
+    scene.give(&agent(), replanning(&steps(&[A])));
+    assert_eq!(scene.calls(), [""; 0]);
+    scene.give(&person(), replanning(&steps(&[A])));
+    assert_eq!(scene.calls(), ["a#2"]);
 }
 
 #[test]
@@ -385,6 +423,7 @@ fn a_touched_step_that_is_dropped_stays_to_be_undone() {
     assert_eq!(scene.steps(), ["running", "failed"]);
     scene.cancel(Some(true));
     scene.returns("c", fails(ToolError));
+    scene.wait();
     assert_eq!(scene.calls(), ["undo a"]);
 }
 
@@ -412,7 +451,7 @@ steps:
 fn drift_stops_the_calls_of_a_tool_until_a_person_accepts_it() {
     let mut scene = ExecutionScenario::started("steps: [{id: a, tool: t.set}, {id: b, tool: t.once, depends_on: [a]}]");
     let found = Hash::of(&[b"new"]);
-    let report = |name: &str| ExecutionInput::ReportDrift { tool: tool(name), found };
+    let report = |name: &str| ExecutionInput::ReportDefinition { tool: tool(name), found };
     let accept = |name: &str| ExecutionInput::AcceptTool { tool: tool(name), definition: found, reason: String::new() };
     assert_eq!(scene.refused(&Actor::rutter(), report("no.body")), "execution.unknown_tool");
     scene.give(&Actor::rutter(), report("t.once"));
@@ -429,7 +468,7 @@ fn drift_stops_the_calls_of_a_tool_until_a_person_accepts_it() {
 #[test]
 fn drift_stops_an_approved_call_a_probe_and_a_compensation_too() {
     let found = Hash::of(&[b"new"]);
-    let report = |name: &str| ExecutionInput::ReportDrift { tool: tool(name), found };
+    let report = |name: &str| ExecutionInput::ReportDefinition { tool: tool(name), found };
     let accept = |name: &str| ExecutionInput::AcceptTool { tool: tool(name), definition: found, reason: String::new() };
     let mut scene = ExecutionScenario::started("steps: [{id: a, tool: t.once, approval: true}]");
     scene.give(&Actor::rutter(), report("t.once"));
@@ -437,7 +476,7 @@ fn drift_stops_an_approved_call_a_probe_and_a_compensation_too() {
     assert_eq!(scene.calls(), [""; 0]);
 
     let mut scene = ExecutionScenario::started(
-        "steps: [{id: a, tool: t.once, probe: {tool: t.find, happened: result.found}, compensation: {tool: t.undo}}]",
+        "steps: [{id: a, tool: t.once, probe: {tool: t.find, happened: result.found, settle: 0s}, compensation: {tool: t.undo}}]",
     );
     scene.give(&Actor::rutter(), report("t.find"));
     scene.returns("a", maybe(Timeout));

@@ -170,7 +170,8 @@ fn a_retry_held_up_beyond_the_total_timeout_is_abandoned() {
 /// After the total timeout, whatever the step waited for until then.
 #[test]
 fn nothing_is_called_after_the_total_timeout() {
-    let probe = "probe: {tool: t.find, timeout: 60s, happened: result.found}, timeout: 10s, total_timeout: 12s";
+    let probe =
+        "probe: {tool: t.find, timeout: 60s, happened: result.found, settle: 0s}, timeout: 10s, total_timeout: 12s";
     let mut scene = one("t.once", &format!(", {probe}"));
     scene.returns("a", maybe(FailureCategory::Timeout));
     scene.later(12_000);

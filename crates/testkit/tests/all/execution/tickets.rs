@@ -15,7 +15,7 @@ use rutter_testkit::scene::*;
 use serde_json::json;
 
 const PLAN: &str = "steps:
-  - {id: a, tool: t.once, parameters: {n: 1}, timeout: 60s, compensation: {tool: t.undo_once}, probe: {tool: t.find, happened: result.found}}
+  - {id: a, tool: t.once, parameters: {n: 1}, timeout: 60s, compensation: {tool: t.undo_once}, probe: {tool: t.find, happened: result.found, settle: 0s}}
   - {id: b, tool: t.once, depends_on: [a]}";
 
 fn accepted(fields: &str) -> ExecutionScenario {
@@ -145,7 +145,7 @@ fn whatever_else_happened_the_call_is_resumed() {
     let mut replanned = accepted(PLAN);
     replanned.replan(PLAN);
     let mut drifted = accepted(PLAN);
-    drifted.give(&person(), ExecutionInput::ReportDrift { tool: tool("t.once"), found: Hash::ZERO });
+    drifted.give(&person(), ExecutionInput::ReportDefinition { tool: tool("t.once"), found: Hash::ZERO });
     for (name, mut scene, unwanted) in [
         ("paused", paused, false),
         ("cancelled", cancelled, true),

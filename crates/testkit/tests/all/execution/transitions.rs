@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rutter_core::actor::Actor;
 use rutter_core::execution::Execution;
 use rutter_core::execution::input::{DecisionContext, ExecutionInput};
-use rutter_core::execution::part::{PartState, ProbeProgress};
+use rutter_core::execution::part::{PartState, ProbeProgress, StepPart};
 use rutter_core::hash::Hash;
 use rutter_core::id::{PartId, StepId};
 use rutter_core::journal::event::{
@@ -25,7 +25,7 @@ const PLAN: &str = "steps:
     tool: t.once
     approval: {expires: 1h}
     compensation: {tool: t.undo_once, retry: {max_attempts: 2}}
-    probe: {tool: t.find, happened: result.found}
+    probe: {tool: t.find, happened: result.found, settle: 0s}
     fallback: {tool: t.other}
   - {id: b, tool: t.set, depends_on: [a]}";
 
@@ -186,14 +186,28 @@ fn part_events(scene: &ExecutionScenario) -> Vec<(&'static str, Event, &'static 
     };
     let prepared = if matches!(scene.part("a").state, PartState::InDoubt { .. }) { CallSide::Probe } else { side };
     let next = |side: CallSide| scene.part("a").attempts_of(side) + 1;
-    let tool = tool("t.once");
+    let (tool, called) = (tool("t.once"), tool("t.once"));
     let expires_at = Timestamp(9_000_000);
     vec![
         (
             "requested",
-            Event::ApprovalRequested { part: a(), side, call, tool, parameters: payload(), expires_at },
-            &["pending", "backing off", "falling back"],
+            Event::ApprovalRequested { part: a(), side, call, tool, parameters: payload(), expires_at, basis: None },
+            &["pending", "backing off", "falling back", "undo waits"],
         ),
+        (
+            "forbidden",
+            Event::CallForbidden {
+                part: a(),
+                side: prepared,
+                call,
+                tool: called.clone(),
+                rule: None,
+                reason: reason(),
+                digest: Hash::ZERO,
+            },
+            PREPARED,
+        ),
+        ("delayed", Event::CallDelayed { part: a(), side: prepared, rule: reason(), until: expires_at }, PREPARED),
         ("granted", Event::ApprovalGranted { part: a(), call, reason: reason() }, &["asking"]),
         ("denied", Event::ApprovalDenied { part: a(), call, reason: reason() }, &["asking"]),
         ("expired", Event::ApprovalExpired { part: a(), call }, &["asking"]),
@@ -210,7 +224,7 @@ fn part_events(scene: &ExecutionScenario) -> Vec<(&'static str, Event, &'static 
         ),
         (
             "asked",
-            Event::ToolAsked { part: a(), side, attempt, message: reason(), schema: payload() },
+            Event::ToolAsked { part: a(), side, attempt, message: reason(), schema: payload(), continuation: None },
             &["running", "ticketed", "probing", "undoing"],
         ),
         ("answered", Event::ToolAnswered { part: a(), side, attempt, answer: None, reason: reason() }, &["inquiring"]),
@@ -248,17 +262,15 @@ fn part_events(scene: &ExecutionScenario) -> Vec<(&'static str, Event, &'static 
             &["pending", "asking", "approved", "backing off", "falling back"],
         ),
         ("inconclusive", Event::ProbeInconclusive { part: a(), reason: reason() }, &["unprobed"]),
+        ("postponed", Event::ProbePostponed { part: a(), until: Timestamp(2_000_000) }, &[]),
+        ("key expired", Event::KeyExpired { part: a(), side }, &[]),
         (
             "settled",
             settled(a(), doubted, true, AttemptFollowUp::GiveUp),
             &["unprobed", "probing", "probe waits", "unknown", "undo doubted"],
         ),
         ("settled about another side", settled(a(), CallSide::Probe, true, AttemptFollowUp::GiveUp), &[]),
-        (
-            "prepared in vain",
-            Event::PreparationFailed { part: a(), side: prepared, failure: failure() },
-            &["pending", "approved", "backing off", "falling back", "unprobed", "probe waits", "undo waits"],
-        ),
+        ("prepared in vain", Event::PreparationFailed { part: a(), side: prepared, failure: failure() }, PREPARED),
         (
             "attempt failed into a fallback",
             Event::AttemptFailed {
@@ -283,6 +295,10 @@ fn part_events(scene: &ExecutionScenario) -> Vec<(&'static str, Event, &'static 
     ]
 }
 
+/// The states in which a call can be prepared.
+const PREPARED: &[&str] =
+    &["pending", "approved", "backing off", "falling back", "unprobed", "probe waits", "undo waits"];
+
 fn record(event: Event) -> EventRecord {
     EventRecord { at: Timestamp(2_000_000), actor: Actor::rutter(), event }
 }
@@ -306,10 +322,19 @@ fn a_late_answer_never_changes_a_part() {
     for (state, scene) in states() {
         for answer in [LateAnswer::Done(payload()), LateAnswer::NotDone(failure()), LateAnswer::Maybe(failure())] {
             let mut execution = scene.execution.clone();
-            let event =
-                Event::LateAnswerArrived { part: part("a"), side: CallSide::Do, attempt: 1, answer, cost_micros: 0 };
+            let event = Event::LateAnswerArrived {
+                part: part("a"),
+                side: CallSide::Do,
+                attempt: 1,
+                answer,
+                cost_micros: 0,
+                effect: None,
+            };
             execution.apply(&record(event)).unwrap();
-            assert_eq!(execution.part(&part("a")), scene.execution.part(&part("a")), "{state}");
+            // What was said is kept for the question about it.
+            let said = |part: &StepPart| StepPart { reported: None, late_done: Vec::new(), ..part.clone() };
+            let [after, before] = [&execution, &scene.execution].map(|execution| execution.part(&part("a")).map(said));
+            assert_eq!(after, before, "{state}");
         }
     }
 }
@@ -360,6 +385,7 @@ fn an_event_out_of_its_phase_is_illegal() {
         tool: tool("t.once"),
         parameters: payload(),
         expires_at: Timestamp(9_000_000),
+        basis: None,
     };
     let end = || Event::ExecutionEnded { outcome: ExecutionEnding::Completed, reason: reason(), remains: vec![] };
     let opened = || ExecutionScenario::of("steps: [{id: a, tool: t.once}, {id: f, tool: t.once, for_each: '[1]'}]");
@@ -398,9 +424,9 @@ fn an_event_out_of_its_phase_is_illegal() {
             Event::Replanned { plan: PlanReference::of(&NEW_PLAN), revision: 2, reason: reason() },
         ),
         (
-            "a new plan that skips a revision",
+            "a new plan that was not saved",
             running(),
-            Event::Replanned { plan: PlanReference::of(&NEW_PLAN), revision: 7, reason: reason() },
+            Event::Replanned { plan: PlanReference::of(&NEW_PLAN), revision: 0, reason: reason() },
         ),
         ("a hand-over to the same driver", running(), Event::HandedOver { to: Driver::Server, reason: reason() }),
     ];
@@ -511,7 +537,7 @@ fn event(draw: Draw) -> Event {
         2 => Event::StepsSkipped { steps, because: SkipReason::Condition },
         3 => {
             let (tool, expires_at) = (tool("t.once"), Timestamp(1_000_900));
-            Event::ApprovalRequested { part, side, call, tool, parameters: payload(), expires_at }
+            Event::ApprovalRequested { part, side, call, tool, parameters: payload(), expires_at, basis: None }
         }
         4 => Event::ApprovalGranted { part, call, reason },
         5 => Event::ApprovalDenied { part, call, reason },
@@ -522,12 +548,29 @@ fn event(draw: Draw) -> Event {
         15..=17 => Event::AttemptFailed { part, side, attempt, failure: failure(), maybe: flag, then },
         18 => Event::AttemptLost { part, side, attempt, then },
         36 => Event::AttemptAccepted { part, side, attempt, ticket: reason },
-        37 => Event::ToolAsked { part, side, attempt, message: reason, schema: payload() },
+        37 => {
+            let continuation = flag.then(payload);
+            Event::ToolAsked { part, side, attempt, message: reason, schema: payload(), continuation }
+        }
         38 => Event::ToolAnswered { part, side, attempt, answer: flag.then(payload), reason },
-        19 => Event::LateAnswerArrived { part, side, attempt, answer: LateAnswer::NotDone(failure()), cost_micros: 0 },
+        19 => Event::LateAnswerArrived {
+            part,
+            side,
+            attempt,
+            answer: LateAnswer::NotDone(failure()),
+            cost_micros: 0,
+            effect: None,
+        },
+        20 if flag => {
+            let (tool, rule, digest) = (tool("t.once"), None, Hash::ZERO);
+            Event::CallForbidden { part, side, call, tool, rule, reason, digest }
+        }
+        21 if flag => Event::CallDelayed { part, side, rule: reason, until: Timestamp(1_000_900) },
         20 => Event::PreparationFailed { part, side, failure: failure() },
         21 => Event::RetryAbandoned { part, side, failure: failure() },
-        22 => Event::ProbeInconclusive { part, reason },
+        22 if flag => Event::ProbeInconclusive { part, reason },
+        22 if attempt > 1 => Event::ProbePostponed { part, until: Timestamp(1_000_700) },
+        22 => Event::KeyExpired { part, side },
         23 => settled(part, side, flag, then),
         24 => Event::FailureHandled { step, action, reason, cancelled: steps, skipped: vec![] },
         25 => answered(Question::Failure(step), answer),

@@ -159,14 +159,14 @@ fn the_brief_says_what_blocks_and_what_is_next() {
     scene.record_finished("a", json!({}));
     expect(&scene, &["Done: a", "Do not repeat (each call has its own effect): a", "Pending: b"]);
     scene.record_failed("b", Timeout, true);
-    expect(&scene, &["Blocked by: a person must say whether b happened", "Next: answer"]);
+    expect(&scene, &["Blocked by: a person must say whether b happened (", "Next: answer"]);
     scene.pause();
     expect(&scene, &["Next: nothing until it is resumed"]);
     scene.resume();
     scene.give(&agent(), ExecutionInput::BeginReplan { reason: String::new() });
     expect(&scene, &["Next: send the new plan"]);
     scene.kill();
-    expect(&scene, &["Next: nothing; the execution has ended"]);
+    expect(&scene, &["Next: answer: a person must say whether b happened"]);
     let scene = ExecutionScenario::started("steps: [{id: a, tool: t.once}]");
     expect(&scene, &["driven by Rutter", "Next: wait; Rutter makes the calls"]);
 }
@@ -182,17 +182,17 @@ fn the_brief_names_every_kind_of_question() {
     over.returns("a", done(json!({})));
     let mut drifted = ExecutionScenario::started("steps: [{id: a, tool: t.set}, {id: b, tool: t.once}]");
     let found = Hash::ZERO;
-    drifted.give(&person(), ExecutionInput::ReportDrift { tool: tool("t.once"), found });
+    drifted.give(&person(), ExecutionInput::ReportDefinition { tool: tool("t.once"), found });
     let mut failed = ExecutionScenario::started("steps: [{id: a, tool: t.once}]");
     failed.returns("a", fails(ToolError));
     let asking = ExecutionScenario::started("steps: [{id: a, tool: t.once, approval: true}]");
     let mut inquiring = ExecutionScenario::started("steps: [{id: a, tool: t.once}]");
     inquiring.tool_asks("a", json!({"type": "object"}));
     for (scene, text) in [
-        (stuck, "undoing a failed: retry, resolve or skip"),
-        (over, "limit reached (Calls): continue, stop, compensate or replan"),
+        (stuck, "): retry, resolve or skip"),
+        (over, "the limit of calls was reached: a person may let it go on; or stop, compensate or replan"),
         (drifted, "t.once is no longer the tool"),
-        (failed, "a failed (tool_error: refused): retry, skip"),
+        (failed, "a failed (tool_error: \"refused\"): retry, skip"),
         (asking, "a person must approve a (t.once)"),
         (inquiring, "a person or an agent must answer the tool of a, which asks \"which one?\""),
     ] {
@@ -210,6 +210,8 @@ fn hundred(id: impl Fn(usize) -> String, goal: &str) -> ExecutionScenario {
             4 => "failure_policy: continue_others",
             _ => "",
         };
+        // A doubt holds up only the steps that depend on it.
+        let rest = if number >= 90 { format!("depends_on: [{}]", id(7)) } else { rest.to_owned() };
         let comma = if rest.is_empty() { "" } else { ", " };
         writeln!(fields, "  - {{id: {}, tool: t.once{comma}{rest}}}", id(number)).expect("a string takes it");
     }
@@ -290,4 +292,17 @@ fn a_question_lists_the_answers_it_takes() {
         let open = usize::from(*answer == QuestionAnswer::Replan);
         assert_eq!(scene.asks().len(), open, "{answer:?}");
     }
+}
+
+#[test]
+fn the_brief_has_what_pending_steps_read_of_a_long_result() {
+    let mut scene = ExecutionScenario::started(
+        "steps:
+  - {id: a, tool: t.once}
+  - {id: b, tool: t.once, parameters: {n: '{{ steps.a.result.n }}', first: '{{ steps.a.result.list[0].id }}'}}",
+    );
+    scene.pause();
+    scene.returns("a", done(json!({ "text": "x".repeat(5_000), "n": 4711, "list": [{ "id": "i-1" }] })));
+    let brief = scene.execution.brief();
+    assert!(brief.contains("a.result.list.0.id=\"i-1\", a.result.n=4711, a={\"text\":\"xxx"), "{brief}");
 }

@@ -8,6 +8,7 @@ use rutter_core::id::{ExecutionId, PartId, TenantId};
 use rutter_core::insight::tally::{ActivityTally, WaitCause};
 use rutter_core::journal::event::{AttemptFollowUp, CallSide, Event, EventRecord, Question, QuestionAnswer};
 use rutter_core::time::Timestamp;
+use rutter_core::tool::FailureCategory;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub fn tally(execution: &ExecutionId, records: &[EventRecord]) -> ActivityTally {
@@ -42,6 +43,7 @@ fn count(tally: &mut ActivityTally, event: &Event) {
         Event::AttemptFailed { failure, .. } | Event::PreparationFailed { failure, .. } => {
             *tally.failures.entry(failure.category).or_default() += 1;
         }
+        Event::CallForbidden { .. } => *tally.failures.entry(FailureCategory::Unauthorized).or_default() += 1,
         Event::AttemptLost { .. } => tally.lost += 1,
         Event::LateAnswerArrived { cost_micros, .. } => {
             tally.late_answers += 1;
@@ -114,7 +116,9 @@ fn states(tally: &mut ActivityTally, execution: &ExecutionId, records: &[EventRe
                 answer: QuestionAnswer::Replan,
                 ..
             } => replanning = true,
-            Event::ReplanAbandoned { .. } | Event::Replanned { .. } => replanning = false,
+            Event::ReplanAbandoned { .. } | Event::ReplanProposed { .. } | Event::Replanned { .. } => {
+                replanning = false;
+            }
             _ => {}
         }
         replanning &= *now.phase() == ExecutionPhase::Forward;
@@ -167,14 +171,23 @@ fn waits(execution: &Execution, replanning: bool) -> BTreeSet<Key> {
     waits
 }
 
-/// A backoff follows an attempt; other waits are not backoffs. An undo that failed before another one began is not
+/// A backoff follows an attempt that did not succeed; other waits are not backoffs. An undo that failed before another one began is not
 /// asked about again.
 fn begins(cause: WaitCause, event: &Event) -> bool {
     match cause {
         WaitCause::BackOff => {
-            matches!(event, Event::AttemptFailed { .. } | Event::AttemptLost { .. } | Event::DoubtSettled { .. })
+            let is_withdrawn = matches!(event, Event::AttemptFailed { then: AttemptFollowUp::Withdrawn, .. });
+            !is_withdrawn
+                && matches!(
+                    event,
+                    Event::AttemptFailed { .. }
+                        | Event::AttemptLost { .. }
+                        | Event::DoubtSettled { happened: false, .. }
+                )
         }
-        WaitCause::Compensation | WaitCause::Doubt => !matches!(event, Event::CompensationStarted { .. }),
+        WaitCause::Compensation | WaitCause::Doubt => {
+            !matches!(event, Event::CompensationStarted { .. } | Event::Reopened { .. })
+        }
         _ => true,
     }
 }
@@ -189,6 +202,11 @@ fn parts(
     if let Event::AttemptStarted { part, side: CallSide::Do | CallSide::Fallback, .. } = &record.event {
         begun.entry(part.clone()).or_insert(record.at);
     }
+    if let Event::AttemptFailed { part, side: CallSide::Do | CallSide::Fallback, then, .. } = &record.event
+        && *then == AttemptFollowUp::Withdrawn
+    {
+        begun.remove(part);
+    }
     if let Event::AttemptFailed {
         side: CallSide::Do | CallSide::Fallback | CallSide::Undo,
         then: AttemptFollowUp::InDoubt,
@@ -198,7 +216,8 @@ fn parts(
         side: CallSide::Do | CallSide::Fallback | CallSide::Undo,
         then: AttemptFollowUp::InDoubt,
         ..
-    } = &record.event
+    }
+    | Event::KeyExpired { .. } = &record.event
     {
         tally.doubts += 1;
     }
@@ -209,14 +228,25 @@ fn parts(
         }
         match (&part.state, was) {
             (PartState::Completed { by_hand: false }, _) => {
-                let since = begun.get(&id).copied();
-                let since = since.or(part.began_at);
-                tally.step_ms.record(record.at.since(since.unwrap()).0);
+                // A part that was under way at a kill and is settled later has no time of its own.
+                if let Some(since) = begun.get(&id) {
+                    tally.step_ms.record(record.at.since(*since).0);
+                }
             }
             (PartState::Compensated { .. }, _) => tally.compensated += 1,
             (PartState::CompensationFailed { accepted: false, .. }, _) => tally.compensations_failed += 1,
             _ => {}
         }
+    }
+    // One of two effects is undone, and the other is next.
+    if let Event::AttemptSucceeded { part, side: CallSide::Undo, .. }
+    | Event::DoubtSettled { part, side: CallSide::Undo, happened: true, .. } = &record.event
+        && now.part(part).is_some_and(|part| !matches!(part.state, PartState::Compensated { .. }))
+    {
+        tally.compensated += 1;
+    }
+    if matches!(record.event, Event::Killed { .. }) {
+        begun.clear();
     }
     // Settled parts, or those waiting after a new plan, begin again the next time.
     let replanned = matches!(record.event, Event::Replanned { .. });

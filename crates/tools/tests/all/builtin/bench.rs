@@ -113,7 +113,10 @@ impl Bench {
             timeout: Duration::from_secs(20),
             now: Timestamp(self.now.load(Ordering::SeqCst)),
             cancel: CancellationToken::new(),
+            connection: None,
+            declares_output: false,
             ticket: None,
+            continuation: None,
             reporter: Arc::new(Silent),
         }
     }
@@ -193,4 +196,6 @@ impl CallReporter for Silent {
     }
 
     fn progress(&self, _: ToolProgress) {}
+
+    fn late(&self, _: CallOutcome) {}
 }

@@ -79,7 +79,10 @@ pub fn request(parameters: Value) -> ConnectorRequest {
         timeout: Duration::from_secs(20),
         now: Timestamp(0),
         cancel: CancellationToken::new(),
+        connection: None,
+        declares_output: false,
         ticket: None,
+        continuation: None,
         reporter: Arc::new(SilentReporter),
     }
 }

@@ -255,7 +255,10 @@ pub fn request(tool: &str, parameters: Value) -> ConnectorRequest {
         timeout: SOON,
         now: Timestamp(784_111_777_000),
         cancel: CancellationToken::new(),
+        connection: None,
+        declares_output: false,
         ticket: None,
+        continuation: None,
         reporter: Arc::new(SilentReporter),
     }
 }

@@ -65,6 +65,7 @@ async fn call_through(registry: &ToolRegistry, tool: &str, definition: Hash, par
         timeout: Millis::seconds(10),
         now: Timestamp(0),
         ticket: None,
+        continuation: None,
         reporter: request(tool, json!({})).reporter,
     };
     registry.call(call, CallPermit::unlimited()).await
@@ -82,11 +83,15 @@ async fn plans_see_tools_with_the_safety_that_their_requests_have() {
         safety,
         [
             ("shop.find", Safety::ReadOnly),
-            ("shop.keyed", Safety::Idempotent),
+            // Its repeats are dropped by the key, for as long as the key is remembered.
+            ("shop.keyed", Safety::Once),
             ("shop.order", Safety::Once),
             ("shop.put", Safety::Idempotent),
         ]
     );
+    let keyed: Vec<&str> =
+        catalog.tools.tools.values().filter(|tool| tool.sends_key).map(|tool| tool.name.as_str()).collect();
+    assert_eq!(keyed, ["shop.keyed"]);
     assert_eq!(fixture.connections(), 0);
 }
 

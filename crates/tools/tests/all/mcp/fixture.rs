@@ -102,6 +102,7 @@ pub struct RecordingReporter {
     pub accepted: Mutex<Vec<String>>,
     pub asked: Mutex<Vec<Elicitation>>,
     pub progress: Mutex<Vec<ToolProgress>>,
+    pub late: Mutex<Vec<CallOutcome>>,
 }
 
 impl CallReporter for RecordingReporter {
@@ -117,6 +118,10 @@ impl CallReporter for RecordingReporter {
 
     fn progress(&self, progress: ToolProgress) {
         self.progress.lock().unwrap().push(progress);
+    }
+
+    fn late(&self, outcome: CallOutcome) {
+        self.late.lock().unwrap().push(outcome);
     }
 }
 
@@ -139,7 +144,10 @@ pub fn request_with(
         timeout: SOON,
         now: Timestamp(0),
         cancel: cancel.clone(),
+        connection: None,
+        declares_output: false,
         ticket: None,
+        continuation: None,
         reporter: ear.clone(),
     };
     (request, ear, cancel)
@@ -162,5 +170,5 @@ pub fn maybe(outcome: CallOutcome, category: FailureCategory) -> ToolFailure {
 /// The text of a result that is nothing but text.
 #[track_caller]
 pub fn text_of(result: &Value) -> &str {
-    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("expected a text, got {result}"))
+    result["text"].as_str().unwrap_or_else(|| panic!("expected a text, got {result}"))
 }

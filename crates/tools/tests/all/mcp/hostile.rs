@@ -52,7 +52,7 @@ async fn a_tools_own_error_is_not_done_and_protocol_errors_go_by_their_code() {
 async fn a_silent_server_costs_its_start_time_and_others_go_on_meanwhile() {
     let healthy = scripted("honest");
     done(healthy.call("work", json!({})).await);
-    let silent = scripted_with("silent", McpLimits { start: Duration::from_secs(2), ..patience() });
+    let silent = scripted_with("silent", McpLimits { start: Duration::from_secs(5), ..patience() });
     let began = Instant::now();
     let (listed, calls) = tokio::join!(silent.server.list(), async {
         let mut calls = 0;
@@ -201,6 +201,11 @@ async fn a_second_answer_and_an_answer_to_no_request_change_nothing() {
         assert_eq!(text_of(&done(twice.call("work", json!({})).await)), "first");
     }
     until(|| twice.server.noise() == 3).await;
+    let (again, ear, _) = request("work", json!({}));
+    done(twice.server.call(again).await);
+    until(|| ear.late.lock().unwrap().len() == 1).await;
+    let second = ear.late.lock().unwrap().remove(0);
+    assert_ne!(text_of(&done(second)), "first", "it is reported for the journal");
     let wrong = scripted("wrong-id");
     assert_eq!(text_of(&done(wrong.call("work", json!({})).await)), "worked");
     assert_eq!(wrong.server.noise(), 1);
@@ -282,6 +287,21 @@ async fn an_answer_that_comes_just_after_the_cancellation_counts() {
     });
     assert_eq!(text_of(&done(outcome)), "done before it was cancelled");
     assert_eq!(late.traces("effects"), ["late"]);
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_after_the_wait_for_it_is_reported() {
+    let late = scripted_with("later", McpLimits { cancel: Duration::ZERO, ..patience() });
+    let (request, ear, cancel) = request("wait", json!({}));
+    let (outcome, ()) = tokio::join!(late.server.call(request), async {
+        late.trace_appears("waiting").await;
+        cancel.cancel();
+    });
+    maybe(outcome, FailureCategory::Cancelled);
+    std::fs::write(late.folder.path().join("answer"), "now").unwrap();
+    until(|| !ear.late.lock().unwrap().is_empty()).await;
+    let answer = ear.late.lock().unwrap().remove(0);
+    assert_eq!(text_of(&done(answer)), "done before it was cancelled");
 }
 
 #[tokio::test]

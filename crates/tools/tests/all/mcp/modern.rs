@@ -41,8 +41,32 @@ async fn questions_in_rounds_are_answered_up_to_a_limit() {
 
     let (request, ear, _) = request_with("rounds", json!({"rounds": 4}), yes());
     maybe(modern.server.call(request).await, FailureCategory::Protocol);
-    assert_eq!(ear.asked.lock().unwrap().len(), 4);
+    assert_eq!(ear.asked.lock().unwrap().len(), 3);
     assert_eq!(modern.traces("effects").len(), 1);
+}
+
+#[tokio::test]
+async fn a_question_is_continued_by_another_process() {
+    let modern = scripted("modern");
+    let (request, ear, _) = request_with("rounds", json!({"rounds": 2}), yes());
+    done(modern.server.call(request).await);
+    let kept = ear.asked.lock().unwrap()[1].continuation.clone();
+    assert!(kept.is_some());
+
+    let other = scripted("modern");
+    let (mut resumed, ear, _) = request_with("rounds", json!({"rounds": 2}), yes());
+    resumed.continuation = kept.clone();
+    let result = done(other.server.call(resumed).await);
+    assert_eq!(result, json!({"rounds": 2, "last": {"sure": {"action": "accept", "content": {"yes": true}}}}));
+    let asked = ear.asked.lock().unwrap().clone();
+    let [question] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!((question.message.as_str(), &question.continuation), ("round 1", &kept));
+    assert_eq!(other.traces("effects"), ["rounds"]);
+
+    let (mut unreadable, ear, _) = request_with("rounds", json!({"rounds": 2}), yes());
+    unreadable.continuation = Some(std::sync::Arc::new(json!("what?")));
+    maybe(other.server.call(unreadable).await, FailureCategory::Protocol);
+    assert!(ear.asked.lock().unwrap().is_empty());
 }
 
 #[tokio::test]

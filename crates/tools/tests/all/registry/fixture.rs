@@ -17,7 +17,7 @@ use rutter_tools::connector::{Connector, ConnectorRequest, ConnectorState, Serve
 use rutter_tools::registry::{SecretResolver, ServerRegistration, ToolRegistry};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
@@ -32,6 +32,9 @@ pub struct Puppet {
     pub calls: AtomicUsize,
     pub closed: AtomicUsize,
     pub state: Mutex<ConnectorState>,
+    /// The process that is running, and whether it announces changes.
+    pub process: AtomicU64,
+    pub announces: AtomicBool,
     changes: watch::Sender<u64>,
 }
 
@@ -53,6 +56,8 @@ impl Puppet {
             calls: AtomicUsize::new(0),
             closed: AtomicUsize::new(0),
             state: Mutex::new(ConnectorState::Ready),
+            process: AtomicU64::new(1),
+            announces: AtomicBool::new(true),
             changes: watch::Sender::new(0),
         })
     }
@@ -101,6 +106,14 @@ impl Connector for Puppet {
         script(request)
     }
 
+    fn ready(&self) -> PortFuture<'_, Result<u64, ToolFailure>> {
+        Box::pin(async { Ok(self.process.load(Ordering::SeqCst)) })
+    }
+
+    fn announces_changes(&self) -> bool {
+        self.announces.load(Ordering::SeqCst)
+    }
+
     fn state(&self) -> ConnectorState {
         self.state.lock().unwrap().clone()
     }
@@ -121,7 +134,7 @@ impl Connector for Puppet {
 }
 
 pub fn served(name: &str, definition: Value) -> ServedTool {
-    ServedTool { name: name.to_owned(), definition: definition.as_object().unwrap().clone() }
+    ServedTool { name: name.to_owned(), definition: definition.as_object().unwrap().clone(), result: None }
 }
 
 pub fn plain(name: &str) -> ServedTool {
@@ -230,6 +243,7 @@ pub fn call(tool: &str, definition: Hash, parameters: Value) -> ToolCallRequest 
         timeout: Millis::seconds(60),
         now: Timestamp(7),
         ticket: None,
+        continuation: None,
         reporter: Arc::new(Heard::default()),
     }
 }
@@ -251,5 +265,9 @@ impl CallReporter for Heard {
 
     fn progress(&self, progress: ToolProgress) {
         self.0.lock().unwrap().push(format!("progress {}", progress.message.unwrap_or_default()));
+    }
+
+    fn late(&self, outcome: CallOutcome) {
+        self.0.lock().unwrap().push(format!("late {outcome:?}"));
     }
 }

@@ -219,14 +219,16 @@ async fn a_call_by_hand_takes_the_tool_as_it_is() {
     let fixture = RegistryFixture::new(&[("pay", &puppet)]);
     let tool = ToolName::new("pay.charge");
     for _ in 0..2 {
-        let answer = fixture.registry.call_once(&tool, json!({"amount": 5})).await;
+        let answer = fixture.registry.call_once(&tool, None, json!({"amount": 5})).await;
         assert_eq!(answer, CallReturn::Outcome(done(json!({"id": "ch_1"}))));
     }
     let keys = std::mem::take(&mut *keys.lock().unwrap());
     assert_ne!(keys[0], keys[1], "two calls by hand are two calls");
-    let answer = fixture.registry.call_once(&ToolName::new("pay.refund"), json!({})).await;
+    let answer = fixture.registry.call_once(&ToolName::new("pay.refund"), None, json!({})).await;
     let CallReturn::Outcome(outcome) = answer else { panic!("drifted") };
     assert_eq!(failure(outcome).1, FailureCategory::NotFound);
+    let answer = fixture.registry.call_once(&tool, Some(Hash::ZERO), json!({"amount": 5})).await;
+    assert!(matches!(answer, CallReturn::Drifted { .. }), "another definition was judged: {answer:?}");
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ async fn reports_of_a_tool_have_no_secrets_in_them_either() {
         let text = format!("using {CANARY}");
         request.reporter.progress(ToolProgress { done: 1.0, total: None, message: Some(text.clone()) });
         let schema = Arc::new(json!({"title": text}));
-        let answer = request.reporter.ask(Elicitation { message: text, schema }).await;
+        let answer = request.reporter.ask(Elicitation { message: text, schema, continuation: None }).await;
         request.reporter.accepted("ticket 1".to_owned()).await;
         done(answer.unwrap())
     });
@@ -109,7 +109,7 @@ async fn the_failure_of_a_listing_is_reported_without_secrets() {
     *puppet.listing.lock().unwrap() = crate::registry::fixture::Listing::Fails(refused);
     let fixture = RegistryFixture::new(&[("s", &puppet)]);
     let catalog = fixture.catalog().await;
-    let outcome = fixture.registry.call_once(&ToolName::new("s.login"), json!({})).await;
+    let outcome = fixture.registry.call_once(&ToolName::new("s.login"), None, json!({})).await;
     let text = format!("{:?} {outcome:?} {:?}", catalog.absent, fixture.registry.report());
     assert!(text.contains("401") && !text.contains(CANARY), "{text}");
 }

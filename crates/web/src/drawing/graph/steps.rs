@@ -46,6 +46,9 @@ fn traits(step: &Step) -> String {
     if step.when.is_some() {
         traits.push("conditional");
     }
+    if step.else_of.is_some() {
+        traits.push("other branch");
+    }
     if step.cancellable == Cancellable::Irreversible {
         traits.push("irreversible");
     }

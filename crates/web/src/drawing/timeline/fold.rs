@@ -6,7 +6,7 @@ use super::{AttemptOutcome, Timeline, TimelineMarker, TimelineRow, TimelineSpanK
 use rutter_core::id::{PartId, StepId};
 use rutter_core::journal::attempts::{AttemptChange, AttemptEnd, ClosedAttempt, OpenAttempts};
 use rutter_core::journal::event::{
-    AttemptFollowUp, CallSide, DoubtSource, Event, EventRecord, Question, QuestionAnswer,
+    AttemptFollowUp, CallSide, DoubtSource, Event, EventRecord, LateEffect, Question, QuestionAnswer,
 };
 use rutter_core::plan::{Plan, PolicyAction};
 use rutter_core::time::{Millis, Timestamp};
@@ -106,10 +106,12 @@ impl<'a> TimelineBuilder<'a> {
                 line.stands(if *side == CallSide::Undo { "compensating" } else { "running" });
                 line.diamond(at, words(record));
             }
-            Event::LateAnswerArrived { part, side, .. } => {
+            Event::LateAnswerArrived { part, side, .. } | Event::CallDelayed { part, side, .. } => {
                 self.line_of(part, *side).diamond(at, words(record));
             }
-            Event::PreparationFailed { part, side, .. } | Event::RetryAbandoned { part, side, .. } => {
+            Event::PreparationFailed { part, side, .. }
+            | Event::CallForbidden { part, side, .. }
+            | Event::RetryAbandoned { part, side, .. } => {
                 let (failed, undo) = (gave_up(*side), *side == CallSide::Undo);
                 let line = self.line_of(part, *side);
                 line.end_waits(at, part.item);
@@ -120,10 +122,24 @@ impl<'a> TimelineBuilder<'a> {
                     line.wait(at, part.item, DECISION, failed);
                 }
             }
+            Event::KeyExpired { part, side } => {
+                let line = self.line_of(part, *side);
+                line.end_waits(at, part.item);
+                line.wait(at, part.item, DOUBT, "in_doubt");
+            }
             Event::DoubtSettled { part, side, happened, source, then, .. } => {
                 self.doubt_settled(at, part, *side, *happened, *then);
                 if *source == DoubtSource::Person {
                     self.line_of(part, *side).diamond(at, words(record));
+                }
+            }
+            Event::SettlementCorrected { part, side, happened, effect, .. } => {
+                let line = self.line_of(part, *side);
+                line.diamond(at, words(record));
+                if !happened {
+                    line.stands("waiting");
+                } else if *effect == Some(LateEffect::Only) {
+                    line.stands("completed");
                 }
             }
             Event::StepsSkipped { steps, .. } => self.rest_all(at, steps, "skipped"),
@@ -155,11 +171,11 @@ impl<'a> TimelineBuilder<'a> {
                 Some(step) => self.line(step, false).diamond(at, words(record)),
                 None => self.mark(record),
             },
-            Event::Paused { .. } => {
+            Event::Paused { .. } | Event::Held { .. } => {
                 self.paused_at.get_or_insert(at);
                 self.mark(record);
             }
-            Event::Resumed { .. } => {
+            Event::Resumed { .. } | Event::HoldEnded { .. } => {
                 self.pauses.extend(self.paused_at.take().map(|from| (from, at)));
                 self.mark(record);
             }
@@ -167,11 +183,22 @@ impl<'a> TimelineBuilder<'a> {
                 self.mark(record);
                 self.ended_at = Some(at);
             }
+            Event::Reopened { steps, .. } => {
+                self.mark(record);
+                self.ended_at = None;
+                for step in steps {
+                    self.line(step, false).stands("pending");
+                }
+            }
             Event::LimitReached { .. }
             | Event::CancelRequested { .. }
             | Event::Replanned { .. }
+            | Event::ReplanProposed { .. }
+            | Event::ReplanRejected { .. }
             | Event::HandedOver { .. }
+            | Event::AgentSilent { .. }
             | Event::ToolDrifted { .. }
+            | Event::ToolRestored { .. }
             | Event::ToolAccepted { .. } => self.mark(record),
             Event::ExecutionEnded { .. } => self.ended_at = Some(at),
             // Attempts are handled above; the others change nothing in the drawing.
@@ -182,7 +209,9 @@ impl<'a> TimelineBuilder<'a> {
             | Event::ExecutionOpened { .. }
             | Event::FanOutOpened { .. }
             | Event::AttemptAccepted { .. }
+            | Event::AgentSeen {}
             | Event::ProbeInconclusive { .. }
+            | Event::ProbePostponed { .. }
             | Event::ReplanBegun { .. }
             | Event::ReplanAbandoned { .. }
             | Event::ContextSaved { .. }
@@ -191,7 +220,8 @@ impl<'a> TimelineBuilder<'a> {
             | Event::PayloadsErased { .. }
             | Event::ExecutionsRemoved { .. }
             | Event::LedgerRestored { .. }
-            | Event::SettingChanged { .. } => {}
+            | Event::SettingChanged { .. }
+            | Event::ActRefused { .. } => {}
         }
     }
 
@@ -231,7 +261,7 @@ impl<'a> TimelineBuilder<'a> {
         let line = self.line_of(part, side);
         match then {
             AttemptFollowUp::RetryAt(due) => line.back_off(at, due, part.item, side),
-            AttemptFollowUp::FallBack => {}
+            AttemptFollowUp::FallBack | AttemptFollowUp::Withdrawn => {}
             AttemptFollowUp::InDoubt => line.wait(at, part.item, DOUBT, "in_doubt"),
             AttemptFollowUp::GiveUp if side == CallSide::Undo => line.wait(at, part.item, DECISION, gave_up(side)),
             AttemptFollowUp::GiveUp => {
@@ -256,8 +286,9 @@ impl<'a> TimelineBuilder<'a> {
         let at = record.at;
         let (step, item, undo) = match about {
             Question::Failure(step) => (step, None, false),
+            Question::Item(part) => (&part.step, part.item, false),
             Question::Compensation(part) => (&part.step, part.item, true),
-            Question::Limit(_) => return self.mark(record),
+            Question::Limit(_) | Question::SecondEffect(_) | Question::Silence => return self.mark(record),
         };
         let line = self.line(step, undo);
         line.end_wait(at, item, DECISION);

@@ -3,12 +3,11 @@
 use crate::dashboard::harbour::Harbour;
 use reqwest::StatusCode;
 use rutter_app::auth::AccessScope;
+use rutter_testkit::server::fixture::ServerFixture;
 use rutter_testkit::server::mcp_client::ClientEra;
 use rutter_testkit::server::shop::{ShopFixture, execute, order};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio_util::sync::CancellationToken;
 
 /// Timeout for anything a test waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -33,8 +32,6 @@ fn text<'a>(answer: &'a Value, name: &str) -> &'a str {
 #[tokio::test(flavor = "multi_thread")]
 async fn forecasts_are_shown_for_plans_and_running_executions() {
     let shop = ShopFixture::with(json!({ "shop.charge": [null, "fail"] })).await;
-    let closing = CancellationToken::new();
-    let beside = tokio::spawn(Arc::clone(&shop.deck.app).run(closing.clone()));
     let harbour = Harbour::open(&shop.deck).await;
     let mut client = shop.deck.client(ClientEra::Modern).await;
     let saved = client.call("save_plan", json!({ "plan": order("shop.charge") })).await;
@@ -53,8 +50,6 @@ async fn forecasts_are_shown_for_plans_and_running_executions() {
     let page = harbour.page(&format!("/executions/{}", text(&waiting, "execution_id"))).await;
     assert!(page.contains("Completes from here in "), "{page}");
     assert!(page.contains("not counting how long the approval of charge takes"), "{page}");
-    closing.cancel();
-    beside.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,6 +82,28 @@ async fn a_plan_is_started_with_the_inputs_of_its_form() {
     for missing in ["/plans/plan_none", &format!("/plans/{id}@7"), &format!("/plans/{id}@x")] {
         assert_eq!(harbour.get(missing).await.0, StatusCode::NOT_FOUND, "{missing}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_is_renamed_archived_restored_and_deleted_on_its_page() {
+    let deck = ServerFixture::new().await;
+    let harbour = Harbour::open(&deck).await;
+    let plan = json!({ "name": "old", "steps": [{ "id": "look", "tool": "memory.recent", "parameters": {} }] });
+    let saved = deck.client(ClientEra::Modern).await.call("save_plan", json!({ "plan": plan })).await;
+    let id = text(&saved, "plan_id");
+    let change = format!("/plans/{id}/change");
+    let (status, to) = harbour.post(&change, &[("action", "rename"), ("name", "new")]).await;
+    assert_eq!(status, StatusCode::SEE_OTHER, "{to}");
+    assert!(harbour.page(&to).await.contains("<h1>new</h1>"));
+    let (_, to) = harbour.post(&change, &[("action", "archive")]).await;
+    let page = harbour.page(&to).await;
+    assert!(page.contains("It is archived") && page.contains("Restore"), "{page}");
+    harbour.post(&change, &[("action", "restore")]).await;
+    assert!(harbour.page("/plans").await.contains("new"));
+    assert_ne!(harbour.post(&change, &[("action", "delete")]).await.0, StatusCode::SEE_OTHER, "it needs a reason");
+    let (_, to) = harbour.post(&change, &[("action", "delete"), ("reason", "a test")]).await;
+    assert!(harbour.page(&to).await.contains("The plan is deleted."));
+    assert_eq!(harbour.get(&format!("/plans/{id}")).await.0, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test(flavor = "multi_thread")]

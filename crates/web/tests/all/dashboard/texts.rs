@@ -94,7 +94,9 @@ async fn texts_of_agents_and_tools_never_become_markup() {
                 recorder.call(tool, arguments).await;
             }
         }
-        let call = json!({ "plan": { "name": payload, "goal": payload, "steps": [ { "id": "keep", "tool": "memory.store",
+        // A name with hidden characters is refused.
+        let name = if payload.chars().any(rutter_core::text::is_hidden) { "hidden" } else { payload };
+        let call = json!({ "plan": { "name": name, "goal": payload, "steps": [ { "id": "keep", "tool": "memory.store",
             "parameters": { "text": payload }, "cancellable": "irreversible", "approval": { "required": true } } ] } });
         let waiting = recorder.call("execute_plan", call).await;
         for path in ["/", "/approvals", "/executions", "/journal"] {
@@ -107,7 +109,7 @@ async fn texts_of_agents_and_tools_never_become_markup() {
         }
     }
     assert!(visible > 35, "{visible} payloads reached the page");
-    let page = harbour.page("/executions?status=waiting").await;
+    let page = harbour.page("/approvals").await;
     for hidden in ['\u{0}', '\u{1b}', '\u{202e}', '\u{200b}', '\u{feff}', '\u{e0041}'] {
         assert!(!page.contains(hidden), "{hidden:?} is invisible on the page");
     }

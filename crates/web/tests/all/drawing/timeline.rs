@@ -161,6 +161,7 @@ fn half_an_order() -> Journal {
             tool: ToolName::new("gate.approval"),
             parameters: nothing(),
             expires_at: Timestamp(START + 86_400_000),
+            basis: None,
         },
     );
     journal

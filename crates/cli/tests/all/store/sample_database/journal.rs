@@ -8,7 +8,8 @@ use rutter_core::journal::event::EventRecord;
 use rutter_core::journal::payload::PayloadSalt;
 use rutter_core::plan::Plan;
 use rutter_core::port::journal::{
-    AppendRequest, ClaimRequest, ExecutionOpening, Journal as _, Lease, NewRevision, OpenOutcome, SealedEntry,
+    AppendRequest, ClaimRequest, ExecutionOpening, Journal as _, Lease, NewRevision, OpenOutcome, RevisionScope,
+    SealedEntry,
 };
 use rutter_core::port::proof::LedgerProof;
 use rutter_core::time::Timestamp;
@@ -98,7 +99,15 @@ impl Journal {
         let id = PlanId::new(&identity.execution.as_str().replacen("exec_", "plan_", 1));
         let EventRecord { at, actor, .. } = opened.clone();
         let tenant = identity.tenant.clone();
-        let new = NewRevision { tenant, id: id.clone(), plan: plan.clone(), expected: None, actor, at };
+        let new = NewRevision {
+            tenant,
+            id: id.clone(),
+            plan: plan.clone(),
+            expected: None,
+            scope: RevisionScope::Plan,
+            actor,
+            at,
+        };
         book.with(|store| wait(store.save(new)));
         let mut chain = HashChain::new(identity.tenant.clone(), identity.execution.clone());
         let opening = ExecutionOpening {

@@ -4,9 +4,9 @@ use super::journal::{Book, Journal, identity};
 use super::tools::Tools;
 use rutter_core::actor::Actor;
 use rutter_core::execution::Execution;
-use rutter_core::execution::admit::opening;
 use rutter_core::execution::decide::Error;
 use rutter_core::execution::input::{DecisionContext, ExecutionInput, ToolCall};
+use rutter_core::execution::opening::opening;
 use rutter_core::execution::view::{ExecutionStatus, PendingQuestion};
 use rutter_core::hash::Hash;
 use rutter_core::id::{PartId, StepId, ToolName};
@@ -55,7 +55,7 @@ impl Play {
     ) -> Play {
         book.pass_until(book.now().plus(TICK));
         let identity = identity(name);
-        let opened = opening(plan, driver, Arc::new(inputs), &identity.execution, person(), book.now()).unwrap();
+        let opened = opening(plan, 1, driver, Arc::new(inputs), &identity.execution, person(), book.now()).unwrap();
         let execution = Execution::open(identity, &opened).unwrap();
         let journal = Journal::open(book, plan, &execution, &opened);
         Play { execution, journal, tools, calls: VecDeque::new() }

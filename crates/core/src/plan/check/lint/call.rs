@@ -41,6 +41,9 @@ fn unsettled_effect(tool: &Tool, draft: &StepDraft, step: &Step) -> Option<Diagn
 
 fn key(tool: &Tool, site: &CallSite<'_>) -> Option<Diagnostic> {
     let parameters = &site.call.parameters;
+    if tool.sends_key {
+        return None;
+    }
     match &tool.key_parameter {
         Some(name) if site.call.safety != Safety::ReadOnly && !passes_key(parameters, name) => {
             let message = format!("{} drops repeats of the key in {}, which is not passed", tool.name, quoted(name));

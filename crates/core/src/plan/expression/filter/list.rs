@@ -3,7 +3,7 @@
 use super::{EvaluatedValue, EvaluationResult, FilterCall};
 use crate::plan::expression::EvaluationError;
 use crate::plan::expression::arithmetic::calculate;
-use crate::plan::expression::evaluate::{VALUE_BYTES, inside, is_true, unfit};
+use crate::plan::expression::evaluate::{VALUE_BYTES, inside, is_true, keys_of, unfit};
 use crate::plan::expression::node::{BinaryOperator, PathSegment};
 use crate::plan::expression::test;
 use serde_json::{Number, Value};
@@ -291,6 +291,8 @@ impl FilterCall<'_, '_> {
             value = found.ok_or_else(|| EvaluationError::Missing {
                 path: format!("\"{key}\" of an item"),
                 range: self.at.clone(),
+                step: None,
+                keys: keys_of(value),
             })?;
         }
         Ok(value)

@@ -130,7 +130,7 @@ impl ExpressionParser<'_> {
         })
     }
 
-    /// Below `steps` there are only `steps.<id>.result` and `steps.<id>.status`.
+    /// Below `steps` there are only `steps.<id>.result`, `steps.<id>.items` and `steps.<id>.status`.
     fn step_root(&self, keys: &[PathSegment], is_whole: bool, at: Range<usize>) -> ParseResult<PathRoot> {
         let step = match keys.first() {
             Some(PathSegment::Name(step)) => step,
@@ -152,12 +152,13 @@ impl ExpressionParser<'_> {
         };
         match keys.get(1) {
             Some(PathSegment::Name(part)) if part == "result" => Ok(PathRoot::StepResult(step.clone())),
+            Some(PathSegment::Name(part)) if part == "items" => Ok(PathRoot::StepItems(step.clone())),
             Some(PathSegment::Name(part)) if part == "status" => match keys.len() == 2 && is_whole {
                 true => Ok(PathRoot::StepStatus(step.clone())),
                 false => Err(wrong("a status is plain text: nothing is inside it".to_owned(), at)),
             },
             Some(other) => {
-                let message = format!("a step has `result` and `status`, not `{other}`");
+                let message = format!("a step has `result`, `items` and `status`, not `{other}`");
                 Err(wrong(message, at).hint(format!("write `steps.{step}.result.{other}`")))
             }
             None => {

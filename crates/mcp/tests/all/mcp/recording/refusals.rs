@@ -1,9 +1,9 @@
 //! What agents may not record, and requests that are recorded only once.
 
 use super::{chain, code, recorder, start, step, written};
-use rutter_app::executions::NewExecution;
 use rutter_app::plans::{PlanInput, save_plan};
 use rutter_app::principal::Principal;
+use rutter_app::start::NewExecution;
 use rutter_core::id::TenantId;
 use rutter_core::plan::Driver;
 use rutter_testkit::server::fixture::ServerFixture;

@@ -28,12 +28,16 @@ pub enum GuaranteeKind {
 pub(super) fn of(plan: &Plan, step: &Step) -> StepGuarantee {
     let call = &step.call;
     let tool = plan.tools.get(&call.tool);
-    let key = tool.and_then(|tool| tool.key_parameter.as_deref()).filter(|_| call.keyed);
+    let place = |tool: &Tool| match &tool.key_parameter {
+        Some(key) if !tool.sends_key => format!("in {key:?}"),
+        _ => "beside its parameters".to_owned(),
+    };
+    let key = tool.map(|tool| place(tool)).filter(|_| call.keyed);
     let source = source(tool.map(|tool| &**tool), call.safety);
     let (kind, reason) = match (call.safety, key) {
         (Safety::ReadOnly, _) => (GuaranteeKind::NoEffect, format!("{} only reads, {source}", call.tool)),
         (_, Some(key)) => {
-            (GuaranteeKind::Deduplicated, format!("{} drops repeats of the key it gets in {key:?}", call.tool))
+            (GuaranteeKind::Deduplicated, format!("{} drops repeats of the key it gets {key}", call.tool))
         }
         (Safety::Idempotent, None) => {
             (GuaranteeKind::AtLeastOnce, format!("repeating {} changes nothing more, {source}", call.tool))

@@ -6,8 +6,10 @@ mod tests;
 mod undo;
 mod what_if;
 
-use super::Plan;
 use crate::id::StepId;
+use crate::plan::Plan;
+use crate::policy::OperatorPolicy;
+use crate::policy::expect::{ExpectedRule, PlanCaller, StepRules};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,6 +37,9 @@ pub struct StepPreview {
     pub step: StepId,
     pub undo: UndoPreview,
     pub guarantee: StepGuarantee,
+    /// The rules of the operator's policy that will or may apply to its calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub policy: Vec<ExpectedRule>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -59,9 +64,21 @@ pub fn preview(plan: &Plan) -> PlanPreview {
                 step: id(step),
                 undo: undo[step].clone(),
                 guarantee: guarantee::of(plan, &plan.steps[step]),
+                policy: Vec::new(),
             })
             .collect(),
     }
+}
+
+/// The same with the rules of the operator's policy.
+pub fn preview_under(plan: &Plan, policy: &OperatorPolicy, caller: PlanCaller<'_>) -> PlanPreview {
+    let mut preview = preview(plan);
+    for StepRules { step, rules } in policy.expect(plan, caller) {
+        if let Some(found) = preview.steps.iter_mut().find(|found| found.step == step) {
+            found.policy = rules;
+        }
+    }
+    preview
 }
 
 /// The consequence if this step fails for good; `None` when the plan has no such step.

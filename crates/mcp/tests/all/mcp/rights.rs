@@ -1,0 +1,246 @@
+//! Who may answer for a person at a client, and what agents are told about questions for people.
+
+use rutter_app::limits::REFUSALS_PER_MINUTE;
+use rutter_app::principal::{Credential, McpToolset, Principal};
+use rutter_app::rights::Operation;
+use rutter_app::scope::{self, AccessScope, AccessScopes};
+use rutter_core::actor::{Actor, ActorKind};
+use rutter_core::id::TenantId;
+use rutter_core::journal::event::Event;
+use rutter_core::port::query::{EntryFilter, Pagination};
+use rutter_testkit::server::fixture::ServerFixture;
+use rutter_testkit::server::mcp_client::{ClientEra, McpClient};
+use serde_json::{Value, json};
+
+const ERAS: [ClientEra; 2] = [ClientEra::Legacy, ClientEra::Modern];
+
+fn gated() -> Value {
+    json!({ "name": "gated", "steps": [ { "id": "keep", "tool": "memory.store", "parameters": { "text": "x" },
+        "cancellable": "irreversible", "approval": { "required": true } } ] })
+}
+
+fn forms() -> Value {
+    json!({ "elicitation": { "form": {} } })
+}
+
+fn yes() -> Value {
+    json!({ "action": "accept", "content": { "approve": true, "reason": "looks right" } })
+}
+
+/// The holder of a token over HTTP.
+fn token(scopes: AccessScopes) -> Principal {
+    let credential = Credential::Token { name: "remote".to_owned() };
+    let toolsets = [McpToolset::Default].into();
+    Principal { toolsets, ..Principal::new(TenantId::new("default"), "remote", scopes, credential) }
+}
+
+/// Executes a plan whose step needs approval, says yes to every form, and returns the last result and how many forms
+/// there were.
+async fn approve_everything(client: &mut McpClient, era: ClientEra) -> (Value, usize) {
+    let call = json!({ "name": "execute_plan", "arguments": { "plan": gated() } });
+    if era == ClientEra::Modern {
+        let asked = client.ask("tools/call", call.clone()).await.unwrap();
+        let Some(requests) = asked["inputRequests"].as_object() else { return (asked, 0) };
+        let replies: serde_json::Map<String, Value> = requests.keys().map(|key| (key.clone(), yes())).collect();
+        let mut again = call;
+        again["requestState"] = asked["requestState"].clone();
+        again["inputResponses"] = json!(replies);
+        return (client.ask("tools/call", again).await.unwrap(), replies.len());
+    }
+    let id = client.send("tools/call", call).await;
+    let mut forms = 0;
+    loop {
+        let message = client.hear().await;
+        if message["method"] == "elicitation/create" {
+            forms += 1;
+            client.reply(&message["id"], yes()).await;
+        } else if message["id"] == id {
+            return (message["result"].clone(), forms);
+        }
+    }
+}
+
+async fn approver(deck: &ServerFixture) -> Option<Actor> {
+    let filter = EntryFilter { kinds: vec!["approval_granted".to_owned()], ..EntryFilter::default() };
+    let entries = deck.app.query.entries(&TenantId::new("default"), filter, Pagination::first(10)).await.unwrap();
+    let entry = entries.items.into_iter().next()?;
+    assert!(matches!(entry.record.event, Event::ApprovalGranted { .. }));
+    Some(entry.record.actor)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_without_the_scope_approve_is_not_asked_and_approves_nothing() {
+    for era in ERAS {
+        let deck = ServerFixture::new().await;
+        let mut client = deck.client_of(era, token(scope::of_agent()), forms()).await;
+        let (answer, asked) = approve_everything(&mut client, era).await;
+        assert_eq!((asked, approver(&deck).await), (0, None), "{era:?} {answer}");
+        assert_eq!(answer["structuredContent"]["status"], "waiting", "{era:?} {answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_with_the_scope_approve_answers_for_its_person() {
+    for era in ERAS {
+        let deck = ServerFixture::new().await;
+        let scopes = [AccessScope::Read, AccessScope::Operate, AccessScope::Approve].into();
+        let mut client = deck.client_of(era, token(scopes), forms()).await;
+        let (answer, asked) = approve_everything(&mut client, era).await;
+        assert_eq!((asked, &answer["structuredContent"]["status"]), (1, &json!("completed")), "{era:?} {answer}");
+        let actor = approver(&deck).await.unwrap();
+        assert_eq!((actor.party, &*actor.name), (ActorKind::Person, "remote at tester"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_at_a_local_client_is_on_record_as_unproven_also_after_a_restart() {
+    for era in ERAS {
+        let deck = ServerFixture::new().await;
+        let mut client = deck.client_with(era, &[McpToolset::Default], forms()).await;
+        let (answer, asked) = approve_everything(&mut client, era).await;
+        assert_eq!((asked, &answer["structuredContent"]["status"]), (1, &json!("completed")), "{era:?} {answer}");
+        let id = answer["structuredContent"]["execution_id"].as_str().unwrap().to_owned();
+        drop(client);
+        let deck = deck.restarted().await;
+        let actor = approver(&deck).await.unwrap();
+        assert_eq!(actor, Actor::person("operator at tester").unproven());
+        let mut client = deck.client(era).await;
+        let uri = format!("rutter://executions/{id}/journal");
+        let journal = client.ask("resources/read", json!({ "uri": uri })).await.unwrap();
+        let journal: Value = serde_json::from_str(journal["contents"][0]["text"].as_str().unwrap()).unwrap();
+        let granted = journal["entries"].as_array().unwrap().iter().find(|entry| entry["kind"] == "approval_granted");
+        let actor = &granted.unwrap()["actor"];
+        assert_eq!(actor, &json!({ "party": "person", "name": "operator at tester", "proof": "unproven" }));
+        let others =
+            journal["entries"].as_array().unwrap().iter().filter(|entry| entry["actor"].get("proof").is_some());
+        assert_eq!(others.count(), 1);
+    }
+}
+
+/// A task's questions have predictable names, so a client can answer one that it was not asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_to_a_question_that_was_not_asked_is_refused() {
+    let deck = ServerFixture::new().await;
+    let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} }, "elicitation": { "form": {} } });
+    let mut client = deck.client_of(ClientEra::Modern, token(scope::of_agent()), capabilities).await;
+    let call = json!({ "name": "execute_plan", "arguments": { "plan": gated(), "wait_seconds": 30 } });
+    let waiting = client.ask("tools/call", call).await.unwrap()["structuredContent"].clone();
+    assert_eq!(waiting["status"], "waiting", "{waiting}");
+    let key = format!("approve keep {}", waiting["questions"][0]["call"].as_str().unwrap());
+    let update = json!({ "taskId": waiting["execution_id"], "inputResponses": { key: yes() } });
+    let refused = client.ask("tasks/update", update).await.unwrap_err();
+    assert!(refused.to_string().contains("only a person may do this"), "{refused}");
+    assert_eq!(approver(&deck).await, None);
+}
+
+/// No answer to an agent has the command with which a person would answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_are_told_where_people_look_and_never_the_command() {
+    for era in ERAS {
+        for address in [None, Some("http://127.0.0.1:7117")] {
+            let deck = ServerFixture::new().await;
+            address.into_iter().for_each(|address| deck.app.set_link(address));
+            let mut client = deck.client(era).await;
+            let waiting = client.call("execute_plan", json!({ "plan": gated() })).await;
+            let id = waiting["execution_id"].as_str().unwrap().to_owned();
+            let execution = json!({ "execution_id": id });
+            let mut texts = vec![waiting.to_string()];
+            texts.push(client.call("status", json!({ "execution_id": id, "brief": true })).await.to_string());
+            texts.push(
+                client.call("status", json!({ "execution_id": id, "include_step_details": true })).await.to_string(),
+            );
+            texts.push(
+                client.call("query_ledger", json!({ "execution_id": id, "include_events": true })).await.to_string(),
+            );
+            texts.push(client.call("summarize", execution.clone()).await.to_string());
+            let resolve = json!({ "execution_id": id, "action": "resolve", "evidence": "x", "reason": "x" });
+            for action in [json!("approve"), json!("reject"), json!("accept_tool")] {
+                let control = json!({ "execution_id": id, "action": action, "reason": "x" });
+                texts.push(client.call("control", control).await.to_string());
+            }
+            texts.push(client.call("control", resolve).await.to_string());
+            for prompt in ["handle_failure", "take_over"] {
+                let asked = client.ask("prompts/get", json!({ "name": prompt, "arguments": execution })).await;
+                texts.push(asked.unwrap().to_string());
+            }
+            for uri in [
+                format!("rutter://executions/{id}"),
+                format!("rutter://executions/{id}/journal"),
+                "rutter://guide".to_owned(),
+            ] {
+                texts.push(client.ask("resources/read", json!({ "uri": uri })).await.unwrap().to_string());
+            }
+            for text in &texts {
+                for command in [
+                    "exec approve",
+                    "exec reject",
+                    "exec resolve",
+                    "exec accept-tool",
+                    "exec reply",
+                    "--call",
+                    "key create",
+                ] {
+                    assert!(!text.contains(command), "{era:?} {command}: {text}");
+                }
+            }
+            let place = match address {
+                Some(address) => format!("{address}/executions/{id}"),
+                None => "rutter exec list --asking".to_owned(),
+            };
+            assert!(waiting["next"].as_str().unwrap().contains(&place), "{waiting}");
+            assert!(waiting["questions"][0]["person"].as_str().unwrap().contains(&place), "{waiting}");
+        }
+    }
+}
+
+async fn refusals(deck: &ServerFixture) -> Vec<(String, String, Option<String>, u64)> {
+    deck.app.refusals.flush().await;
+    let filter = EntryFilter { kinds: vec!["act_refused".to_owned()], ..EntryFilter::default() };
+    let entries = deck.app.query.entries(&TenantId::new("default"), filter, Pagination::first(100)).await.unwrap();
+    let refused = entries.items.into_iter().rev().map(|entry| {
+        let Event::ActRefused { act, execution, count, .. } = entry.record.event else { panic!("another event") };
+        (entry.record.actor.to_string(), act, execution.map(|execution| execution.to_string()), count)
+    });
+    refused.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_refusal_of_a_privileged_act_is_in_the_ledger() {
+    for era in ERAS {
+        let deck = ServerFixture::new().await;
+        let mut client = deck.client(era).await;
+        let id = client.call("execute_plan", json!({ "plan": gated() })).await["execution_id"].clone();
+        for action in ["approve", "reject", "accept_tool"] {
+            let refused = client.call("control", json!({ "execution_id": id, "action": action, "reason": "x" })).await;
+            assert_eq!(refused["error"]["code"], "server.not_allowed", "{refused}");
+        }
+        let execution = id.as_str().map(str::to_owned);
+        let expected = ["approve", "reject", "accept_tool"]
+            .map(|act| ("agent tester".to_owned(), act.to_owned(), execution.clone(), 1));
+        assert_eq!(refusals(&deck).await, expected);
+        let reader = token([AccessScope::Read].into());
+        for operation in [Operation::Read, Operation::CleanUp, Operation::ManageKeys, Operation::StartExecution] {
+            let _ = deck.app.require(&reader, operation);
+        }
+        assert!(deck.app.auth.list(&reader).is_err());
+        let acts: Vec<String> = refusals(&deck).await.into_iter().skip(3).map(|(_, act, _, _)| act).collect();
+        assert_eq!(acts, ["clean_up", "manage_keys", "start_execution", "manage_keys"], "reading is not refused");
+        let page = deck.app.metrics_text(&Principal::owner(TenantId::new("default"), "operator")).await.unwrap();
+        assert!(page.contains("rutter_refusals_total{scope=\"approve\"} 3"), "{page}");
+    }
+}
+
+/// A hostile agent cannot fill the ledger.
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_beyond_the_limit_are_one_entry() {
+    for (tried, entries) in [(REFUSALS_PER_MINUTE - 1, 19), (REFUSALS_PER_MINUTE, 20), (REFUSALS_PER_MINUTE + 7, 21)] {
+        let deck = ServerFixture::new().await;
+        for _ in 0..tried {
+            assert!(deck.app.require(&token(scope::of_agent()), Operation::ManageKeys).is_err());
+        }
+        let deck = deck.restarted().await;
+        let found = refusals(&deck).await;
+        assert_eq!((found.len(), found.iter().map(|(_, _, _, count)| count).sum()), (entries, tried), "{found:?}");
+        assert_eq!(found.last().unwrap().3, if tried > REFUSALS_PER_MINUTE { 7 } else { 1 });
+    }
+}
