@@ -100,7 +100,7 @@ pub fn claim(execution: &Execution, chance: &mut SeededRandom) -> OperatorMove {
         let effect = OperatorEffect::UndoByHand(part.clone());
         return OperatorMove { effect, ..agent(ExecutionInput::RecordCompensation { part, description, evidence }) };
     }
-    let tool = ToolName::new(chance.pick(&["sim.once", "sim.idempotent", "sim.keyed", "sim.read"]));
+    let tool = ToolName::new(chance.pick::<&str>(&["sim.once", "sim.idempotent", "sim.keyed", "sim.read"]));
     let parameters = chance.percent(70).then(|| Arc::new(json!({ "of": chance.below(4) })));
     let part = PartId::whole(StepId::new("elsewhere"));
     agent(ExecutionInput::RecordStarted { part, tool: Some(tool), parameters })
