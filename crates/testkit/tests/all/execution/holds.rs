@@ -302,7 +302,8 @@ fn a_clock_that_went_back_catches_whatever_waits_for_a_timer() {
         "steps: [{id: a, tool: t.set, retry: {max_attempts: 3, initial: 10s, jitter: false}}]",
     );
     retrying.returns("a", fails(Unavailable));
-    let by_agent = ExecutionScenario::by_agent("steps: [{id: a, tool: t.once}]");
+    let mut by_agent = ExecutionScenario::by_agent("steps: [{id: a, tool: t.once}]");
+    by_agent.start();
     let mut ended = ExecutionScenario::started("steps: [{id: a, tool: t.set}]");
     ended.returns("a", done(json!({})));
     for (scene, is_caught) in [(asking, true), (retrying, true), (by_agent, true), (ended, false)] {
