@@ -76,10 +76,10 @@ impl Principal {
         }
     }
 
-    /// Any user who can open the socket, which only its owner can.
+    /// Any user who can open the socket, which only its owner can. The program they use says who they are.
     pub fn local(tenant: TenantId, person: &str, toolsets: BTreeSet<McpToolset>) -> Principal {
         Principal {
-            person: person.to_owned(),
+            person: plain(person),
             toolsets,
             ..Principal::new(tenant, "local", scope::of_agent(), Credential::Socket {})
         }
@@ -88,7 +88,7 @@ impl Principal {
     /// The owner of the database, at the command line.
     pub fn owner(tenant: TenantId, person: &str) -> Principal {
         let principal = Principal::local(tenant, person, BTreeSet::new());
-        Principal { name: person.to_owned(), scopes: scope::of_operator(), ..principal }
+        Principal { name: principal.person.clone(), scopes: scope::of_operator(), ..principal }
     }
 
     /// Whether it may use the admin toolset: with the admin scope, or over the socket, where the operator chose it.
@@ -151,8 +151,8 @@ impl Principal {
     }
 }
 
-/// Programs choose their names; the journal gets a short one on one line. What stands before ` at ` is the name of a
-/// credential, so that a program cannot have the word in its name.
+/// Programs choose their names, and those of the people who use the socket; the journal gets a short one on one line. What
+/// stands before ` at ` is the name of a credential, so that such a name cannot have the word in it.
 fn plain(name: &str) -> String {
     const NAME_CHARS_MAX: usize = 64;
     let name: String = name.chars().filter(|c| !c.is_control() && !is_hidden(*c)).take(NAME_CHARS_MAX).collect();

@@ -23,6 +23,7 @@ mod mcp;
 mod open;
 mod outcome;
 mod output;
+mod owner;
 mod plan;
 mod policy;
 mod printable;

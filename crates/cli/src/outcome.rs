@@ -17,7 +17,7 @@ use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus, PendingQu
 use rutter_core::id::{ExecutionId, PlanId};
 use rutter_core::journal::event::{CallSide, OverdueTimer, QuestionAnswer};
 use rutter_core::journal::verify::EntryReceipt;
-use rutter_core::text::{cut, cut_counted, spelled};
+use rutter_core::text::{cut, cut_counted, quoted, spelled};
 use rutter_core::time::calendar::utc;
 use serde_json::{Value, json};
 
@@ -191,11 +191,12 @@ fn question(execution: &ExecutionId, ask: &PendingQuestion) -> String {
         PendingQuestion::Replan { revision, weakens, changes, reason, .. } => {
             let (weakens, changes) = (weakens.join("; "), changes.join("; "));
             format!(
-                "a person must approve revision {revision} of an agent ({reason}), which weakens the plan: {weakens}. In \
-                 all it changes: {changes}"
+                "a person must approve revision {revision} of an agent, which weakens the plan: {weakens}. In all it \
+                 changes: {changes}. The agent's reason: {}",
+                quoted(reason, PRINTED_CHARS_MAX)
             )
         }
-        PendingQuestion::Approval { part, tool, parameters, expires_at, sends, rule, by, .. } => {
+        PendingQuestion::Approval { part, tool, parameters, expires_at, sends, rule, by, denied, .. } => {
             let parameters = parameters.as_ref().map(|value| shown(execution, value));
             let sends = match *sends > 1 {
                 true => format!("; it may be sent up to {sends} times, retries included"),
@@ -206,9 +207,10 @@ fn question(execution: &ExecutionId, ask: &PendingQuestion) -> String {
             let rule =
                 rule.as_ref().map(|rule| format!(" (rule {rule:?} asks for the approval{by})")).unwrap_or_default();
             format!(
-                "{part} wants to call {tool} with {}{rule}{sends}; until {}",
+                "{part} wants to call {tool} with {}{rule}{sends}; until {}{}",
                 parameters.unwrap_or_default(),
-                utc(*expires_at)
+                utc(*expires_at),
+                denied.as_ref().map(|denied| format!(". Before, {}", denied.words())).unwrap_or_default()
             )
         }
         PendingQuestion::Doubt { part, side, reason, failure, .. } => {
@@ -233,7 +235,7 @@ fn question(execution: &ExecutionId, ask: &PendingQuestion) -> String {
         PendingQuestion::Limit { limit, .. } => format!("the limit of {} is reached", spelled(limit)),
         PendingQuestion::Tool { part, message, schema, .. } => {
             let schema = schema.as_ref().map(|schema| cut(&schema.to_string(), PRINTED_CHARS_MAX)).unwrap_or_default();
-            format!("the tool of {part} asks: {message} {schema}")
+            format!("the tool of {part} asks: {} {schema}", quoted(message, PRINTED_CHARS_MAX))
         }
         PendingQuestion::Hold { reason, due, more, .. } => {
             let named = due.iter().take(DUE_MAX).map(due_words).collect::<Vec<_>>().join("; ");

@@ -19,7 +19,7 @@ mod calls;
 mod claims;
 mod correct;
 pub mod decide;
-mod denial;
+pub mod denial;
 mod follow;
 mod forward;
 mod gates;
@@ -62,7 +62,7 @@ use gates::ApprovalGates;
 use hold::ExecutionHold;
 use part::StepPart;
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use step::StepState;
@@ -109,8 +109,9 @@ pub struct Execution {
     pub(crate) principals: Vec<Actor>,
     /// Calls that a person denied, or that nobody approved in time, by tool and parameters, until a person approves one.
     pub(crate) denied: BTreeMap<Hash, DeniedCall>,
-    /// Steps that an agent began without the approval they need, or against the policy, until a person takes over.
-    pub(crate) defied: BTreeSet<StepId>,
+    /// Steps that an agent began without the approval they need, or against the policy, until a person takes over, and
+    /// the last entry that says so.
+    pub(crate) defied: BTreeMap<StepId, u64>,
     /// A limit that was reached and waits for a decision.
     pub(crate) over: Option<ExecutionLimit>,
     /// How often each limit was raised by its own amount.

@@ -251,7 +251,7 @@ impl QuestionForm {
         let reason =
             json!({ "type": "string", "title": "Why", "description": "Recorded in the journal", "minLength": 1 });
         let (key, message, schema) = match ask {
-            PendingQuestion::Approval { part, call, tool, parameters, sends, .. } => {
+            PendingQuestion::Approval { part, call, tool, parameters, sends, denied, .. } => {
                 let (parameters, is_cut) = match parameters {
                     Some(parameters) => shown_call(parameters, TEXT_CHARS_MAX)?,
                     None => (Value::String("erased parameters".to_owned()), false),
@@ -265,6 +265,9 @@ impl QuestionForm {
                     message.push_str(&format!(
                         "With this approval it may be sent up to {sends} times, retries included. "
                     ));
+                }
+                if let Some(denied) = denied {
+                    message.push_str(&format!("Before, {}. ", denied.words()));
                 }
                 message.push_str("Approve this call?");
                 let approve = json!({ "type": "boolean", "title": "Approve" });

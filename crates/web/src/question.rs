@@ -20,7 +20,7 @@ use rutter_core::execution::call_words::name_of_call;
 use rutter_core::execution::view::{ExecutionSnapshot, PendingQuestion, SurpriseKind};
 use rutter_core::id::{PartId, StepId};
 use rutter_core::journal::event::{CallSide, OverdueTimer, QuestionAnswer};
-use rutter_core::text::{cut, cut_bytes};
+use rutter_core::text::{cut, cut_bytes, quoted};
 use rutter_core::time::calendar::utc_seconds;
 use rutter_core::tool::ToolFailure;
 use serde_json::Value;
@@ -152,12 +152,12 @@ fn filled(blank: QuestionCard, ask: &PendingQuestion, shell: &PageShell) -> Ques
             title: format!("Approve revision {revision} of the plan?"),
             facts: weakens.iter().map(|line| ("weakens", line.clone())).collect(),
             changes: changes.iter().map(|line| DiffLine::of_change(line)).collect(),
-            words: reason.clone(),
+            words: format!("The agent's reason: {}", quoted(reason, WORDS_CHARS_MAX / 4)),
             hidden: vec![("call", plan.to_string())],
             buttons: vec![AnswerButton::of(Verb::Approve), AnswerButton::of(Verb::Reject)],
             ..blank
         },
-        PendingQuestion::Approval { part, call, tool, parameters, expires_at, sends, rule, by, proof: _ } => {
+        PendingQuestion::Approval { part, call, tool, parameters, expires_at, sends, rule, by, denied, .. } => {
             let pretty_parameters = parameters.as_ref().map(|value| pretty_call(value));
             let sends = Some(*sends).filter(|sends| *sends > 1);
             let (json, is_cut) = pretty_parameters.unwrap_or_else(|| ("\"erased\"".to_owned(), false));
@@ -169,6 +169,7 @@ fn filled(blank: QuestionCard, ask: &PendingQuestion, shell: &PageShell) -> Ques
                     .chain(rule.iter().map(|rule| ("rule", rule.clone())))
                     .chain(by.iter().map(|name| ("approved by", name.as_str().to_owned())))
                     .chain(sends.map(|sends| ("may be sent", format!("up to {sends} times, retries included"))))
+                    .chain(denied.iter().map(|denied| ("before", denied.words())))
                     .collect(),
                 call: Some(json),
                 is_cut,

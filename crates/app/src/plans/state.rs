@@ -161,7 +161,7 @@ async fn refuse_taken(app: &App, caller: &Principal, id: &PlanId, name: &str) ->
     match identity::by_name(app, &caller.tenant, name, false).await? {
         Some(other) if other != *id => {
             Err(AppError::new("server.plan_name_taken", format!("another plan has the name {name:?}: {other}"))
-                .hint("rename or archive that one first"))
+                .hint("rename that one first: an archived plan keeps its name too"))
         }
         _ => Ok(()),
     }

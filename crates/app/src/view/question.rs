@@ -7,6 +7,7 @@ use crate::reader::AnswerReader;
 use crate::shown_call::shown_call;
 use crate::terse::shortened;
 use crate::verb::Verb;
+use rutter_core::execution::denial::EarlierDenial;
 use rutter_core::execution::view::PendingQuestion;
 use rutter_core::id::ExecutionId;
 use rutter_core::journal::event::QuestionAnswer;
@@ -52,7 +53,12 @@ impl QuestionView {
             answers.iter().map(|answer| json!(Verb::answering(*answer).name())).collect()
         };
         match question {
-            PendingQuestion::Approval { parameters, expires_at, .. } => {
+            PendingQuestion::Approval { parameters, expires_at, denied, .. } => {
+                if let Some(EarlierDenial { by, at, reason, asked_again }) = denied {
+                    let by = by.to_string();
+                    let denied = json!({ "by": by, "at": utc(*at), "reason": reason, "asked_again": asked_again });
+                    fields.insert("denied".to_owned(), denied);
+                }
                 // The whole call is in the journal.
                 if let Some(parameters) = parameters {
                     let shown = shown_call(parameters, PARAMETERS_SHOWN_BYTES_MAX);

@@ -5,18 +5,19 @@ use crate::clock;
 use crate::config::Config;
 use crate::db::sized;
 use crate::failure::CommandFailure;
+use crate::owner;
 use rutter_app::keys;
 use rutter_core::id::TenantId;
 use rutter_core::journal::note::SignedNote;
 use rutter_core::journal::verify::TrustAnchors;
+use rutter_core::limits;
 use rutter_core::port::Error;
-use rutter_core::port::query::{EntryFilter, Pagination};
+use rutter_core::port::query::{EntryFilter, ExecutionFilter, Pagination};
 use rutter_core::time::Timestamp;
 use rutter_core::time::calendar::utc;
 use rutter_store::SqliteArchive;
 use serde_json::Value;
-use std::fs::{self, File, TryLockError};
-use std::io::Read;
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -35,7 +36,7 @@ pub(super) fn look(config: &Config, who: Option<&Value>, checks: &mut Vec<Doctor
         return;
     }
     permissions(directory, checks);
-    let archive = match SqliteArchive::open(directory) {
+    let mut archive = match SqliteArchive::open(directory) {
         Ok(archive) => archive,
         Err(Error::NotFound { .. }) => {
             checks
@@ -50,7 +51,7 @@ pub(super) fn look(config: &Config, who: Option<&Value>, checks: &mut Vec<Doctor
             return;
         }
     };
-    owner(directory, &archive, who, checks);
+    owner(directory, &mut archive, who, checks);
     journal(archive, checks);
 }
 
@@ -104,10 +105,16 @@ fn permissions(directory: &Path, checks: &mut Vec<DoctorCheck>) {
     });
 }
 
-fn owner(directory: &Path, archive: &SqliteArchive, who: Option<&Value>, checks: &mut Vec<DoctorCheck>) {
+fn owner(directory: &Path, archive: &mut SqliteArchive, who: Option<&Value>, checks: &mut Vec<DoctorCheck>) {
+    let left = under_way(archive);
     let schema = archive.stats().map_or_else(|_| String::new(), |stats| format!("schema {}, ", stats.schema));
-    checks.push(match (who, holder(directory)) {
+    checks.push(match (who, owner::holder(directory)) {
         (Some(who), _) => DoctorCheck::fine("database", format!("{schema}owned by process {}", who["pid"])),
+        (None, None) if left > 0 => DoctorCheck::doubtful(
+            "database",
+            format!("{schema}not in use, and {left} execution(s) that are under way stand still"),
+            "`rutter serve` carries them on",
+        ),
         (None, None) => DoctorCheck::fine("database", format!("{schema}not in use")),
         (None, Some(pid)) => DoctorCheck::doubtful(
             "database",
@@ -117,18 +124,12 @@ fn owner(directory: &Path, archive: &SqliteArchive, who: Option<&Value>, checks:
     });
 }
 
-/// The process that owns the database, if any.
-fn holder(directory: &Path) -> Option<String> {
-    let mut file = File::open(directory.join("rutter.lock")).ok()?;
-    match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            // The owner may not have written its process id yet.
-            let _ = file.read_to_string(&mut pid);
-            Some(pid.trim().to_owned())
-        }
-        Ok(()) | Err(TryLockError::Error(_)) => None,
-    }
+/// How many executions only a process of Rutter carries on, of the newest.
+fn under_way(archive: &mut SqliteArchive) -> usize {
+    let filter = ExecutionFilter { statuses: owner::UNDER_WAY.to_vec(), ..ExecutionFilter::default() };
+    let of_tenant = |tenant| archive.executions(&tenant, &filter, &Pagination::first(limits::PAGE_MAX));
+    let listed = archive.tenants().unwrap_or_default().into_iter().filter_map(|tenant| of_tenant(tenant).ok());
+    listed.flat_map(|page| page.items).filter(|found| owner::needs_a_process(&found.row)).count()
 }
 
 fn journal(mut archive: SqliteArchive, checks: &mut Vec<DoctorCheck>) {

@@ -2,6 +2,7 @@
 
 use crate::args::run::ExecListArgs;
 use crate::exit::CommandExit;
+use crate::owner;
 use crate::printable::printable;
 use crate::store;
 use crate::table::{CellColor, TableCell, columns};
@@ -22,6 +23,8 @@ pub(crate) fn run(args: &ExecListArgs, terminal: &Terminal) -> anyhow::Result<Co
     store::check_tenant(&archive, &tenant)?;
     let filter = ExecutionFilter { statuses: args.status.clone(), asking: args.asking, ..ExecutionFilter::default() };
     let listing = archive.executions(&tenant, &filter, &Pagination::first(args.count))?;
+    let under_way = listing.items.iter().filter(|found| owner::needs_a_process(&found.row)).count();
+    owner::note_unowned(&store::config(&args.store)?.directory, under_way, terminal);
     if args.store.json {
         for found in &listing.items {
             terminal.answer(&format!("{}\n", json!(ExecutionListView::of(found))))?;

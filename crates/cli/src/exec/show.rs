@@ -5,6 +5,7 @@ use crate::args::run::ExecShowArgs;
 use crate::daemon;
 use crate::exit::CommandExit;
 use crate::outcome::ExecutionReport;
+use crate::owner;
 use crate::store;
 use crate::terminal::Terminal;
 use rutter_core::execution::{Execution, ExecutionIdentity};
@@ -16,6 +17,8 @@ pub(crate) fn run(args: &ExecShowArgs, terminal: &Terminal) -> anyhow::Result<Co
     let identity = ExecutionIdentity { tenant: args.tenant.id(), execution: ExecutionId::new(&args.execution) };
     let mut archive = store::archive(&args.store)?;
     tell(&mut archive, &identity, &args.store, terminal)?;
+    let under_way = archive.execution(&identity)?.filter(|found| owner::needs_a_process(&found.row));
+    owner::note_unowned(&store::config(&args.store)?.directory, under_way.iter().count(), terminal);
     Ok(CommandExit::Done)
 }
 

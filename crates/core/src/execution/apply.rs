@@ -17,7 +17,7 @@ use crate::plan::{Driver, PolicyAction};
 use crate::time::Timestamp;
 use crate::tool::Safety;
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 pub(super) type ApplyResult = Result<(), String>;
 
@@ -52,7 +52,7 @@ impl Execution {
             rejections: 0,
             principals: vec![record.actor.clone()],
             denied: BTreeMap::new(),
-            defied: BTreeSet::new(),
+            defied: BTreeMap::new(),
             over: None,
             raised: BTreeMap::new(),
             time_added: BTreeMap::new(),

@@ -16,8 +16,11 @@ use crate::plan::template::ParameterTemplate;
 use crate::plan::{Driver, PlannedCall};
 use crate::policy::window::{LimitWindows, LimitedCall};
 use crate::policy::{OperatorPolicy, PolicyEffect, PolicyVerdict, ResolvedCall, may_approve};
+use crate::text::quoted;
+use crate::time::calendar::utc;
 use crate::time::{Millis, Timestamp};
 use crate::tool::{FailureCategory, Safety, ToolFailure};
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,18 +31,52 @@ pub struct DeniedCall {
     pub tool: ToolName,
     /// The places in its parameters that came from a key. Whatever stands there, it is the same call.
     keyed: Vec<String>,
-    /// The entry of the execution by which a person said no; none where nobody answered.
+    /// The entry of the execution by which a person said no, and what they said; none where nobody answered.
     denied_by: Option<u64>,
+    word: Option<Arc<PersonsNo>>,
     /// How often it was put to a person again since, or since a person wanted to be asked again.
     pub asked_again: u32,
     /// A credential proved who said no; only such a yes lifts it.
     pub is_proven: bool,
 }
 
+/// What a person said when they denied a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PersonsNo {
+    by: Actor,
+    at: Timestamp,
+    reason: String,
+}
+
+/// An earlier no to a call that a person is asked about again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EarlierDenial {
+    pub by: Actor,
+    pub at: Timestamp,
+    pub reason: String,
+    /// How often it was put to a person since, this time included.
+    pub asked_again: u32,
+}
+
+impl EarlierDenial {
+    /// The no in words, the reason as data.
+    pub fn words(&self) -> String {
+        let (reason, at) = (quoted(&self.reason, REASON_CHARS_MAX), utc(self.at));
+        let times = match self.asked_again {
+            0 | 1 => String::new(),
+            more => format!(", and it was asked for {more} times since"),
+        };
+        format!("{} denied this call at {at}, {reason}{times}", self.by)
+    }
+}
+
+/// How much of the reason of an earlier no a question shows.
+const REASON_CHARS_MAX: usize = 300;
+
 impl DeniedCall {
     fn of(asked: &AskedCall) -> DeniedCall {
         let (tool, keyed) = (asked.tool.clone(), asked.basis.keyed.clone());
-        DeniedCall { tool, keyed, denied_by: None, asked_again: 0, is_proven: false }
+        DeniedCall { tool, keyed, denied_by: None, word: None, asked_again: 0, is_proven: false }
     }
 
     /// Whether a person said no to it.
@@ -234,6 +271,14 @@ impl Execution {
         ToolFailure { category: FailureCategory::Unauthorized, message, ..failure }
     }
 
+    /// What a person said who denied the call that is asked for under this digest.
+    pub(super) fn earlier_denial(&self, digest: &Hash) -> Option<EarlierDenial> {
+        let denied = self.denied.get(digest)?;
+        let PersonsNo { by, at, reason } = &**denied.word.as_ref()?;
+        let (by, reason, asked_again) = (by.clone(), reason.clone(), denied.asked_again);
+        Some(EarlierDenial { by, at: *at, reason, asked_again })
+    }
+
     /// Whether a person denied any call of this tool.
     pub(super) fn has_denied(&self, tool: &ToolName) -> bool {
         self.denied.values().any(|denied| denied.is_no() && denied.tool == *tool)
@@ -304,13 +349,15 @@ impl Execution {
                     denied.asked_again += 1;
                 }
             }
-            Event::ApprovalDenied { part, .. } => {
+            Event::ApprovalDenied { part, reason, .. } => {
                 if let Some(asked) = self.part(part).and_then(|part| part.asked.clone()) {
                     let (digest, entry) = (asked.basis.digest, self.entries);
                     let denied = self.denied.entry(digest).or_insert_with(|| DeniedCall::of(&asked));
                     // What nobody answered is answered now.
                     denied.asked_again = if denied.is_no() { denied.asked_again } else { 0 };
                     denied.denied_by = Some(entry);
+                    let (by, at, reason) = (record.actor.clone(), record.at, reason.clone());
+                    denied.word = Some(Arc::new(PersonsNo { by, at, reason }));
                     denied.is_proven |= record.actor.is_proven();
                     self.withdraw_approvals(digest);
                 }
@@ -338,7 +385,14 @@ impl Execution {
                 }
             }
             Event::DeviationFound { kind: Deviation::Unapproved | Deviation::Forbidden, step: Some(step), .. } => {
-                self.defied.insert(step.clone());
+                self.defied.insert(step.clone(), self.entries);
+            }
+            Event::AttemptStarted { part, by, .. } => {
+                // The deviation is recorded right before the attempt that it is about.
+                let is_defied = *by == Driver::Agent && self.defied.get(&part.step) == Some(&(self.entries - 1));
+                if let Some(at) = self.locate(part) {
+                    self.steps[at.step()].parts[at.item()].is_defied = is_defied;
+                }
             }
             Event::HandedOver { .. } if is_person => self.defied.clear(),
             Event::ReplanProposed { .. } => {

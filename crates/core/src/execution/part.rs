@@ -69,6 +69,8 @@ pub struct StepPart {
     pub approver: Option<Arc<Approver>>,
     /// What was asked for last.
     pub asked: Option<Arc<AskedCall>>,
+    /// Its last attempt was made by an agent, without the approval it needs or against the policy.
+    pub is_defied: bool,
     /// Why its last call was not made, if a person or the policy did not allow it.
     pub refused: Option<PartRefusal>,
     /// Of a failed item: somebody decided to go on without it, and why.
@@ -146,6 +148,7 @@ impl StepPart {
             approved: None,
             approver: None,
             asked: None,
+            is_defied: false,
             refused: None,
             accepted: false,
             accepted_because: "".into(),

@@ -93,6 +93,7 @@ impl Execution {
         let part = self.part_at(at)?;
         let PartState::Asking { side, call, expires_at } = part.state else { return None };
         let basis = part.asked.as_ref().map(|asked| &asked.basis);
+        let denied = basis.and_then(|basis| self.earlier_denial(&basis.digest));
         let basis = basis.map(|basis| (basis.rule.clone(), basis.by.clone(), basis.proof));
         let (rule, by, proof) = basis.unwrap_or_default();
         let prepared = self.prepare(at, side).ok().filter(|prepared| prepared.hash == call);
@@ -100,7 +101,7 @@ impl Execution {
         let (tool, sends) = (planned.tool.clone(), planned.retry.max_attempts);
         let parameters = prepared.map(|prepared| prepared.parameters);
         let part = self.name(at);
-        Some(PendingQuestion::Approval { part, call, tool, parameters, expires_at, sends, rule, by, proof })
+        Some(PendingQuestion::Approval { part, call, tool, parameters, expires_at, sends, rule, by, proof, denied })
     }
 
     fn ask_doubt(&self, at: PartPosition) -> Option<PendingQuestion> {

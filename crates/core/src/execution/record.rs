@@ -7,7 +7,9 @@ use super::step::StepStage;
 use super::{Execution, ExecutionPhase};
 use crate::hash::Hash;
 use crate::id::{PartId, StepId, ToolName};
-use crate::journal::event::{CallSide, Deviation, Event, LateAnswer, Question, QuestionAnswer, SkipReason};
+use crate::journal::event::{
+    AttemptFollowUp, CallSide, Deviation, Event, LateAnswer, Question, QuestionAnswer, SkipReason,
+};
 use crate::journal::payload::EventPayload;
 use crate::plan::Driver;
 use crate::tool::{CallOutcome, FailureCategory, ToolFailure};
@@ -112,7 +114,21 @@ impl DecisionDraft<'_> {
         let Some((at, attempt)) = self.begun(&part)? else { return Ok(()) };
         let part = self.execution.name(at);
         let (side, attempt, result) = (attempt.side, attempt.number, EventPayload::Present(result));
+        if self.execution.part_at(at).is_some_and(|part| part.is_defied) {
+            return self.doubt_claim(part, side, attempt, result);
+        }
         self.note(Event::AttemptSucceeded { part, side, attempt, result, cost_micros: 0 })
+    }
+
+    /// What an agent says of a call that it was not allowed to make does not complete its step: a person finds out
+    /// whether it happened. What it said is part of their question.
+    fn doubt_claim(&mut self, part: PartId, side: CallSide, attempt: u32, result: EventPayload) -> RecordResult {
+        let message = "only the agent says that it is done, and it was not allowed to make the call";
+        let failure = ToolFailure::new(FailureCategory::Unauthorized, message);
+        let then = AttemptFollowUp::InDoubt;
+        self.follow(Event::AttemptFailed { part: part.clone(), side, attempt, failure, maybe: true, then })?;
+        let answer = LateAnswer::Done(result);
+        self.note(Event::LateAnswerArrived { part, side, attempt, answer, cost_micros: 0, effect: None })
     }
 
     pub fn record_failed(&mut self, part: PartId, failure: ToolFailure, maybe: bool) -> RecordResult {

@@ -129,7 +129,7 @@ impl Execution {
 
     /// An agent cannot make the server go on from a step that the agent recorded against a person's word.
     pub(super) fn admit_handing_back(&self, actor: &Actor) -> AdmissionResult {
-        match self.defied.first() {
+        match self.defied.keys().next() {
             Some(step) if actor.party != ActorKind::Person => Err(Refusal::new(
                 "execution.not_a_person",
                 format!("only a person may hand this execution over: {step:?} was done without the approval it needs"),

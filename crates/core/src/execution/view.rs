@@ -2,6 +2,7 @@
 
 use super::agenda::{PartPosition, TimerKind};
 use super::agent_due::DueCompensation;
+use super::denial::EarlierDenial;
 use super::part::{PartState, StepPart};
 use super::step::{StepStage, StepState};
 use super::summary::PartFailure;
@@ -116,6 +117,9 @@ pub enum PendingQuestion {
         /// What they must have proved.
         #[serde(skip_serializing_if = "Option::is_none")]
         proof: Option<RequiredProof>,
+        /// Who said no to the same call before.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        denied: Option<EarlierDenial>,
     },
     Doubt {
         part: PartId,

@@ -10,9 +10,10 @@ use crate::id::{StepId, ToolName};
 use crate::limits;
 use crate::plan::{Plan, PlannedCall, Probe, Step};
 use crate::time::Millis;
-use crate::tool::{FailureCategory, Safety};
+use crate::tool::{FailureCategory, Safety, Tool};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A new plan that waits for a person's approval.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,6 +129,7 @@ impl Execution {
                 lines.push(format!("{}: calls {} without the approval it needs elsewhere", step.id, call.tool));
             }
         }
+        lines.extend(self.changed_tools(new));
         lines.extend(self.runs_after_all(new));
         self.compare_gates(new, &mut lines);
         if self.ended_by_person && self.outcome().is_some() {
@@ -135,6 +137,13 @@ impl Execution {
         }
         compare_limits(&self.plan, new, &mut lines);
         lines
+    }
+
+    /// Tools that have changed since the plan was checked. With a new plan their new definitions would be accepted.
+    fn changed_tools<'a>(&'a self, new: &'a Plan) -> impl Iterator<Item = String> + 'a {
+        let of_both = new.tools.iter().filter(|(tool, _)| self.plan.tools.contains_key(*tool));
+        let is_changed = |(tool, known): &(&'a ToolName, &'a Arc<Tool>)| self.definition(tool) != known.definition;
+        of_both.filter(is_changed).map(|(tool, _)| format!("{tool} has changed since the plan was checked; accepted"))
     }
 
     /// Whether some revision calls the tool only after an approval.

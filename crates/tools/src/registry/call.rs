@@ -134,7 +134,7 @@ impl ToolRegistry {
             Ok(Ok(offers)) => (Some(offers), None),
             Ok(Err(failure)) => (known, Some(failure)),
             Err(_) => {
-                let silent = || ToolFailure::new(FailureCategory::Unavailable, "it has not listed its tools so far");
+                let silent = || ToolFailure::new(FailureCategory::Unavailable, "it did not answer in time when it was asked for its tools");
                 let failure = server.failure().map(|(_, failure)| failure).or(down).unwrap_or_else(silent);
                 server.note_failure((self.clock)(), &failure);
                 (known, Some(failure))

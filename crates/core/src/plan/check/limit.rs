@@ -100,8 +100,8 @@ fn deadline(sketch: &PlanSketch<'_>, found: &mut Vec<Diagnostic>) {
         let message = format!("the deadline is {deadline}, shorter than any attempt, which may take {shortest}");
         found.push(
             Diagnostic::error("plan.impossible_deadline", &at, message)
-                .hint("give the execution more time, or the attempts less")
-                .fix(vec![PatchOperation::Remove { path: at.clone() }]),
+                // Which of them is meant only the author knows, so there is no fix.
+                .hint("give the execution more time, or the attempts less"),
         );
         return;
     }
