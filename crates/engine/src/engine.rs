@@ -160,15 +160,7 @@ impl Engine {
         let mut records = vec![opened];
         let mut begun = PendingCommit::default();
         if !is_full {
-            let mut permits = PermitSource {
-                tools: &*shared.tools,
-                waiter: &line.waiter,
-                is_closed: false,
-                granted: Vec::new(),
-                retry_after: None,
-                execution: &id,
-                windows: &shared.windows,
-            };
+            let mut permits = PermitSource::new(shared, &line.waiter, &id, now);
             let terms = DecisionTerms { now, room: &mut permits, policy: &shared.options.policy };
             let decided = execution.decide_within(&start.actor, ExecutionInput::Start, terms);
             begun.granted = permits.granted;

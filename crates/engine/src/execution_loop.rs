@@ -273,15 +273,8 @@ impl ExecutionLoop {
     fn decide_at(&mut self, actor: &Actor, input: ExecutionInput, now: Timestamp) -> Result<CommandResult, LoopError> {
         self.decided_at = now;
         let execution = self.execution.identity().execution.clone();
-        let mut permits = PermitSource {
-            tools: &*self.shared.tools,
-            waiter: &self.waiter,
-            is_closed: self.is_closing || self.is_recovering,
-            granted: Vec::new(),
-            retry_after: None,
-            execution: &execution,
-            windows: &self.shared.windows,
-        };
+        let mut permits = PermitSource::new(&self.shared, &self.waiter, &execution, now);
+        permits.is_closed = self.is_closing || self.is_recovering;
         let policy = &self.shared.options.policy;
         let terms = DecisionTerms { now: self.decided_at, room: &mut permits, policy };
         let decided = self.execution.decide_within(actor, input, terms);

@@ -2,6 +2,7 @@
 
 mod fixture;
 mod flaky;
+mod pauses;
 mod policy;
 mod steering;
 
