@@ -169,6 +169,36 @@ fn plans_are_checked_against_the_last_known_tools_of_a_server_that_is_down() {
     }
 }
 
+/// The refusals of calls by hand that are on record.
+fn refused_calls(fixture: &ServerFixture) -> Vec<String> {
+    let tail = fixture.rutter(&["journal", "tail", "--kind", "act_refused", "--json"]);
+    let text = String::from_utf8(tail.stdout).unwrap();
+    text.lines().filter(|line| line.contains("call_tool")).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_refused_call_by_hand_is_on_record_with_a_server_and_without() {
+    let fixture = ServerFixture::new();
+    let settings = fs::read_to_string(fixture.path("rutter.toml")).unwrap();
+    let policy = "[[policy]]\nname = \"by plan\"\ntools = [\"gate.ask\"]\ndeny = \"never by hand\"\n";
+    fs::write(fixture.path("rutter.toml"), format!("{settings}{policy}")).unwrap();
+    let refused = |fixture: &ServerFixture| {
+        let output = fixture.rutter(&["tools", "call", "gate.ask"]);
+        assert_eq!(output.status.code(), Some(2), "{}", output_text(&output));
+        assert!(!output_text(&output).contains("could not be recorded"), "{}", output_text(&output));
+    };
+    refused(&fixture);
+    let alone = refused_calls(&fixture);
+    assert_eq!(alone.len(), 1, "{alone:?}");
+    assert!(alone[0].contains("command.forbidden") && alone[0].contains("never by hand"), "{alone:?}");
+    let server = fixture.command(&["serve", "--no-http"]).spawn().unwrap();
+    until("the server listens", || fixture.data.join("rutter.sock").exists());
+    refused(&fixture);
+    assert_eq!(refused_calls(&fixture).len(), 2, "the server has recorded it before the answer");
+    close(&fixture, server);
+    assert_eq!(fixture.calls(), 0);
+}
+
 #[test]
 fn the_tools_of_servers_that_answer_are_listed_though_another_one_hangs() {
     let fixture = ServerFixture::new();
