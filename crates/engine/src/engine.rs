@@ -13,6 +13,7 @@ use crate::limit_counts;
 use crate::name;
 use crate::options::{DECISION_MAX, EngineOptions, RETRY_AFTER, UPDATES_MAX};
 use crate::permits::PermitSource;
+use crate::report::AgentReport;
 use crate::shared::EngineShared;
 use crate::update::{ExecutionUpdate, UpdateContent};
 use crate::worker;
@@ -215,6 +216,18 @@ impl Engine {
         request: Option<String>,
     ) -> Result<(), Error> {
         let body = CommandBody::Input(redacted(input, &self.shared.tools.redactor()));
+        self.submit_command(identity, actor, body, request, None).await
+    }
+
+    /// Records what an agent reports: all of it, or nothing.
+    pub async fn report(
+        &self,
+        identity: &ExecutionIdentity,
+        actor: Actor,
+        report: AgentReport,
+        request: Option<String>,
+    ) -> Result<(), Error> {
+        let body = CommandBody::Report { report: report.redacted(&self.shared.tools.redactor()) };
         self.submit_command(identity, actor, body, request, None).await
     }
 

@@ -4,6 +4,7 @@ mod fixture;
 mod flaky;
 mod pauses;
 mod policy;
+mod reports;
 mod steering;
 
 use fixture::{EngineFixture, Script, SetClock};
