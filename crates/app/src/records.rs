@@ -42,6 +42,17 @@ pub(crate) async fn send_record(
     app.require(caller, Operation::Record)?;
     let key = RequestKey::of(caller, request.as_deref())?;
     let recorded = app.engine.command(identity, caller.actor(), input, key.stored.clone()).await;
+    answered(app, caller, identity, key, recorded).await
+}
+
+/// What the caller is told of a record.
+async fn answered(
+    app: &App,
+    caller: &Principal,
+    identity: &ExecutionIdentity,
+    key: RequestKey,
+    recorded: Result<(), rutter_engine::Error>,
+) -> Result<(), AppError> {
     let Err(error) = recorded else { return Ok(()) };
     let error = key.error(app, &caller.tenant, error).await;
     Err(app.refusals.noting(caller, "record", &identity.execution, error))

@@ -68,7 +68,8 @@ impl RefusalMinute {
 }
 
 impl RefusalLog {
-    pub(crate) fn new(
+    /// Of a process that owns the database.
+    pub fn new(
         register: Arc<dyn Register>,
         clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
         metrics: Arc<ServerMetrics>,
@@ -134,6 +135,13 @@ impl RefusalLog {
         let stranger = Principal::new(tenant.clone(), STRANGER, AccessScopes::new(), Credential::Anonymous {});
         let error = AppError { message: format!("{}, from {peer}", error.message), ..error.clone() };
         self.note(&stranger, AUTHENTICATE, AccessScope::Operate, None, &error);
+    }
+
+    /// Records that a call by hand was refused, which needs no execution.
+    pub async fn record_refused_call(self: &Arc<Self>, principal: &Principal, error: &AppError) {
+        let row = Operation::CallTool.row();
+        self.note(principal, row.name, row.scope, None, error);
+        self.flush().await;
     }
 
     /// Records that a session of another principal was used.

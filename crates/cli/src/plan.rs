@@ -38,7 +38,7 @@ use rutter_core::plan::draft::PlanDraft;
 use rutter_core::plan::{Driver, Plan};
 use rutter_core::policy::OperatorPolicy;
 use rutter_core::policy::expect::{ExpectedRule, PlanCaller, StepRules};
-use rutter_core::port::tools::{ServerSelection, ToolGateway};
+use rutter_core::port::tools::ServerSelection;
 use rutter_core::preview::UndoCoverage;
 use rutter_core::time::Timestamp;
 use rutter_core::tool::ToolCatalog;
@@ -47,7 +47,6 @@ use rutter_engine::submit::servers_named;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Checks plans against a catalogue.
 #[derive(Debug)]
@@ -296,9 +295,6 @@ impl CheckedPlanFile {
     }
 }
 
-/// How long servers may take to list their tools. This process ends with its command: it cannot ask a slow server again.
-const REFRESH_MAX: Duration = Duration::from_secs(5);
-
 /// The tools of the servers that the plans name, as `rutter run` would find them; `None` without settings.
 fn configured(args: &PlanCommonArgs, files: &[PathBuf], terminal: &Terminal) -> anyhow::Result<Option<ToolCatalog>> {
     let store = DatabaseArgs { dir: None, config: args.config.clone(), json: false };
@@ -318,14 +314,7 @@ fn configured(args: &PlanCommonArgs, files: &[PathBuf], terminal: &Terminal) -> 
         }
     };
     let catalog = crate::tools::with_known_tools(config, known, async |registry| {
-        let listed = async {
-            registry.refresh(&selection).await;
-            registry.catalog(selection.clone()).await
-        };
-        match tokio::time::timeout(REFRESH_MAX, listed).await {
-            Ok(catalog) => Ok(catalog),
-            Err(_) => Ok(registry.catalog_within(selection.clone(), Duration::ZERO).await),
-        }
+        Ok(crate::tools::listed(&registry, &selection).await)
     })?;
     let count = plural(catalog.tools.tools.len(), "tool");
     terminal

@@ -85,6 +85,8 @@ pub enum SocketRequest {
     Key { tenant: TenantId, person: String, wish: KeyRequest },
     /// Create a one-time sign-in link.
     Link { tenant: TenantId, person: String },
+    /// Record that the policy refused a call by hand.
+    RefusedCall { tenant: TenantId, person: String, refusal: AppError },
     /// Identify the server.
     Who,
     /// Stop the server; calls in flight end first.
@@ -320,6 +322,10 @@ impl SocketServer {
             }
             SocketRequest::Link { tenant, person } => {
                 answer(writer, self.link(&Principal::owner(tenant, &person)).await).await
+            }
+            SocketRequest::RefusedCall { tenant, person, refusal } => {
+                self.app.refusals.record_refused_call(&Principal::owner(tenant, &person), &refusal).await;
+                answer(writer, Ok(json!({}))).await
             }
             SocketRequest::Who => {
                 let who = json!({ "version": env!("CARGO_PKG_VERSION"), "pid": std::process::id(),

@@ -13,6 +13,7 @@ use crate::runtime;
 use crate::terminal::Terminal;
 use rutter_app::runtime::{RuntimeOptions, open_tools};
 use rutter_core::port::register::RegisterItem;
+use rutter_core::port::tools::{CatalogSnapshot, ServerSelection, ToolGateway};
 use rutter_tools::registry::ToolRegistry;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +55,23 @@ pub(crate) fn with_known_tools<T>(
     work: impl AsyncFnOnce(Arc<ToolRegistry>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     with_tools(config, definitions, READER_CLOSE_MAX, work)
+}
+
+/// How long servers may take to list their tools, all together. This process ends with its command: it cannot ask a slow
+/// server again.
+const LIST_MAX: Duration = Duration::from_secs(5);
+
+/// The tools of these servers as they are now; those of a server that does not answer in time as they were known last, or
+/// none.
+pub(crate) async fn listed(registry: &ToolRegistry, servers: &ServerSelection) -> CatalogSnapshot {
+    let listing = async {
+        registry.refresh(servers).await;
+        registry.catalog(servers.clone()).await
+    };
+    match tokio::time::timeout(LIST_MAX, listing).await {
+        Ok(catalog) => catalog,
+        Err(_) => registry.catalog_within(servers.clone(), Duration::ZERO).await,
+    }
 }
 
 /// How long servers that were only asked for their tools may take to end, before they are killed.

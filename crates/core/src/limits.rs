@@ -80,6 +80,10 @@ pub const PROBE_SETTLE_MAX: Millis = Millis::hours(24);
 pub const KEY_WINDOW_DEFAULT: Millis = Millis::hours(24);
 pub const KEY_WINDOW_MAX: Millis = Millis::hours(24 * 365);
 
+/// How long a call may wait for a server that takes none after failures; then it is made, and refused as long as that
+/// lasts. Longer than any pause of a server, so that its next try can come first.
+pub const SERVER_WAIT_MAX: Millis = Millis::seconds(600);
+
 /// Attempts one part may lose to crashes before a person must decide.
 pub const LOSSES_MAX: u32 = 20;
 pub const REPLANS_MAX: u32 = 100;

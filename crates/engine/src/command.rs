@@ -1,6 +1,7 @@
 //! Commands to an execution, as they are stored until the execution has decided them.
 
 use crate::control::ControlAction;
+use crate::report::AgentReport;
 use rutter_core::actor::ActorProof;
 use rutter_core::execution::input::ExecutionInput;
 use rutter_core::id::{PartId, PlanId};
@@ -35,6 +36,7 @@ pub(crate) enum CommandBody {
     Replan(ReplanCommand),
     Late(LateReturn),
     Control { control: ControlAction, reason: String },
+    Report { report: AgentReport },
 }
 
 /// Follow another plan, already saved as this revision.
@@ -192,6 +194,9 @@ mod tests {
             r#"{"key":null,"said":{"control":{"resolve":{"part":"a","happened":true,"result":null,"evidence":"seen"}},"reason":"seen"}}"#,
             r#"{"key":null,"said":{"control":{"correct":{"part":"a","happened":true,"evidence":null}},"reason":"seen"}}"#,
             r#"{"key":null,"said":{"signal":"answered_late","part":"a","side":"do","attempt":1,"answer":{"done":{"id":1}},"cost_micros":0}}"#,
+            r#"{"key":null,"said":{"report":{"step":{"part":"a","status":"completed","tool":"t.x","named":"t.x","parameters":null,"end":{"done":{"result":null,"is_silent":true}}}}}}"#,
+            r#"{"key":null,"said":{"report":{"step":{"part":"a","status":"failed","tool":null,"named":null,"parameters":{"a":1},"end":{"failed":{"failure":{"category":"timeout","message":"late"},"maybe":true}}}}}}"#,
+            r#"{"key":"k","said":{"report":{"decision":{"step":"a","action":"continue","reason":"fine","details":null}}}}"#,
             r#"{"key":null,"said":{"signal":"record_decision","step":null,"decision":"go","reason":"why","details":null}}"#,
         ] {
             let envelope: CommandEnvelope = serde_json::from_str(text).expect("it was written by an earlier version");

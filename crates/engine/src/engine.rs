@@ -13,6 +13,7 @@ use crate::limit_counts;
 use crate::name;
 use crate::options::{DECISION_MAX, EngineOptions, RETRY_AFTER, UPDATES_MAX};
 use crate::permits::PermitSource;
+use crate::report::AgentReport;
 use crate::shared::EngineShared;
 use crate::update::{ExecutionUpdate, UpdateContent};
 use crate::worker;
@@ -160,15 +161,7 @@ impl Engine {
         let mut records = vec![opened];
         let mut begun = PendingCommit::default();
         if !is_full {
-            let mut permits = PermitSource {
-                tools: &*shared.tools,
-                waiter: &line.waiter,
-                is_closed: false,
-                granted: Vec::new(),
-                retry_after: None,
-                execution: &id,
-                windows: &shared.windows,
-            };
+            let mut permits = PermitSource::new(shared, &line.waiter, &id, now);
             let terms = DecisionTerms { now, room: &mut permits, policy: &shared.options.policy };
             let decided = execution.decide_within(&start.actor, ExecutionInput::Start, terms);
             begun.granted = permits.granted;
@@ -223,6 +216,18 @@ impl Engine {
         request: Option<String>,
     ) -> Result<(), Error> {
         let body = CommandBody::Input(redacted(input, &self.shared.tools.redactor()));
+        self.submit_command(identity, actor, body, request, None).await
+    }
+
+    /// Records what an agent reports: all of it, or nothing.
+    pub async fn report(
+        &self,
+        identity: &ExecutionIdentity,
+        actor: Actor,
+        report: AgentReport,
+        request: Option<String>,
+    ) -> Result<(), Error> {
+        let body = CommandBody::Report { report: report.redacted(&self.shared.tools.redactor()) };
         self.submit_command(identity, actor, body, request, None).await
     }
 

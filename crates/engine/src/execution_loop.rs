@@ -4,6 +4,7 @@
 //! next are one append. A call is made only after its start is on the disk.
 
 mod incoming;
+mod reports;
 
 use crate::active_executions::LoopMessage;
 use crate::call_task::{CallEnded, run_call, withdrawn};
@@ -260,6 +261,12 @@ impl ExecutionLoop {
 
     /// Decides an input; [`ExecutionLoop::commit`] records the decision and acts upon it.
     fn decide(&mut self, actor: &Actor, input: ExecutionInput) -> Result<CommandResult, LoopError> {
+        let now = self.look_around()?;
+        self.decide_at(actor, input, now)
+    }
+
+    /// Notices what comes before any input: gaps, signs of life, tools that changed. Returns the time of the decision.
+    fn look_around(&mut self) -> Result<Timestamp, LoopError> {
         // One time for all of it: what is compared with the gaps is what the timers are compared with.
         let now = self.shared.now();
         if self.gaps_seen < self.shared.gaps.found() {
@@ -267,21 +274,14 @@ impl ExecutionLoop {
         }
         self.notice_sign(now)?;
         self.notice_drift(now)?;
-        self.decide_at(actor, input, now)
+        Ok(now)
     }
 
     fn decide_at(&mut self, actor: &Actor, input: ExecutionInput, now: Timestamp) -> Result<CommandResult, LoopError> {
         self.decided_at = now;
         let execution = self.execution.identity().execution.clone();
-        let mut permits = PermitSource {
-            tools: &*self.shared.tools,
-            waiter: &self.waiter,
-            is_closed: self.is_closing || self.is_recovering,
-            granted: Vec::new(),
-            retry_after: None,
-            execution: &execution,
-            windows: &self.shared.windows,
-        };
+        let mut permits = PermitSource::new(&self.shared, &self.waiter, &execution, now);
+        permits.is_closed = self.is_closing || self.is_recovering;
         let policy = &self.shared.options.policy;
         let terms = DecisionTerms { now: self.decided_at, room: &mut permits, policy };
         let decided = self.execution.decide_within(actor, input, terms);

@@ -19,6 +19,7 @@ pub mod name;
 pub mod options;
 mod paging;
 mod permits;
+pub mod report;
 mod shared;
 pub mod submit;
 mod update;

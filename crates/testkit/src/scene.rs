@@ -12,7 +12,9 @@ pub use catalog::catalog;
 
 use rutter_core::actor::Actor;
 use rutter_core::execution::decide::Error;
-use rutter_core::execution::input::{Decision, DecisionTerms, ExecutionInput, Refusal, ToolCall};
+use rutter_core::execution::input::{
+    CallCapacity, CallRoom, Decision, DecisionTerms, ExecutionInput, Refusal, ToolCall,
+};
 use rutter_core::execution::opening::opening;
 use rutter_core::execution::part::{PartState, StepPart};
 use rutter_core::execution::{Execution, ExecutionIdentity};
@@ -27,6 +29,7 @@ use rutter_core::policy::rule::PolicyRuleDraft;
 use rutter_core::time::Timestamp;
 use rutter_core::tool::{CallOutcome, Elicitation, FailureCategory, ToolCatalog, ToolFailure};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The budget of calls, unless a test sets another.
@@ -41,6 +44,8 @@ pub struct ExecutionScenario {
     pub last: Decision,
     pub now: Timestamp,
     pub room: u32,
+    /// Tools whose servers take no calls until then.
+    pub paused: BTreeMap<ToolName, Timestamp>,
     /// The operator's policy; a test may change it at any time.
     pub policy: OperatorPolicy,
     /// The journal applied one entry at a time, to compare with the live state.
@@ -60,6 +65,11 @@ pub fn fails(category: FailureCategory) -> CallOutcome {
 /// The call may have taken effect.
 pub fn maybe(category: FailureCategory) -> CallOutcome {
     CallOutcome::Maybe(ToolFailure::new(category, "no answer"))
+}
+
+/// Why a server that is paused takes no calls.
+pub fn paused() -> ToolFailure {
+    ToolFailure::new(FailureCategory::Unavailable, "the circuit breaker is open")
 }
 
 pub fn person() -> Actor {
@@ -98,14 +108,24 @@ fn checked(fields: &str, tools: &ToolCatalog, driver: Driver) -> Arc<Plan> {
     checked.plan.unwrap_or_else(|| panic!("the plan does not check: {:#?}", checked.diagnostics))
 }
 
-fn decide(
-    execution: &mut Execution,
-    actor: &Actor,
-    input: ExecutionInput,
-    (now, mut room): (Timestamp, u32),
-    policy: &OperatorPolicy,
-) -> Result<Decision, Error> {
-    execution.decide_within(actor, input, DecisionTerms { now, room: &mut room, policy })
+/// The capacity at one moment.
+struct SceneCapacity<'a> {
+    now: Timestamp,
+    room: u32,
+    paused: &'a BTreeMap<ToolName, Timestamp>,
+}
+
+impl CallCapacity for SceneCapacity<'_> {
+    fn try_acquire(&mut self, tool: &ToolName) -> CallRoom {
+        match self.paused.get(tool).filter(|until| **until > self.now) {
+            Some(until) => CallRoom::Paused { until: *until, failure: paused() },
+            None => self.room.try_acquire(tool),
+        }
+    }
+
+    fn try_acquire_paused(&mut self, tool: &ToolName) -> bool {
+        self.room.try_acquire_paused(tool)
+    }
 }
 
 /// Reads rules as an operator writes them: the `[[policy]]` of a configuration, as JSON.
@@ -143,22 +163,28 @@ impl ExecutionScenario {
             .unwrap_or_else(|refusal| panic!("the execution cannot be opened: {refusal}"));
         let execution = Execution::open(identity(), &opened).expect("it is the first event");
         let shadow = execution.clone();
-        let (journal, last, policy) = (vec![opened], Decision::default(), OperatorPolicy::default());
-        ExecutionScenario { execution, journal, last, now, room: ROOM, policy, shadow }
+        ExecutionScenario::new(execution, vec![opened], shadow, now)
     }
 
     /// The scenario of a journal, perhaps one that an earlier version wrote.
     pub fn of_journal(journal: Vec<EventRecord>) -> ExecutionScenario {
         let execution = Execution::replay(identity(), &journal).expect("the journal replays");
         let now = journal.last().map_or(Timestamp(0), |record| record.at);
-        let (shadow, last, policy) = (execution.clone(), Decision::default(), OperatorPolicy::default());
-        ExecutionScenario { execution, journal, last, now, room: ROOM, policy, shadow }
+        let shadow = execution.clone();
+        ExecutionScenario::new(execution, journal, shadow, now)
+    }
+
+    fn new(execution: Execution, journal: Vec<EventRecord>, shadow: Execution, now: Timestamp) -> ExecutionScenario {
+        let (last, paused, policy) = (Decision::default(), BTreeMap::new(), OperatorPolicy::default());
+        ExecutionScenario { execution, journal, last, now, room: ROOM, paused, policy, shadow }
     }
 
     /// Decides, checks the invariants, and stores the records.
     pub fn input(&mut self, actor: &Actor, input: ExecutionInput) -> Result<(), Refusal> {
         let before = self.execution.clone();
-        match decide(&mut self.execution, actor, input.clone(), (self.now, self.room), &self.policy) {
+        let mut room = SceneCapacity { now: self.now, room: self.room, paused: &self.paused };
+        let terms = DecisionTerms { now: self.now, room: &mut room, policy: &self.policy };
+        match self.execution.decide_within(actor, input.clone(), terms) {
             Ok(decision) => self.last = decision,
             Err(Error::Refused(refusal)) => {
                 assert!(self.execution == before, "a refusal changed something: {input:?}");
@@ -175,11 +201,15 @@ impl ExecutionScenario {
         Ok(())
     }
 
+    fn decide(&self, execution: &mut Execution, actor: &Actor, input: ExecutionInput) -> Result<Decision, Error> {
+        let mut room = SceneCapacity { now: self.now, room: self.room, paused: &self.paused };
+        execution.decide_within(actor, input, DecisionTerms { now: self.now, room: &mut room, policy: &self.policy })
+    }
+
     /// Every driver that loads this journal can continue from it.
     fn check_recovery(&self) {
         let mut recovered = self.shadow.clone();
-        let moment = (self.now, self.room);
-        if let Err(error) = decide(&mut recovered, &Actor::rutter(), ExecutionInput::Recovered, moment, &self.policy) {
+        if let Err(error) = self.decide(&mut recovered, &Actor::rutter(), ExecutionInput::Recovered) {
             panic!("recovering after {:?} failed: {error}", self.journal.last());
         }
     }
@@ -204,8 +234,7 @@ impl ExecutionScenario {
         let ahead = self.execution.wake_at().is_none_or(|when| when > self.now);
         assert!(ahead, "a timer is due and nothing follows: {:?} at {:?}", view.wake_at, self.now);
         let mut again = self.execution.clone();
-        let moment = (self.now, self.room);
-        let more = decide(&mut again, &Actor::rutter(), ExecutionInput::Wake, moment, &self.policy);
+        let more = self.decide(&mut again, &Actor::rutter(), ExecutionInput::Wake);
         let more = more.expect("waking is always possible");
         assert!(more.records.is_empty(), "more follows at the same moment: {:#?}", more.records);
     }
@@ -247,6 +276,11 @@ impl ExecutionScenario {
         let when = self.execution.wake_at().expect("the execution waits for some time to come");
         self.now = self.now.max(when);
         self.wake();
+    }
+
+    /// The server of this tool takes no calls for so long.
+    pub fn pause_server(&mut self, name: &str, millis: i64) {
+        self.paused.insert(tool(name), Timestamp(self.now.0 + millis));
     }
 
     /// The driver dies and another one loads the journal.

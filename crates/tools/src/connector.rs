@@ -26,6 +26,11 @@ pub trait Connector: Send + Sync {
         Box::pin(std::future::ready(Ok(0)))
     }
 
+    /// Why calls are refused now without being tried, and for how long: the pause after a failure.
+    fn pause(&self) -> Option<ToolFailure> {
+        None
+    }
+
     /// Something stayed without an answer: a server that hangs is to be noticed before the next call.
     fn suspect(&self) {}
 

@@ -123,6 +123,10 @@ impl Connector for McpServer {
         Box::pin(async { Ok(self.life.connection().await?.number) })
     }
 
+    fn pause(&self) -> Option<ToolFailure> {
+        self.life.pause()
+    }
+
     fn suspect(&self) {
         self.life.ping();
     }

@@ -19,6 +19,7 @@ use crate::config::{CallLimits, ServerSettings};
 use crate::connector::Connector;
 use crate::limit::CallLimiter;
 use crate::search::{SearchHit, ToolIndex};
+use breaker::BreakerPass;
 use definitions::DefinitionStore;
 use futures::future::join_all;
 use running_calls::RunningCalls;
@@ -219,18 +220,36 @@ impl ToolGateway for ToolRegistry {
     }
 
     fn admit(&self, tool: &ToolName, applicant: &Arc<dyn PermitWaiter>) -> Admission {
-        if !self.servers.contains_key(server_of(tool)) {
+        let Some(server) = self.servers.get(server_of(tool)) else {
             // There is nothing to wait for; the call itself reports that there is no such server.
             return Admission::Granted(CallPermit::unlimited());
+        };
+        if let Some(failure) = server.pause((self.clock)()) {
+            return Admission::Paused(self.secrets.redactor().failure(failure));
         }
-        self.limiter.admit(tool, applicant)
+        match self.limiter.admit(tool, applicant) {
+            // From here on it holds the trial of an open breaker, so that no other call is recorded and then refused.
+            Admission::Granted(permit) => match server.breaker.enter((self.clock)()) {
+                Ok(pass) => Admission::Granted(CallPermit::new(AdmittedCall { permit, pass })),
+                Err(failure) => Admission::Paused(self.secrets.redactor().failure(failure)),
+            },
+            refused => refused,
+        }
+    }
+
+    fn admit_paused(&self, tool: &ToolName, applicant: &Arc<dyn PermitWaiter>) -> Admission {
+        match self.servers.contains_key(server_of(tool)) {
+            true => self.limiter.admit(tool, applicant),
+            false => Admission::Granted(CallPermit::unlimited()),
+        }
     }
 
     fn call(&self, call: ToolCallRequest, permit: CallPermit) -> PortFuture<'_, CallReturn> {
         // Registered at once, so that a cancellation before the call begins takes effect.
         let entered = self.running_calls.enter(&call.id);
         Box::pin(async move {
-            let answer = self.make(call, entered).await;
+            let (permit, pass) = AdmittedCall::split(permit);
+            let answer = self.make(call, entered, pass).await;
             drop(permit);
             answer
         })
@@ -250,6 +269,21 @@ impl ToolGateway for ToolRegistry {
 
     fn redactor(&self) -> Redactor {
         self.secrets.redactor()
+    }
+}
+
+/// A permit of a call that its server's circuit breaker lets through.
+struct AdmittedCall {
+    permit: CallPermit,
+    pass: BreakerPass,
+}
+
+impl AdmittedCall {
+    fn split(permit: CallPermit) -> (CallPermit, Option<BreakerPass>) {
+        match permit.held::<AdmittedCall>() {
+            Ok(AdmittedCall { permit, pass }) => (permit, Some(pass)),
+            Err(permit) => (permit, None),
+        }
     }
 }
 

@@ -4,14 +4,13 @@ use crate::app::App;
 use crate::command::required_reason;
 use crate::error::AppError;
 use crate::principal::Principal;
-use crate::records::{RecordDetails, part_of, send_record};
+use crate::records::{RecordDetails, answered, part_of, send_record};
+use crate::request_key::RequestKey;
 use crate::rights::Operation;
 use rutter_core::execution::ExecutionIdentity;
 use rutter_core::execution::input::ExecutionInput;
-use rutter_core::id::{PartId, StepId};
-use rutter_core::journal::event;
-use rutter_core::journal::event::Question;
-use rutter_engine::control::{fitting, only};
+use rutter_core::id::StepId;
+use rutter_engine::report::{AgentReport, DecidedAction, DecisionReport};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -34,7 +33,7 @@ pub enum DecisionAction {
     End,
 }
 
-/// Records the decision, acts on it, and returns its name.
+/// Records the decision and acts on it, as one command; returns its name.
 pub async fn record(
     app: &App,
     caller: &Principal,
@@ -45,45 +44,16 @@ pub async fn record(
     app.require(caller, Operation::Record)?;
     let DecisionRecord { action, reason, details, step_id } = decision;
     let reason = required_reason("a decision", reason)?;
-    let step = step_id.as_deref().map(StepId::new);
-    let word = match action {
-        DecisionAction::Stop => "stop",
-        DecisionAction::Continue => "continue",
-        DecisionAction::End => "end",
+    let (action, word) = match action {
+        DecisionAction::Stop => (DecidedAction::Stop, "stop"),
+        DecisionAction::Continue => (DecidedAction::Continue, "continue"),
+        DecisionAction::End => (DecidedAction::End, "end"),
     };
-    let execution_input = ExecutionInput::RecordDecision {
-        step: step.clone(),
-        decision: word.to_owned(),
-        reason: reason.clone(),
-        details: details.map(|RecordDetails(details)| details),
-    };
-    let follows = part_of(key.as_deref(), word);
-    match closing(action, &reason) {
-        Some(closing) => {
-            let asked = closing.clone();
-            let actor = caller.actor();
-            let admitted = app.engine.inspect(identity, move |execution| execution.admit(&actor, &asked)).await?;
-            // An execution that cannot be stopped, or was stopped by this very request, gets no second record.
-            if admitted.is_ok() {
-                send_record(app, caller, identity, execution_input, key).await?;
-            }
-            send_record(app, caller, identity, closing, follows).await?;
-        }
-        None => {
-            let about = step.clone().map(PartId::whole);
-            let open = app.engine.inspect(identity, move |execution| execution.questions()).await?;
-            let mut open = fitting(&open, about.as_ref());
-            // Whether an effect was undone is not answered by going on.
-            open.retain(|question| !matches!(question, Question::Compensation(_) | Question::SecondEffect(_)));
-            let question = (!open.is_empty()).then(|| only(open, about.as_ref())).transpose()?;
-            send_record(app, caller, identity, execution_input, key).await?;
-            if let Some(about) = question {
-                let answer = event::QuestionAnswer::Continue;
-                let input = ExecutionInput::Answer { about, answer, reason, result: None, evidence: None };
-                send_record(app, caller, identity, input, follows).await?;
-            }
-        }
-    }
+    let (step, details) = (step_id.as_deref().map(StepId::new), details.map(|RecordDetails(details)| details));
+    let report = AgentReport::Decision(DecisionReport { step, action, reason, details });
+    let key = RequestKey::of(caller, key.as_deref())?;
+    let recorded = app.engine.report(identity, caller.actor(), report, key.stored.clone()).await;
+    answered(app, caller, identity, key, recorded).await?;
     Ok(word)
 }
 
@@ -97,14 +67,4 @@ pub async fn note_start(
 ) -> Result<(), AppError> {
     let input = ExecutionInput::RecordDecision { step: None, decision: "start".to_owned(), reason, details: None };
     send_record(app, caller, identity, input, part_of(key, "notes")).await
-}
-
-/// The input that ends the execution.
-fn closing(action: DecisionAction, reason: &str) -> Option<ExecutionInput> {
-    let reason = reason.to_owned();
-    match action {
-        DecisionAction::Stop => Some(ExecutionInput::Cancel { reason, undo: None }),
-        DecisionAction::End => Some(ExecutionInput::RecordEnd { reason }),
-        DecisionAction::Continue => None,
-    }
 }

@@ -4,22 +4,17 @@ use crate::app::App;
 use crate::command::part;
 use crate::error::AppError;
 use crate::principal::Principal;
-use crate::records::{full_name, part_of, send_record};
+use crate::records::{answered, full_name};
+use crate::request_key::RequestKey;
 use crate::rights::Operation;
-use rutter_core::execution::input::ExecutionInput;
-use rutter_core::execution::part::PartState;
-use rutter_core::execution::step::StepStage;
-use rutter_core::execution::view::DeviationSnapshot;
-use rutter_core::execution::{Execution, ExecutionIdentity};
+use rutter_core::execution::ExecutionIdentity;
 use rutter_core::id::{PartId, ToolName};
-use rutter_core::journal::event::Deviation;
-use rutter_core::plan::Driver;
-use rutter_core::text::spelled;
 use rutter_core::tool::{FailureCategory, ToolFailure};
+use rutter_engine::report::{AgentReport, ReportedEnd, StepReport};
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// A call the agent made for a step.
@@ -99,17 +94,7 @@ impl JsonSchema for StepError {
     }
 }
 
-/// The state of the step before the call is recorded.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum StepPosition {
-    /// The plan has no such step, and the agent drives.
-    Unplanned,
-    /// It can start now.
-    ToBegin,
-    Other,
-}
-
-/// Records the call and returns its part.
+/// Records the call as one command, and returns its part.
 pub async fn record(
     app: &App,
     caller: &Principal,
@@ -119,54 +104,23 @@ pub async fn record(
 ) -> Result<PartId, AppError> {
     app.require(caller, Operation::Record)?;
     let part = part(&input.step_id)?;
-    let end = end(input, &part)?;
-    let tool = input.tool.as_deref().map(|tool| ToolName::new(&full_name(tool)));
-    let parameters = input.parameters.clone().map(|fields| Arc::new(Value::Object(fields)));
-    let looked = part.clone();
-    let look = move |execution: &Execution| (position_of(execution, &looked), strays(execution, &looked).len());
-    let (place, strays_before) = app.engine.inspect(identity, look).await?;
-    let is_described = tool.is_some() || parameters.is_some();
-    let has_ended = end.is_some();
-    let start = ExecutionInput::RecordStarted { part: part.clone(), tool, parameters };
-    match (place, end) {
-        (StepPosition::Unplanned, _) => {
-            send_record(app, caller, identity, as_action("undeclared", input, &part), key.clone()).await?;
-        }
-        (_, None) => send_record(app, caller, identity, start, key.clone()).await?,
-        (place, Some(end)) => {
-            // The end alone starts the step as planned; a different call must be recorded first.
-            if is_described && place == StepPosition::ToBegin {
-                send_record(app, caller, identity, start, part_of(key.as_deref(), "start")).await?;
-            }
-            send_record(app, caller, identity, end, key.clone()).await?;
-        }
-    }
-    let looked = part.clone();
-    let strays = app.engine.inspect(identity, move |execution| strays(execution, &looked)).await?;
-    let stray = strays.get(strays_before..).and_then(<[Deviation]>::last);
-    // The start of an undeclared call, and a call of a step that the plan does not have, are on record as a whole.
-    if let Some(kind) =
-        stray.filter(|kind| **kind == Deviation::Duplicate || (has_ended && place != StepPosition::Unplanned))
-    {
-        // The step takes nothing over from it, but what the agent said must not be lost.
-        let details = as_action(&spelled(kind), input, &part);
-        send_record(app, caller, identity, details, part_of(key.as_deref(), "details")).await?;
-    }
+    let report = StepReport {
+        part: part.clone(),
+        status: input.status.as_str().to_owned(),
+        tool: input.tool.as_deref().map(|tool| ToolName::new(&full_name(tool))),
+        named: input.tool.clone(),
+        parameters: input.parameters.clone().map(|fields| Arc::new(Value::Object(fields))),
+        end: end(input)?,
+    };
+    let key = RequestKey::of(caller, key.as_deref())?;
+    let recorded = app.engine.report(identity, caller.actor(), AgentReport::Step(report), key.stored.clone()).await;
+    answered(app, caller, identity, key, recorded).await?;
     Ok(part)
 }
 
-/// The records of the step that no attempt of it took over.
-fn strays(execution: &Execution, part: &PartId) -> Vec<Deviation> {
-    let deviations = execution.view().deviations.into_iter();
-    let of_step = deviations.filter(|deviation: &DeviationSnapshot| deviation.step.as_ref() == Some(&part.step));
-    let kinds = of_step.map(|deviation| deviation.kind);
-    kinds.filter(|kind| matches!(kind, Deviation::Duplicate | Deviation::Undeclared)).collect()
-}
-
-/// The input for the end of the step, if it ended.
-fn end(input: &StepRecord, part: &PartId) -> Result<Option<ExecutionInput>, AppError> {
+/// How the call ended, if it has.
+fn end(input: &StepRecord) -> Result<Option<ReportedEnd>, AppError> {
     let wrong = |message: &str| Err(AppError::new("server.arguments", message));
-    let part = part.clone();
     match (input.status, &input.error) {
         (StepStatus::Started | StepStatus::Completed, Some(_)) => {
             wrong("error belongs to the status failed or in_doubt")
@@ -178,49 +132,12 @@ fn end(input: &StepRecord, part: &PartId) -> Result<Option<ExecutionInput>, AppE
         (StepStatus::Started, None) => Ok(None),
         (StepStatus::Completed, None) => {
             let result = Arc::new(input.result.clone().unwrap_or(Value::Null));
-            Ok(Some(ExecutionInput::RecordFinished { part, result }))
+            Ok(Some(ReportedEnd::Done { result, is_silent: input.result.is_none() }))
         }
         (status, Some(StepError(failure))) => {
             // After a timeout it is unknown whether the call took effect.
             let maybe = status == StepStatus::InDoubt || failure.category == FailureCategory::Timeout;
-            Ok(Some(ExecutionInput::RecordFailed { part, failure: failure.clone(), maybe }))
+            Ok(Some(ReportedEnd::Failed { failure: failure.clone(), maybe }))
         }
-    }
-}
-
-fn position_of(execution: &Execution, part: &PartId) -> StepPosition {
-    let is_agents = execution.driver() == Driver::Agent && execution.outcome().is_none();
-    let stage = execution.stages().find(|(step, _)| **step == part.step).map(|(_, stage)| stage);
-    match execution.part(part).map(|part| &part.state) {
-        _ if is_agents && stage.is_none() => StepPosition::Unplanned,
-        // Starting a step that waits for a decision is a decision too.
-        Some(PartState::Failed { .. }) if stage == Some(StepStage::Held) => StepPosition::ToBegin,
-        Some(
-            PartState::Pending | PartState::Asking { .. } | PartState::Approved { .. } | PartState::BackingOff { .. },
-        ) => StepPosition::ToBegin,
-        _ => StepPosition::Other,
-    }
-}
-
-/// A call that fits no step of the plan, or that its step did not need, as an action with all details.
-fn as_action(kind: &str, input: &StepRecord, part: &PartId) -> ExecutionInput {
-    let json = json!({
-        "status": input.status.as_str(),
-        "tool": input.tool,
-        "parameters": input.parameters,
-        "result": input.result,
-        "error": input.error.as_ref().map(|StepError(failure)| failure),
-    });
-    let filter = json.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-    let details: Map<String, Value> = filter.map(|(key, value)| (key.clone(), value.clone())).collect();
-    let description = match &input.tool {
-        Some(tool) => format!("{part}: called {tool}"),
-        None => part.to_string(),
-    };
-    ExecutionInput::RecordAction {
-        step: Some(part.step.clone()),
-        kind: kind.to_owned(),
-        description,
-        details: Some(Arc::new(Value::Object(details))),
     }
 }

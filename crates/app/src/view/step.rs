@@ -44,6 +44,9 @@ pub struct StepView {
     /// Why it was skipped or cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip_reason: Option<String>,
+    /// A call of it waits because its server takes none after failures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<ServerWaitView>,
     pub failure_policy: FailurePolicyView,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub began_at: Option<String>,
@@ -51,6 +54,16 @@ pub struct StepView {
     pub ended_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
+}
+
+/// Which call waits for its server, until when, and why.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ServerWait")]
+pub struct ServerWaitView {
+    /// The step, or its item.
+    pub part: String,
+    pub until: String,
+    pub failure: FailureView,
 }
 
 /// What happens when the step fails for good.
@@ -125,7 +138,7 @@ impl StepView {
         let mut step = json!(self);
         let Value::Object(fields) = &mut step else { return step };
         fields.retain(|name, value| match name.as_str() {
-            "id" | "tool" | "status" | "items" | "item_states" | "failure" | "skip_reason" => true,
+            "id" | "tool" | "status" | "items" | "item_states" | "failure" | "skip_reason" | "wait" => true,
             "attempts" => self.attempts > 1,
             "by_hand" => *value == json!(true),
             _ => false,
@@ -159,6 +172,11 @@ impl StepView {
             item_states: Vec::new(),
             failure: step.failure.as_ref().map(FailureView::of),
             skip_reason: step.skip_reason.clone(),
+            wait: step.wait.as_ref().map(|wait| ServerWaitView {
+                part: wait.part.to_string(),
+                until: utc(wait.until),
+                failure: FailureView::of(&wait.failure),
+            }),
             failure_policy: FailurePolicyView {
                 action: spelled(&planned.policy.action),
                 propagate_to: spread.collect(),
@@ -202,7 +220,7 @@ impl ItemView {
 
 /// Cuts the texts of a step or an item.
 fn shorten(step: &mut Value) {
-    for pointer in ["/failure/message", "/skip_reason"] {
+    for pointer in ["/failure/message", "/skip_reason", "/wait/failure/message"] {
         if let Some(Value::String(text)) = step.pointer_mut(pointer) {
             *text = cut(text, SHORT_TEXT_CHARS_MAX);
         }

@@ -11,7 +11,7 @@ pub(crate) enum ToolsCommand {
     List(ToolsListArgs),
     /// Show everything about a tool: parameters, result, and how safely it can be repeated
     Show(ToolsShowArgs),
-    /// Call a tool once, outside of any plan, if the operator's policy allows it; nothing is journaled
+    /// Call a tool once, outside of any plan, if the operator's policy allows it; only its refusal is journaled
     Call(ToolsCallArgs),
     /// Convert another program's list of MCP servers to settings for rutter.toml
     Import(ToolsImportArgs),

@@ -1,12 +1,18 @@
-//! `rutter tools call`: one call, by hand, if the operator's policy allows it. Nothing is journaled.
+//! `rutter tools call`: one call, by hand, if the operator's policy allows it. A call is not journaled, its refusal is.
 
 use super::with_registry_of;
 use crate::args::tools::ToolsCallArgs;
 use crate::config::Config;
+use crate::daemon::{self, HandledBy};
 use crate::exit::CommandExit;
 use crate::failure::CommandRefusal;
 use crate::printable::printable;
+use crate::socket::SocketRequest;
+use crate::store;
 use crate::terminal::Terminal;
+use rutter_app::error::AppError;
+use rutter_app::principal::Principal;
+use rutter_app::refusals::RefusalLog;
 use rutter_core::actor::Actor;
 use rutter_core::hash::Hash;
 use rutter_core::id::{TenantId, ToolName};
@@ -14,8 +20,11 @@ use rutter_core::plan::document::read_exact;
 use rutter_core::policy::{ResolvedCall, server_of};
 use rutter_core::port::tools::{CallReturn, ServerSelection, ToolGateway};
 use rutter_core::tool::{CallOutcome, Safety, Tool};
+use rutter_observe::metrics::ServerMetrics;
+use rutter_store::SqliteStore;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Servers that are built in.
@@ -37,12 +46,23 @@ pub(crate) fn run(args: &ToolsCallArgs, terminal: &Terminal) -> anyhow::Result<C
         let catalog = registry.catalog(server).await;
         super::list::absent(&catalog, terminal);
         let known = catalog.tools.tools.get(&tool);
-        judge(&config, &tool, known.map(|tool| &**tool), &parameters)?;
+        if let Err(refusal) = judge(&config, &tool, known.map(|tool| &**tool), &parameters) {
+            return Ok(Err(refusal));
+        }
         // What was judged is what is called.
         let judged = known.map_or(Hash::ZERO, |tool| tool.definition);
         let calling = registry.call_once(&tool, Some(judged), parameters);
-        Ok(tokio::time::timeout(Duration::from_secs(args.timeout), calling).await)
+        Ok(Ok(tokio::time::timeout(Duration::from_secs(args.timeout), calling).await))
     })?;
+    let returned = match returned {
+        Ok(returned) => returned,
+        Err(refusal) => {
+            if let Err(error) = put_on_record(&config, &refusal) {
+                terminal.remark(&format!("warning: the refusal could not be recorded: {error:#}\n"));
+            }
+            return Err(refusal.into());
+        }
+    };
     let (word, value, exit) = match returned {
         Ok(CallReturn::Outcome(CallOutcome::Done { result, .. })) => ("done", (*result).clone(), CommandExit::Done),
         Ok(CallReturn::Outcome(CallOutcome::NotDone(failure))) => ("not_done", json!(failure), CommandExit::Differs),
@@ -56,6 +76,28 @@ pub(crate) fn run(args: &ToolsCallArgs, terminal: &Terminal) -> anyhow::Result<C
         false => terminal.remark(&format!("{}: {}\n", word.replace('_', " "), printable(&value.to_string()))),
     }
     Ok(exit)
+}
+
+/// Records a refusal in the ledger: through the server if one runs, otherwise in the database itself.
+fn put_on_record(config: &Config, refusal: &CommandRefusal) -> anyhow::Result<()> {
+    let (tenant, person) = (TenantId::new("default"), config.operator.clone());
+    let (code, message) = (refusal.code().to_owned().into(), refusal.to_string());
+    let refusal = AppError { code, message, hint: None, retryable: false, details: None };
+    let greeting = SocketRequest::RefusedCall { tenant: tenant.clone(), person, refusal: refusal.clone() };
+    let caller = Principal::owner(tenant, &config.operator);
+    let here = || crate::blocking::block_on(put_on_record_here(config, &caller, &refusal));
+    match daemon::locally_or_by_server(&config.directory, &greeting, here)? {
+        HandledBy::Server(answer) if answer["ok"] != true => Err(CommandRefusal::from_answer(&answer).into()),
+        HandledBy::Server(_) | HandledBy::ThisProcess(()) => Ok(()),
+    }
+}
+
+/// No server owns the database.
+async fn put_on_record_here(config: &Config, caller: &Principal, refusal: &AppError) -> anyhow::Result<()> {
+    let store = Arc::new(SqliteStore::open(store::options(config))?);
+    let metrics = ServerMetrics::new(env!("CARGO_PKG_VERSION"), crate::clock::now());
+    RefusalLog::new(store, Arc::new(crate::clock::now), metrics).record_refused_call(caller, refusal).await;
+    Ok(())
 }
 
 /// Refuses a call that the policy forbids, and one that it allows only with what a direct call does not have: a journal,

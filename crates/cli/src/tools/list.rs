@@ -1,22 +1,23 @@
 //! `rutter tools list`: every tool of every server, or those that match some words.
 
-use super::with_registry;
+use super::{listed, with_known_tools};
 use crate::args::tools::ToolsListArgs;
+use crate::config::Config;
 use crate::exit::CommandExit;
 use crate::printable::printable;
 use crate::table::{CellColor, TableCell, columns};
 use crate::terminal::Terminal;
 use rutter_core::id::ToolName;
-use rutter_core::port::tools::{CatalogSnapshot, ServerSelection, ToolGateway};
+use rutter_core::port::tools::{CatalogSnapshot, ServerSelection};
 use rutter_core::text::first_chars;
 use rutter_core::tool::{Safety, Tool, ToolCatalog};
 use std::sync::Arc;
 
 pub(crate) fn run(args: &ToolsListArgs, terminal: &Terminal) -> anyhow::Result<CommandExit> {
     let words = args.words.join(" ");
-    let (catalog, hits) = with_registry(&args.common, async |registry| {
-        registry.refresh(&ServerSelection::All).await;
-        let catalog = registry.catalog(ServerSelection::All).await;
+    let config = Config::load_with(&args.common.store, &args.common.tools)?;
+    let (catalog, hits) = with_known_tools(config, Vec::new(), async |registry| {
+        let catalog = listed(&registry, &ServerSelection::All).await;
         let hits = (!words.is_empty()).then(|| registry.search(&words, args.count));
         Ok((catalog, hits))
     })?;
@@ -26,9 +27,10 @@ pub(crate) fn run(args: &ToolsListArgs, terminal: &Terminal) -> anyhow::Result<C
     };
     let tools = names.iter().filter_map(|name| catalog.tools.tools.get(name));
     if args.common.store.json {
-        let listed = tools.map(|tool| (tool.name.clone(), Arc::clone(tool))).collect();
+        let tools = tools.map(|tool| (tool.name.clone(), Arc::clone(tool))).collect();
+        let unreachable = catalog.tools.unreachable.clone();
         // In order of names: what is found best is the first row of the table.
-        terminal.answer(&format!("{}\n", ToolCatalog { tools: listed, ..ToolCatalog::default() }.to_json()))?;
+        terminal.answer(&format!("{}\n", ToolCatalog { tools, unreachable, ..ToolCatalog::default() }.to_json()))?;
     } else {
         let rows: Vec<Vec<TableCell>> = tools.map(|tool| row(tool)).collect();
         if rows.is_empty() {

@@ -160,7 +160,7 @@ impl ExecutionAgenda {
                 self.put_timer(TimerKind::Attempt, attempt.deadline, at, present);
                 self.put_timer(TimerKind::Step, total.filter(|_| attempt.side != CallSide::Undo), at, present);
             }
-            PartState::BackingOff { side: CallSide::Undo, until } => {
+            PartState::BackingOff { side: CallSide::Undo, until, .. } => {
                 self.put_timer(TimerKind::RetryUndo, Some(*until), at, present);
             }
             PartState::BackingOff { until, .. } => {
@@ -175,7 +175,7 @@ impl ExecutionAgenda {
                         put(&mut self.running, at, present);
                         self.put_timer(TimerKind::Attempt, attempt.deadline, at, present);
                     }
-                    ProbeProgress::BackingOff { until } => {
+                    ProbeProgress::BackingOff { until, .. } => {
                         self.put_timer(TimerKind::RetryProbe, Some(*until), at, present);
                     }
                     ProbeProgress::Answered { .. } => put(&mut self.to_evaluate, at, present),

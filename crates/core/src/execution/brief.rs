@@ -157,6 +157,8 @@ impl Execution {
         let not_undone = self.failures().into_iter().filter(|failure| failure.kind == PartFailureKind::NotUndone);
         line(&mut text, "Undoing failed", &list(not_undone.map(|failure| failure.part.to_string()), list_chars));
         line(&mut text, "Under way", &steps(&[StepStage::Begun]));
+        let waits = (0..self.steps.len()).filter_map(|step| self.server_wait(step));
+        line(&mut text, "Waits", &list(waits.map(|wait| wait.to_string()), list_chars));
         line(&mut text, "Pending", &steps(&[StepStage::Waiting]));
         let once = (0..self.steps.len()).filter(|step| {
             let touched = self.steps[*step].parts.iter().any(|part| part.effect.is_some());

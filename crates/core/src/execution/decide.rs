@@ -371,8 +371,13 @@ impl DecisionDraft<'_> {
 
     /// Ends a part whose attempts together took too long: the open attempt, or the next ones.
     pub fn run_out_of_time(&mut self, at: PartPosition) -> RecordResult {
-        let failure = ToolFailure::new(FailureCategory::Timeout, "all its attempts together took too long");
-        match self.execution.part_at(at).map(|part| &part.state) {
+        let state = self.execution.part_at(at).map(|part| &part.state);
+        let message = match state.and_then(PartState::awaited_pause) {
+            Some((pause, _)) => format!("its time was up while it waited for its server ({})", pause.failure),
+            None => "all its attempts together took too long".to_owned(),
+        };
+        let failure = ToolFailure::new(FailureCategory::Timeout, message);
+        match state {
             Some(PartState::Running(_)) => self.close_running(at, failure),
             Some(
                 PartState::Asking { side, .. } | PartState::Approved { side, .. } | PartState::BackingOff { side, .. },

@@ -500,7 +500,7 @@ impl DecisionDraft<'_> {
             None => Ok(true),
             Some(until) => {
                 let until = until.max(self.now.plus(Millis(1)));
-                self.follow(Event::CallDelayed { part, side, rule: rule.name.clone(), until })?;
+                self.follow(Event::CallDelayed { part, side, rule: rule.name.clone(), until, failure: None })?;
                 Ok(false)
             }
         }

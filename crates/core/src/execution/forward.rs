@@ -3,15 +3,17 @@
 use super::agenda::{PartPosition, TimerKind};
 use super::decide::{DecisionDraft, RecordResult};
 use super::denial::CallDemand;
+use super::input::CallRoom;
 use super::part::{PartState, StepPart};
 use super::prepare::UnpreparedCall;
 use super::step::{SkipCause, StepStage, StepState};
-use super::{Execution, ExecutionPhase};
+use super::{Execution, ExecutionPhase, IllegalEvent};
 use crate::id::{PartId, StepId};
 use crate::journal::event::{CallSide, Event, ExecutionEnding, ExecutionLimit, SkipReason};
 use crate::journal::payload::EventPayload;
 use crate::plan::graph::NeedKind;
 use crate::plan::{Driver, PolicyAction};
+use crate::time::Millis;
 use crate::tool::{FailureCategory, ToolFailure};
 
 impl DecisionDraft<'_> {
@@ -158,7 +160,7 @@ impl DecisionDraft<'_> {
             return self.follow(Event::KeyExpired { part, side });
         }
         let is_unguarded = self.execution.is_unguarded(at, self.policy);
-        if is_unguarded && !self.has_room(at, side) {
+        if is_unguarded && !self.has_room(at, side)? {
             return Ok(());
         }
         let part = self.execution.name(at);
@@ -181,7 +183,7 @@ impl DecisionDraft<'_> {
         if let Some(limit) = self.execution.spent_limit().filter(|_| forward) {
             return self.reach(limit);
         }
-        if !is_unguarded && (!self.has_room(at, side) || !self.is_within_limit(at, side, &prepared)?) {
+        if !is_unguarded && (!self.has_room(at, side)? || !self.is_within_limit(at, side, &prepared)?) {
             return Ok(());
         }
         let attempt = self.execution.part_at(at).map_or(0, |part| part.attempts_of(side)) + 1;
@@ -227,14 +229,29 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// Acquires capacity for a call. A tool without capacity is not tried again in the same decision.
-    fn has_room(&mut self, at: PartPosition, side: CallSide) -> bool {
-        let Some(tool) = self.execution.call_of(at, side).map(|call| call.tool.clone()) else { return true };
-        let is_free = !self.full.contains(&tool) && self.room.try_acquire(&tool);
-        if !is_free && !self.full.contains(&tool) {
-            self.full.push(tool);
+    /// Acquires capacity for a call. A tool without capacity is not tried again in the same decision; a call whose server
+    /// is paused waits on record.
+    fn has_room(&mut self, at: PartPosition, side: CallSide) -> Result<bool, IllegalEvent> {
+        let Some(tool) = self.execution.call_of(at, side).map(|call| call.tool.clone()) else { return Ok(true) };
+        if self.full.contains(&tool) {
+            return Ok(false);
         }
-        is_free
+        let waits_until = self.execution.server_wait_end(at, self.now);
+        let room = match waits_until > self.now {
+            true => self.room.try_acquire(&tool),
+            false if self.room.try_acquire_paused(&tool) => CallRoom::Free,
+            false => CallRoom::Full,
+        };
+        match room {
+            CallRoom::Free => return Ok(true),
+            CallRoom::Full => self.full.push(tool),
+            CallRoom::Paused { until, failure } => {
+                let (part, rule) = (self.execution.name(at), String::new());
+                let until = until.min(waits_until).max(self.now.plus(Millis(1)));
+                self.follow(Event::CallDelayed { part, side, rule, until, failure: Some(failure) })?;
+            }
+        }
+        Ok(false)
     }
 
     pub(super) fn start(&mut self, at: PartPosition, side: CallSide) -> RecordResult {

@@ -172,7 +172,7 @@ impl StepPart {
                 attempt.deadline.as_mut()
             }
             PartState::BackingOff { until, .. }
-            | PartState::InDoubt { probing: ProbeProgress::BackingOff { until }, .. } => Some(until),
+            | PartState::InDoubt { probing: ProbeProgress::BackingOff { until, .. }, .. } => Some(until),
             _ => None,
         }
     }
@@ -181,6 +181,9 @@ impl StepPart {
     fn postpone(&mut self, since: Timestamp, span: Millis) {
         if let Some(when) = self.timer() {
             *when = when.plus(span);
+        }
+        if let Some(pause) = self.state.awaited_pause_mut() {
+            pause.since = pause.since.plus(span);
         }
         if let Some(began) = self.began_at {
             // Of a part that began within the span, only the rest of it does not count.

@@ -238,10 +238,29 @@ pub struct DecisionContext {
     pub room: u32,
 }
 
+/// The answer to a request for a permit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallRoom {
+    Free,
+    /// Until another call ends.
+    Full,
+    /// The server takes no calls after failures: until when, and why.
+    Paused {
+        until: Timestamp,
+        failure: ToolFailure,
+    },
+}
+
 /// The capacity for calls. Asked for each call just before its start is recorded.
 pub trait CallCapacity {
     /// Whether one more call of this tool may start; a permit is held until the decision is carried out.
-    fn try_acquire(&mut self, tool: &ToolName) -> bool;
+    fn try_acquire(&mut self, tool: &ToolName) -> CallRoom;
+
+    /// The same for a call that has waited long enough for its server: it is made, and refused if the server still takes
+    /// none.
+    fn try_acquire_paused(&mut self, tool: &ToolName) -> bool {
+        self.try_acquire(tool) == CallRoom::Free
+    }
 
     /// Counts one more call under a limit of the operator's policy, or says when there is room for it.
     fn reserve(&mut self, _call: &LimitedCall<'_>, _now: Timestamp) -> Option<Timestamp> {
@@ -259,10 +278,14 @@ pub struct DecisionTerms<'a> {
 
 /// A number of calls, of any tools.
 impl CallCapacity for u32 {
-    fn try_acquire(&mut self, _tool: &ToolName) -> bool {
-        let is_free = *self > 0;
-        *self -= u32::from(is_free);
-        is_free
+    fn try_acquire(&mut self, _tool: &ToolName) -> CallRoom {
+        match self.checked_sub(1) {
+            Some(left) => {
+                *self = left;
+                CallRoom::Free
+            }
+            None => CallRoom::Full,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ mod table;
 pub use asked::{Approver, AskedCall, PartRefusal, RefusalKind};
 pub use correction::HandSettlement;
 pub use second::{AnsweredAttempt, LateDone, OwnEffect, PastCall, SecondEffect};
-pub use state::{Attempt, PartState, ProbeProgress, SentCall, ToolInquiry};
+pub use state::{Attempt, PartState, ProbeProgress, SentCall, ServerWait, ToolInquiry};
 pub use table::is_refused_for_good;
 
 use crate::hash::Hash;
@@ -301,7 +301,11 @@ impl StepPart {
                 self.refuse(kind, Some(*digest));
                 self.close_series(AttemptFollowUp::GiveUp);
             }
-            Event::CallDelayed { until, .. } => {
+            Event::CallDelayed { until, failure, .. } => {
+                // The time of a step runs while it waits for its server: its first attempt has come, and was put off.
+                if failure.is_some() && self.began_at.is_none() {
+                    (self.began_at, self.frozen) = (Some(at), Millis(0));
+                }
                 // An approval that expires while the call waits is asked for again.
                 if matches!(self.state, PartState::Approved { expires_at, .. } if expires_at <= *until) {
                     self.approved = None;

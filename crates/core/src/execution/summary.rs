@@ -7,11 +7,12 @@ use super::call_words::name_of_call;
 use super::part::{PartState, StepPart};
 use super::step::StepStage;
 use super::unmet::{UnmetKind, UnmetStep};
-use super::view::{ExecutionSnapshot, ExecutionStatus, StepSnapshot};
+use super::view::{ExecutionSnapshot, ExecutionStatus, ServerWaitSnapshot, StepSnapshot};
 use super::{Execution, ExecutionPhase};
 use crate::id::PartId;
 use crate::journal::event::{CallSide, ExecutionEnding};
 use crate::text::{cut, listed, quoted};
+use crate::time::calendar::utc_seconds;
 use crate::tool::ToolFailure;
 use std::fmt;
 
@@ -20,6 +21,8 @@ pub(super) const CAUSE_CHARS_MAX: usize = 300;
 const QUOTE_CHARS_MAX: usize = 200;
 /// Steps that are named in each list of a summary.
 const NAMED_MAX: usize = 5;
+/// Calls that wait for their servers, each with its reason.
+const WAITS_MAX: usize = 2;
 /// Unmet steps that are named, each with its reason.
 const UNMET_MAX: usize = 3;
 
@@ -114,6 +117,14 @@ impl Execution {
     }
 }
 
+/// `charge waits until 2026-11-19 12:00:30Z for its server (unavailable: "connection refused")`
+impl fmt::Display for ServerWaitSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ServerWaitSnapshot { part, until, failure } = self;
+        write!(f, "{part} waits until {} for its server ({})", utc_seconds(*until), failure.quoted(QUOTE_CHARS_MAX))
+    }
+}
+
 impl ExecutionSnapshot {
     /// The state in one line: `failed: charge failed (unavailable: "connection refused"), 2 of 5 steps completed;
     /// undone: reserve; remains: mail`.
@@ -139,6 +150,9 @@ impl ExecutionSnapshot {
         }
         if self.status.has_ended() {
             self.add_ending(&mut add);
+        } else {
+            let waits = self.steps.iter().filter_map(|step| step.wait.as_ref());
+            add("", listed(&waits.collect::<Vec<_>>(), WAITS_MAX));
         }
         text
     }

@@ -5,6 +5,7 @@ use super::decide::{DecisionDraft, RecordResult};
 use super::part::PartState;
 use super::{Execution, ExecutionPhase};
 use crate::journal::event::{CallSide, Event, ExecutionLimit};
+use crate::limits;
 use crate::time::{Millis, Timestamp};
 use crate::tool::{FailureCategory, ToolFailure};
 
@@ -85,6 +86,12 @@ impl Execution {
         let begun = self.part_at(at).and_then(|part| part.ends_by(total));
         let step = begun.or_else(|| total.map(|span| now.plus(span)));
         self.time_limits().map(|(_, end)| end).chain(step).min()
+    }
+
+    /// Until when a call that is to be made now may wait for its server: it begins, or has begun, to wait.
+    pub(super) fn server_wait_end(&self, at: PartPosition, now: Timestamp) -> Timestamp {
+        let waits = self.part_at(at).and_then(|part| part.state.awaited_pause());
+        waits.map_or(now, |(pause, _)| pause.since).plus(limits::SERVER_WAIT_MAX)
     }
 
     /// Whether the deadline of all attempts of a part together has passed by then.

@@ -316,10 +316,21 @@ pub struct StepSnapshot {
     /// Of a skipped or cancelled step: why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip_reason: Option<String>,
+    /// A call of it waits because its server takes none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<ServerWaitSnapshot>,
     /// It has taken effect, or may have.
     pub touched: bool,
     pub began_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
+}
+
+/// Which call waits for its server, until when, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ServerWaitSnapshot {
+    pub part: PartId,
+    pub until: Timestamp,
+    pub failure: Arc<ToolFailure>,
 }
 
 impl Execution {
@@ -432,6 +443,16 @@ impl Execution {
             && parts.iter().enumerate().any(is_stopped)
     }
 
+    /// The call of a step that waits for its server, and goes on first.
+    pub(super) fn server_wait(&self, step: usize) -> Option<ServerWaitSnapshot> {
+        let waits = self.steps[step].parts.iter().enumerate().filter_map(|(item, part)| {
+            let (pause, until) = part.state.awaited_pause()?;
+            let part = self.name(PartPosition::new(step, item));
+            Some(ServerWaitSnapshot { part, until, failure: Arc::clone(&pause.failure) })
+        });
+        waits.min_by_key(|wait| wait.until)
+    }
+
     pub(super) fn view_step(&self, step: usize) -> StepSnapshot {
         let (planned, state) = (&self.plan.steps[step], &self.steps[step]);
         StepSnapshot {
@@ -449,6 +470,7 @@ impl Execution {
             items: planned.for_each.is_some().then(|| items(state)),
             failure: self.failures_of(step).into_iter().next().map(|failed| failed.failure),
             skip_reason: state.skip_reason.as_deref().map(str::to_owned),
+            wait: self.server_wait(step),
             touched: state.parts.iter().any(|part| part.effect.is_some()),
             began_at: state.parts.iter().filter_map(|part| part.began_at).min(),
             ended_at: state.parts.iter().filter_map(|part| part.ended_at).max().filter(|_| state.stage.is_settled()),

@@ -102,12 +102,16 @@ pub enum Event<P = EventPayload> {
         reason: String,
         digest: Hash,
     },
-    /// The call waits until this time: a limit of the operator's policy is reached.
+    /// The call waits until this time: a limit of the operator's policy is reached, or its server is paused.
     CallDelayed {
         part: PartId,
         side: CallSide,
+        /// The rule whose limit is reached; empty where the server is paused.
         rule: String,
         until: Timestamp,
+        /// Why the server takes no calls; none where a limit is reached.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<ToolFailure>,
     },
 
     /// Written before the first byte is sent.

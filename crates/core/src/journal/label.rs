@@ -176,7 +176,10 @@ impl<P> Event<P> {
                 words.extend(rule.as_deref());
                 words.push(reason);
             }
-            Event::CallDelayed { rule, .. } => words.push(rule),
+            Event::CallDelayed { rule, failure, .. } => {
+                words.push(rule);
+                words.extend(failure.iter().flat_map(|failure| [failure.category.as_str(), &failure.message]));
+            }
             Event::ReplanProposed { weakens, reason, .. } => {
                 words.extend(weakens.iter().map(String::as_str));
                 words.push(reason);

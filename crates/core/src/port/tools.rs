@@ -35,6 +35,12 @@ pub trait ToolGateway: Send + Sync {
     /// [`PermitWaiter::wake`] is called when it is its turn: then its next request is granted.
     fn admit(&self, tool: &ToolName, applicant: &Arc<dyn PermitWaiter>) -> Admission;
 
+    /// The same for a call that has waited long enough for a paused server: it gets a permit, and is refused when it is
+    /// made.
+    fn admit_paused(&self, tool: &ToolName, applicant: &Arc<dyn PermitWaiter>) -> Admission {
+        self.admit(tool, applicant)
+    }
+
     /// Makes a call whose attempt is recorded. It ends with a response, at the timeout, or when cancelled.
     fn call(&self, call: ToolCallRequest, permit: CallPermit) -> PortFuture<'_, CallReturn>;
 
@@ -82,6 +88,9 @@ pub enum Admission {
     Later,
     /// Not before this has passed: a rate, or a limit that renews over time. The waiter must ask again by itself.
     After(Millis),
+    /// A call would be refused now, because its server is paused after failures: why, and for how long. The waiter must
+    /// ask again by itself.
+    Paused(ToolFailure),
 }
 
 /// The right to make one call now. Dropping it frees the capacity. Its content is private to the registry.
@@ -90,6 +99,12 @@ pub struct CallPermit(Option<Box<dyn Any + Send + Sync>>);
 impl CallPermit {
     pub fn new(held: impl Any + Send + Sync) -> CallPermit {
         CallPermit(Some(Box::new(held)))
+    }
+
+    /// What it holds, or the permit itself if it holds something else.
+    pub fn held<T: Any + Send + Sync>(self) -> Result<T, CallPermit> {
+        let Some(held) = self.0 else { return Err(CallPermit(None)) };
+        held.downcast().map(|held| *held).map_err(|held| CallPermit(Some(held)))
     }
 
     /// For tools without limits.

@@ -42,9 +42,10 @@ impl ToolCatalog {
     }
 }
 
-/// Fields of the file itself. The last four come with a `tools/list` result.
+/// Fields of the file itself. `unreachable` comes with a catalogue written by [`mod@write`], the last four with a
+/// `tools/list` result.
 const CATALOG_FIELDS: &[&str] =
-    &["tools", "trusted_servers", "server", "$schema", "nextCursor", "ttlMs", "cacheScope", "_meta"];
+    &["tools", "trusted_servers", "server", "$schema", "unreachable", "nextCursor", "ttlMs", "cacheScope", "_meta"];
 
 /// Fields of a tool. `safety_source` and `definition` come with a catalogue written by [`mod@write`]. `title`, `icons`,
 /// `execution` and `_meta` are MCP's and are ignored here.
@@ -142,7 +143,17 @@ impl CatalogReader {
                 catalog.tools.insert(tool.name.clone(), Arc::new(tool));
             }
         }
+        catalog.unreachable = self.unreachable(fields);
         catalog
+    }
+
+    /// Servers that did not list their tools, and why.
+    fn unreachable(&mut self, fields: &Map<String, Value>) -> BTreeMap<String, String> {
+        let Some(servers) = fields.get("unreachable").and_then(|servers| self.object(servers, "/unreachable")) else {
+            return BTreeMap::new();
+        };
+        let why = |(server, why): (&String, &Value)| Some((server.clone(), why.as_str()?.to_owned()));
+        servers.iter().filter_map(why).collect()
     }
 
     fn server(&mut self, fields: &Map<String, Value>) -> Option<String> {
@@ -510,7 +521,9 @@ mod tests {
         tool["key_window"] = json!("2h");
         tool["attempts"] = json!({"timeout": "10s", "timeout_max": "5m", "retry": {"max_attempts": 2}});
         let hinted = json!({"name": "b.look", "annotations": {"readOnlyHint": true}});
-        let catalog = read(json!({"tools": [tool, hinted, {"name": "c.any"}], "trusted_servers": ["b"]}));
+        let mut catalog = read(json!({"tools": [tool, hinted, {"name": "c.any"}], "trusted_servers": ["b"]}));
+        assert_eq!(read(catalog.to_json()), catalog);
+        catalog.unreachable.insert("d".to_owned(), "it has not listed its tools so far".to_owned());
         assert_eq!(read(catalog.to_json()), catalog);
     }
 

@@ -274,6 +274,7 @@ fn view(plan: &Plan, status: ExecutionStatus, statuses: &[(&'static str, u64)]) 
         items: None,
         failure: None,
         skip_reason: None,
+        wait: None,
         touched: true,
         began_at: (*status != "pending").then_some(Timestamp(NOW - *ago as i64)),
         ended_at: None,

@@ -4,6 +4,7 @@ use super::{ExecutionLoop, LoopError};
 use crate::active_executions::{CallMessage, CallReport};
 use crate::call_task::CallEnded;
 use crate::command::{CommandBody, CommandEnvelope, ReplanCommand};
+use crate::command_replies::CommandResult;
 use rutter_core::actor::Actor;
 use rutter_core::execution::input::{ExecutionInput, Refusal};
 use rutter_core::id::PartId;
@@ -100,34 +101,53 @@ impl ExecutionLoop {
         }
         let envelope: Result<CommandEnvelope, Refusal> = serde_json::from_slice(&command.bytes)
             .map_err(|error| Refusal::new("engine.unreadable", error.to_string()));
-        let (key, input) = match envelope {
+        let (key, body) = match envelope {
             Ok(CommandEnvelope { key, seen, proof, body }) => {
                 command.actor.proof = proof;
                 match self.has_changed_since(seen) {
                     Some(refusal) => (key, Err(refusal)),
-                    None => (key, self.input_of(body).await),
+                    None => (key, Ok(body)),
                 }
             }
             Err(refusal) => (None, Err(refusal)),
         };
-        let decided = match input {
-            Ok(input) => {
-                let answered = match &input {
-                    ExecutionInput::AnswerTool { part, attempt, answer, .. } => {
-                        Some((part.clone(), *attempt, answer.as_deref().cloned()))
-                    }
-                    _ => None,
-                };
-                let decided = self.decide(&command.actor, input)?;
-                self.pending.answered.extend(answered.filter(|_| decided.is_ok()));
-                decided
-            }
+        let decided = match body {
+            Ok(body) => self.on_body(&command.actor, body).await?,
             Err(refusal) => Err(refusal),
         };
         self.pending.decided_commands.push(command.number);
         self.pending.refused_keys.extend(key.filter(|_| decided.is_err()));
         self.pending.replies.push((command.number, decided));
         Ok(())
+    }
+
+    async fn on_body(&mut self, actor: &Actor, body: CommandBody) -> Result<CommandResult, LoopError> {
+        let input = match body {
+            CommandBody::Report { report } => return self.on_agent_report(actor, &report),
+            CommandBody::Input(input) => input,
+            CommandBody::Control { control, reason } => match control.input(&self.execution, reason) {
+                Ok(input) => input,
+                Err(refusal) => return Ok(Err(refusal)),
+            },
+            CommandBody::Late(late) => {
+                let (part, side, attempt, outcome) = late.into_outcome();
+                let outcome = self.checked_outcome(&part, side, outcome);
+                ExecutionInput::Returned { part, side, attempt, outcome }
+            }
+            CommandBody::Replan(command) => match self.replan_input(command).await {
+                Ok(input) => input,
+                Err(refusal) => return Ok(Err(refusal)),
+            },
+        };
+        let answered = match &input {
+            ExecutionInput::AnswerTool { part, attempt, answer, .. } => {
+                Some((part.clone(), *attempt, answer.as_deref().cloned()))
+            }
+            _ => None,
+        };
+        let decided = self.decide(actor, input)?;
+        self.pending.answered.extend(answered.filter(|_| decided.is_ok()));
+        Ok(decided)
     }
 
     /// Refuses a command whose caller has not seen the newest entries.
@@ -138,22 +158,12 @@ impl ExecutionLoop {
         (seen != entries).then(refusal)
     }
 
-    async fn input_of(&mut self, body: CommandBody) -> Result<ExecutionInput, Refusal> {
-        match body {
-            CommandBody::Input(input) => Ok(input),
-            CommandBody::Control { control, reason } => control.input(&self.execution, reason),
-            CommandBody::Late(late) => {
-                let (part, side, attempt, outcome) = late.into_outcome();
-                let outcome = self.checked_outcome(&part, side, outcome);
-                Ok(ExecutionInput::Returned { part, side, attempt, outcome })
-            }
-            CommandBody::Replan(ReplanCommand { plan, revision, reason }) => {
-                let unreadable = |why: String| Refusal::new("engine.unreadable", why);
-                let saved = self.shared.query.plan_of(self.execution.identity(), revision).await;
-                let saved = saved.map_err(|error| unreadable(error.to_string()))?;
-                let missing = || unreadable(format!("there is no plan {plan} revision {revision}"));
-                Ok(ExecutionInput::Replan { plan: saved.ok_or_else(missing)?.plan, revision, reason })
-            }
-        }
+    async fn replan_input(&mut self, command: ReplanCommand) -> Result<ExecutionInput, Refusal> {
+        let ReplanCommand { plan, revision, reason } = command;
+        let unreadable = |why: String| Refusal::new("engine.unreadable", why);
+        let saved = self.shared.query.plan_of(self.execution.identity(), revision).await;
+        let saved = saved.map_err(|error| unreadable(error.to_string()))?;
+        let missing = || unreadable(format!("there is no plan {plan} revision {revision}"));
+        Ok(ExecutionInput::Replan { plan: saved.ok_or_else(missing)?.plan, revision, reason })
     }
 }

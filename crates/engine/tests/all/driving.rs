@@ -2,7 +2,9 @@
 
 mod fixture;
 mod flaky;
+mod pauses;
 mod policy;
+mod reports;
 mod steering;
 
 use fixture::{EngineFixture, Script, SetClock};

@@ -12,7 +12,7 @@ use super::world::{FailureRates, SimulatedWorld};
 use crate::chance::SeededRandom;
 use rutter_core::actor::Actor;
 use rutter_core::execution::hold::WorkerGap;
-use rutter_core::execution::input::{CallCapacity, DecisionTerms, ExecutionInput, ToolCall};
+use rutter_core::execution::input::{CallCapacity, CallRoom, DecisionTerms, ExecutionInput, ToolCall};
 use rutter_core::execution::view::{ExecutionStatus, PendingQuestion};
 use rutter_core::execution::{Execution, ExecutionIdentity, ExecutionPhase};
 use rutter_core::hash::Hash;
@@ -60,7 +60,7 @@ pub(super) struct SimulatedCapacity<'a> {
 }
 
 impl CallCapacity for SimulatedCapacity<'_> {
-    fn try_acquire(&mut self, tool: &ToolName) -> bool {
+    fn try_acquire(&mut self, tool: &ToolName) -> CallRoom {
         self.room.try_acquire(tool)
     }
 

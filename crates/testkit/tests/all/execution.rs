@@ -21,6 +21,7 @@ mod gates;
 mod holds;
 mod inquiries;
 mod limits;
+mod pauses;
 mod policies;
 mod random;
 mod refusals;

@@ -86,6 +86,14 @@ impl ServerLifecycle {
         }
     }
 
+    /// The pause after a failure, in which it takes no calls. A server that does not accept us will not do so a little later
+    /// either: its calls fail at once.
+    pub(super) fn pause(&self) -> Option<ToolFailure> {
+        let mut inner = self.lock();
+        self.notice_death(&mut inner);
+        self.refusal(&inner.stage).filter(|failure| failure.category == FailureCategory::Unavailable)
+    }
+
     /// After something stayed without an answer: a child that does not answer a ping either is restarted.
     pub(super) fn ping(&self) {
         if let LifecycleStage::Ready(connection) = &self.lock().stage {
@@ -123,18 +131,8 @@ impl ServerLifecycle {
         let mut inner = self.lock();
         self.notice_death(&mut inner);
         match &inner.stage {
-            LifecycleStage::Ready(connection) if connection.is_lost() => {
-                let mut failure = self.failure("its connection was just lost");
-                failure.retry_after = Some(millis(self.recipe.limits.pause_first));
-                Some(Err(failure))
-            }
+            stage if let Some(failure) = self.refusal(stage) => Some(Err(failure)),
             LifecycleStage::Ready(connection) => Some(Ok(connection.clone())),
-            LifecycleStage::Down { ended, until } if Instant::now() < *until => {
-                let mut failure = self.failure(&ended.failure.message);
-                failure.category = refusal(ended.failure.category);
-                failure.retry_after = Some(millis(until.duration_since(Instant::now())));
-                Some(Err(failure))
-            }
             LifecycleStage::Closed => Some(Err(self.failure("it was closed"))),
             LifecycleStage::Starting => None,
             LifecycleStage::Idle | LifecycleStage::Down { .. } => {
@@ -144,6 +142,23 @@ impl ServerLifecycle {
                 None
             }
         }
+    }
+
+    /// Why there is no connection during the pause after a failure, and how long that lasts.
+    fn refusal(&self, stage: &LifecycleStage) -> Option<ToolFailure> {
+        let (category, reason, rest) = match stage {
+            LifecycleStage::Ready(connection) if connection.is_lost() => {
+                (FailureCategory::Unavailable, "its connection was just lost", self.recipe.limits.pause_first)
+            }
+            LifecycleStage::Down { ended, until } => {
+                let rest = until.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero())?;
+                (refused_as(ended.failure.category), ended.failure.message.as_str(), rest)
+            }
+            LifecycleStage::Idle | LifecycleStage::Starting | LifecycleStage::Ready(_) | LifecycleStage::Closed => {
+                return None;
+            }
+        };
+        Some(ToolFailure { category, retry_after: Some(millis(rest)), ..self.failure(reason) })
     }
 
     async fn start(self: Arc<ServerLifecycle>, era: Option<ProtocolEra>) {
@@ -201,7 +216,7 @@ impl ServerLifecycle {
 }
 
 /// The category of a call that is refused because of it: nothing was tried for this call.
-fn refusal(category: FailureCategory) -> FailureCategory {
+fn refused_as(category: FailureCategory) -> FailureCategory {
     match category {
         FailureCategory::Unauthorized => FailureCategory::Unauthorized,
         _ => FailureCategory::Unavailable,

@@ -1,11 +1,14 @@
 //! A circuit breaker: pauses a server when its calls fail one after the other, then tries with a single call.
 
+use rutter_core::time::calendar::utc_seconds;
 use rutter_core::time::{Millis, Timestamp};
 use rutter_core::tool::report::BreakerReport;
 use rutter_core::tool::{CallOutcome, FailureCategory, ToolFailure};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const PAUSE_MAX: Millis = Millis::seconds(300);
+/// How long a trial call will take is unknown. This much later it is looked at again, which other calls have on record.
+const TRIAL_PAUSE: Millis = Millis::seconds(10);
 
 #[derive(Debug)]
 pub struct CircuitBreaker {
@@ -40,24 +43,22 @@ impl CircuitBreaker {
     }
 
     /// Lets a call through, or returns why not. A call that is let through reports its outcome, or does not count.
-    pub fn enter(&self, now: Timestamp) -> Result<BreakerPass<'_>, ToolFailure> {
+    pub fn enter(self: &Arc<Self>, now: Timestamp) -> Result<BreakerPass, ToolFailure> {
         let mut state = self.lock();
-        let failures = state.failures;
-        let Some(open) = &mut state.open else { return Ok(BreakerPass { breaker: self, on_trial: false }) };
-        let rest = open.rest(now);
-        if rest == Millis(0) && !open.on_trial {
-            open.on_trial = true;
-            return Ok(BreakerPass { breaker: self, on_trial: true });
+        if let Some(mut refusal) = state.refusal(now) {
+            refusal.message.push_str(&format!("; next try in {}", refusal.retry_after.unwrap_or_default()));
+            return Err(refusal);
         }
-        // How long a running trial will take is unknown; an early retry costs nothing.
-        let retry_after = if rest == Millis(0) { Millis::seconds(1) } else { rest };
-        let message = format!(
-            "the circuit breaker is open for {}, after {failures} failures in a row, the last one {}; next try in {}",
-            now.since(open.since),
-            open.reason,
-            retry_after
-        );
-        Err(ToolFailure { retry_after: Some(retry_after), ..ToolFailure::new(FailureCategory::Unavailable, message) })
+        let on_trial = state.open.is_some();
+        if let Some(open) = &mut state.open {
+            open.on_trial = true;
+        }
+        Ok(BreakerPass { breaker: Arc::clone(self), on_trial })
+    }
+
+    /// Why a call would not be let through now, and for how long.
+    pub fn refusal(&self, now: Timestamp) -> Option<ToolFailure> {
+        self.lock().refusal(now)
     }
 
     pub fn report(&self, now: Timestamp) -> BreakerReport {
@@ -81,6 +82,25 @@ impl CircuitBreaker {
     }
 }
 
+impl BreakerState {
+    fn refusal(&mut self, now: Timestamp) -> Option<ToolFailure> {
+        let failures = self.failures;
+        let open = self.open.as_mut()?;
+        let retry_after = match open.rest(now) {
+            Millis(0) if open.on_trial => TRIAL_PAUSE,
+            Millis(0) => return None,
+            rest => rest,
+        };
+        let message = format!(
+            "the circuit breaker is open since {}, after {failures} failures in a row, the last one {}",
+            utc_seconds(open.since),
+            open.reason,
+        );
+        let failure = ToolFailure::new(FailureCategory::Unavailable, message);
+        Some(ToolFailure { retry_after: Some(retry_after), ..failure })
+    }
+}
+
 impl OpenBreaker {
     /// How long the pause still lasts.
     fn rest(&mut self, now: Timestamp) -> Millis {
@@ -93,12 +113,12 @@ impl OpenBreaker {
 
 /// A call that was let through. Dropped without an outcome, it says nothing about the server.
 #[derive(Debug)]
-pub struct BreakerPass<'a> {
-    breaker: &'a CircuitBreaker,
+pub struct BreakerPass {
+    breaker: Arc<CircuitBreaker>,
     on_trial: bool,
 }
 
-impl BreakerPass<'_> {
+impl BreakerPass {
     pub fn ended(mut self, outcome: &CallOutcome, now: Timestamp) {
         let mut state = self.breaker.lock();
         match (verdict(outcome), &mut state.open) {
@@ -124,7 +144,7 @@ impl BreakerPass<'_> {
     }
 }
 
-impl Drop for BreakerPass<'_> {
+impl Drop for BreakerPass {
     fn drop(&mut self) {
         if let Some(open) = self.breaker.lock().open.as_mut().filter(|_| self.on_trial) {
             open.on_trial = false;

@@ -1,5 +1,6 @@
 //! The one path every call takes, from the plan's request to the tool's answer.
 
+use super::breaker::BreakerPass;
 use super::offered_tool::{OfferedTool, OfferedTools};
 use super::redacting_reporter::RedactingReporter;
 use super::running_calls::RunningCallGuard;
@@ -27,9 +28,14 @@ const GRACE: Duration = Duration::from_secs(15);
 const QUICK_BYTES_MAX: usize = 64 << 10;
 
 impl ToolRegistry {
-    pub(super) async fn make(&self, call: ToolCallRequest, entered: RunningCallGuard<'_>) -> CallReturn {
+    pub(super) async fn make(
+        &self,
+        call: ToolCallRequest,
+        entered: RunningCallGuard<'_>,
+        pass: Option<BreakerPass>,
+    ) -> CallReturn {
         let (has_ticket, has_asked) = (call.ticket.is_some(), call.continuation.is_some());
-        let returned = self.make_now(call, entered).await;
+        let returned = self.make_now(call, entered, pass).await;
         if !has_ticket && !has_asked {
             return returned;
         }
@@ -46,7 +52,12 @@ impl ToolRegistry {
         }
     }
 
-    async fn make_now(&self, call: ToolCallRequest, entered: RunningCallGuard<'_>) -> CallReturn {
+    async fn make_now(
+        &self,
+        call: ToolCallRequest,
+        entered: RunningCallGuard<'_>,
+        pass: Option<BreakerPass>,
+    ) -> CallReturn {
         let timeout = Duration::from_millis(call.timeout.min(limits::STEP_TIMEOUT_MAX).0);
         let (deadline, prepared_by) = (Instant::now() + timeout, Instant::now() + preparation(timeout));
         let Some(server) = self.servers.get(server_of(&call.tool)) else {
@@ -72,7 +83,7 @@ impl ToolRegistry {
         }
         let in_flight = CallStatsGuard::new(server, &call.tool);
         let times = (prepared_by, deadline);
-        let (outcome, took) = match self.send(&call, times, server, offer, connection, &entered).await {
+        let (outcome, took) = match self.send(&call, times, server, (offer, connection), &entered, pass).await {
             Ok((outcome, took)) => (outcome, Some(took)),
             Err(failure) => (CallOutcome::NotDone(self.secrets.redactor().failure(failure)), None),
         };
@@ -148,9 +159,9 @@ impl ToolRegistry {
         call: &ToolCallRequest,
         (prepared_by, deadline): (Instant, Instant),
         server: &RegisteredServer,
-        offer: &Arc<OfferedTool>,
-        connection: u64,
+        (offer, connection): (&Arc<OfferedTool>, u64),
         entered: &RunningCallGuard<'_>,
+        pass: Option<BreakerPass>,
     ) -> Result<(CallOutcome, Duration), ToolFailure> {
         let filling = timeout_at(prepared_by, self.secrets.fill(&call.parameters)).await;
         let parameters = filling.map_err(|_| late("the call was not sent: its secrets took too long to fetch"))??;
@@ -161,14 +172,18 @@ impl ToolRegistry {
                 format!("the parameters do not fit: {message}"),
             ));
         }
-        let passage = server.breaker.enter((self.clock)())?;
+        // A call that was let through before the breaker opened is made.
+        let pass = match pass {
+            Some(pass) => pass,
+            None => server.breaker.enter((self.clock)())?,
+        };
         if entered.cancel.is_cancelled() {
             return Err(ToolFailure::new(FailureCategory::Cancelled, "cancelled before it was sent"));
         }
         let mut request = self.request(call, Arc::new(parameters), deadline, Some(offer), entered);
         request.connection = Some(connection);
         let (outcome, took) = self.carry_out(server, request, deadline, Some(offer)).await;
-        passage.ended(&outcome, (self.clock)());
+        pass.ended(&outcome, (self.clock)());
         Ok((outcome, took))
     }
 

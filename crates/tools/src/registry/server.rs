@@ -31,7 +31,7 @@ pub(crate) struct RegisteredServer {
     pub(crate) name: String,
     pub(crate) common: ServerSettings,
     pub(crate) connector: Arc<dyn Connector>,
-    pub(crate) breaker: CircuitBreaker,
+    pub(crate) breaker: Arc<CircuitBreaker>,
     known: Mutex<KnownOffers>,
     changes: watch::Receiver<u64>,
     stats: Mutex<BTreeMap<ToolName, ToolStats>>,
@@ -84,12 +84,17 @@ impl RegisteredServer {
             common,
             changes: connector.changes(),
             connector,
-            breaker: CircuitBreaker::new(limits.breaker_failures, limits.breaker_pause),
+            breaker: Arc::new(CircuitBreaker::new(limits.breaker_failures, limits.breaker_pause)),
             known: Mutex::default(),
             stats: Mutex::default(),
             asking: Mutex::default(),
             shared: office,
         }
+    }
+
+    /// Why a call would be refused now, after failures, and for how long.
+    pub(crate) fn pause(&self, now: Timestamp) -> Option<ToolFailure> {
+        self.breaker.refusal(now).or_else(|| self.connector.pause())
     }
 
     /// The last known tools, fresh or not.

@@ -5,6 +5,7 @@ use crate::server::fixture::{ServerFixture, ended, output_text, until};
 use serde_json::Value;
 use std::fs;
 use std::process::{Child, Output};
+use std::time::{Duration, Instant};
 
 /// A fixture with a server.
 fn served() -> (ServerFixture, Child) {
@@ -166,4 +167,57 @@ fn plans_are_checked_against_the_last_known_tools_of_a_server_that_is_down() {
         assert!(output_text(&unknown).contains("error[tool.unreachable]"), "{}", output_text(&unknown));
         server.into_iter().for_each(|server| close(&fixture, server));
     }
+}
+
+/// The refusals of calls by hand that are on record.
+fn refused_calls(fixture: &ServerFixture) -> Vec<String> {
+    let tail = fixture.rutter(&["journal", "tail", "--kind", "act_refused", "--json"]);
+    let text = String::from_utf8(tail.stdout).unwrap();
+    text.lines().filter(|line| line.contains("call_tool")).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_refused_call_by_hand_is_on_record_with_a_server_and_without() {
+    let fixture = ServerFixture::new();
+    let settings = fs::read_to_string(fixture.path("rutter.toml")).unwrap();
+    let policy = "[[policy]]\nname = \"by plan\"\ntools = [\"gate.ask\"]\ndeny = \"never by hand\"\n";
+    fs::write(fixture.path("rutter.toml"), format!("{settings}{policy}")).unwrap();
+    let refused = |fixture: &ServerFixture| {
+        let output = fixture.rutter(&["tools", "call", "gate.ask"]);
+        assert_eq!(output.status.code(), Some(2), "{}", output_text(&output));
+        assert!(!output_text(&output).contains("could not be recorded"), "{}", output_text(&output));
+    };
+    refused(&fixture);
+    let alone = refused_calls(&fixture);
+    assert_eq!(alone.len(), 1, "{alone:?}");
+    assert!(alone[0].contains("command.forbidden") && alone[0].contains("never by hand"), "{alone:?}");
+    let server = fixture.command(&["serve", "--no-http"]).spawn().unwrap();
+    until("the server listens", || fixture.data.join("rutter.sock").exists());
+    refused(&fixture);
+    assert_eq!(refused_calls(&fixture).len(), 2, "the server has recorded it before the answer");
+    close(&fixture, server);
+    assert_eq!(fixture.calls(), 0);
+}
+
+#[test]
+fn the_tools_of_servers_that_answer_are_listed_though_another_one_hangs() {
+    let fixture = ServerFixture::new();
+    let settings = fs::read_to_string(fixture.path("rutter.toml")).unwrap();
+    let silent = "[servers.silent]\ncommand = \"/bin/sleep\"\nargs = [\"600\"]\n";
+    fs::write(fixture.path("rutter.toml"), format!("{settings}{silent}")).unwrap();
+    let began = Instant::now();
+    let listed = fixture.rutter(&["tools", "list", "--json"]);
+    assert!(began.elapsed() < Duration::from_secs(30), "it took {:?}", began.elapsed());
+    assert_eq!(listed.status.code(), Some(1), "{}", output_text(&listed));
+    assert!(output_text(&listed).contains("server silent could not be asked"), "{}", output_text(&listed));
+    let catalog: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let names: Vec<&str> =
+        catalog["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert!(names.contains(&"gate.pass"), "{names:?}");
+    let silent: Vec<&String> = catalog["unreachable"].as_object().unwrap().keys().collect();
+    assert_eq!(silent, ["gone", "silent"]);
+    // The file is a catalogue that plans are checked against.
+    fs::write(fixture.path("tools.json"), &listed.stdout).unwrap();
+    let checked = fixture.rutter(&["plan", "check", "plan.yaml", "--tools", "tools.json"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", output_text(&checked));
 }

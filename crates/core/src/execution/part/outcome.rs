@@ -16,9 +16,9 @@ pub(super) fn after(
     failure: ToolFailure,
 ) -> Result<PartState, &'static str> {
     Ok(match then {
-        AttemptFollowUp::RetryAt(until) => PartState::BackingOff { side, until },
+        AttemptFollowUp::RetryAt(until) => PartState::BackingOff { side, until, pause: None },
         AttemptFollowUp::FallBack if side == CallSide::Do => {
-            PartState::BackingOff { side: CallSide::Fallback, until: at }
+            PartState::BackingOff { side: CallSide::Fallback, until: at, pause: None }
         }
         AttemptFollowUp::FallBack => return Err("has no fallback on this side"),
         AttemptFollowUp::InDoubt => {
@@ -106,7 +106,7 @@ pub(super) fn again(part: &StepPart, side: CallSide, at: Timestamp) -> PartState
     let under_way = u32::from(part.running().is_some());
     match side {
         CallSide::Do if part.tries_of(CallSide::Do) == under_way => PartState::Pending,
-        side => PartState::BackingOff { side, until: at },
+        side => PartState::BackingOff { side, until: at, pause: None },
     }
 }
 

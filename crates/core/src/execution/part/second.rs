@@ -255,7 +255,7 @@ impl StepPart {
     }
 
     pub(crate) fn wait_to_undo(&mut self, until: Timestamp) {
-        self.state = PartState::BackingOff { side: CallSide::Undo, until };
+        self.state = PartState::BackingOff { side: CallSide::Undo, until, pause: None };
         self.ended_at = None;
     }
 }

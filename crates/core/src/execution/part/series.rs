@@ -9,7 +9,9 @@ impl StepPart {
     /// The state in which a new run starts: the first call, unless the fallback may have taken effect.
     pub(super) fn anew(&self, at: Timestamp) -> PartState {
         match self.effect {
-            Some(PartEffect { side: side @ CallSide::Fallback, .. }) => PartState::BackingOff { side, until: at },
+            Some(PartEffect { side: side @ CallSide::Fallback, .. }) => {
+                PartState::BackingOff { side, until: at, pause: None }
+            }
             Some(_) | None => PartState::Pending,
         }
     }

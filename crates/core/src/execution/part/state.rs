@@ -31,6 +31,8 @@ pub enum PartState {
     BackingOff {
         side: CallSide,
         until: Timestamp,
+        /// It waits for its server.
+        pause: Option<ServerWait>,
     },
     /// May or may not have taken effect, and must not be repeated before that is known.
     InDoubt {
@@ -58,6 +60,35 @@ pub enum PartState {
         failure: ToolFailure,
         accepted: bool,
     },
+}
+
+/// A call waits because its server takes none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerWait {
+    /// When the call was to be made.
+    pub since: Timestamp,
+    pub failure: Arc<ToolFailure>,
+}
+
+impl PartState {
+    /// The pause of its server that its next call waits for, and until when.
+    pub fn awaited_pause(&self) -> Option<(&ServerWait, Timestamp)> {
+        match self {
+            PartState::BackingOff { pause: Some(pause), until, .. }
+            | PartState::InDoubt { probing: ProbeProgress::BackingOff { pause: Some(pause), until }, .. } => {
+                Some((pause, *until))
+            }
+            _ => None,
+        }
+    }
+
+    pub(in crate::execution) fn awaited_pause_mut(&mut self) -> Option<&mut ServerWait> {
+        match self {
+            PartState::BackingOff { pause, .. }
+            | PartState::InDoubt { probing: ProbeProgress::BackingOff { pause, .. }, .. } => pause.as_mut(),
+            _ => None,
+        }
+    }
 }
 
 /// An open attempt.
@@ -114,6 +145,7 @@ pub enum ProbeProgress {
     Running(Attempt),
     BackingOff {
         until: Timestamp,
+        pause: Option<ServerWait>,
     },
     /// The probe has answered; the answer has to be evaluated. It tells of the time when it was asked.
     Answered {

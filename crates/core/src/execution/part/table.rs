@@ -3,7 +3,7 @@
 use super::outcome::{
     after, again, done_after_all, given_up, in_doubt, lost, not_happened, not_in_doubt, not_prepared, probed,
 };
-use super::{Attempt, PartState, ProbeProgress, SentCall, StepPart, ToolInquiry};
+use super::{Attempt, PartState, ProbeProgress, SentCall, ServerWait, StepPart, ToolInquiry};
 use crate::journal::event::{AttemptFollowUp, CallSide, Event, LateEffect, QuestionAnswer};
 use crate::plan::Driver;
 use crate::time::Timestamp;
@@ -76,18 +76,23 @@ pub(super) fn next_state(part: &StepPart, at: Timestamp, event: &Event) -> Resul
             let by = rule.as_ref().map_or_else(|| DENIED.to_owned(), |rule| format!("{FORBIDDEN}{rule}"));
             not_prepared(part, *side, ToolFailure::new(FailureCategory::Unauthorized, format!("{by}: {reason}")))?
         }
-        E::CallDelayed { side, until, .. } => match &part.state {
-            S::InDoubt { probing: ProbeProgress::NotYet | ProbeProgress::BackingOff { .. }, .. }
-                if *side == CallSide::Probe =>
-            {
-                probed(part, ProbeProgress::BackingOff { until: *until })?
+        E::CallDelayed { side, until, failure, .. } => {
+            // It waits for its server since the first pause that it met.
+            let since = part.state.awaited_pause().map_or(at, |(pause, _)| pause.since);
+            let pause = failure.clone().map(|failure| ServerWait { since, failure: Arc::new(failure) });
+            match &part.state {
+                S::InDoubt { probing: ProbeProgress::NotYet | ProbeProgress::BackingOff { .. }, .. }
+                    if *side == CallSide::Probe =>
+                {
+                    probed(part, ProbeProgress::BackingOff { until: *until, pause })?
+                }
+                // Whatever could be started can wait.
+                _ => match not_prepared(part, *side, ToolFailure::new(FailureCategory::RateLimited, ""))? {
+                    S::InDoubt { .. } => return Err("was not being prepared"),
+                    _ => S::BackingOff { side: *side, until: *until, pause },
+                },
             }
-            // Whatever could be started can wait.
-            _ => match not_prepared(part, *side, ToolFailure::new(FailureCategory::RateLimited, ""))? {
-                S::InDoubt { .. } => return Err("was not being prepared"),
-                _ => S::BackingOff { side: *side, until: *until },
-            },
-        },
+        }
         E::AttemptStarted { side: CallSide::Probe, .. } => match &part.state {
             S::InDoubt { probing: ProbeProgress::NotYet | ProbeProgress::BackingOff { .. }, .. } => {
                 let probing = begun(at, event).map(ProbeProgress::Running).ok_or("was not begun")?;
@@ -158,8 +163,8 @@ pub(super) fn next_state(part: &StepPart, at: Timestamp, event: &Event) -> Resul
         E::AttemptFailed { side: CallSide::Probe, attempt, failure, then, .. } => {
             running_probe(part, *attempt)?;
             let probing = match then {
-                AttemptFollowUp::RetryAt(until) => ProbeProgress::BackingOff { until: *until },
-                AttemptFollowUp::Withdrawn => ProbeProgress::BackingOff { until: at },
+                AttemptFollowUp::RetryAt(until) => ProbeProgress::BackingOff { until: *until, pause: None },
+                AttemptFollowUp::Withdrawn => ProbeProgress::BackingOff { until: at, pause: None },
                 AttemptFollowUp::GiveUp => ProbeProgress::Exhausted { reason: format!("the probe failed: {failure}") },
                 AttemptFollowUp::FallBack | AttemptFollowUp::InDoubt => {
                     return Err("is probed, which leads to nothing else");
@@ -170,7 +175,7 @@ pub(super) fn next_state(part: &StepPart, at: Timestamp, event: &Event) -> Resul
         E::AttemptLost { side: CallSide::Probe, attempt, then, .. } => {
             running_probe(part, *attempt)?;
             let probing = match then {
-                AttemptFollowUp::RetryAt(until) => ProbeProgress::BackingOff { until: *until },
+                AttemptFollowUp::RetryAt(until) => ProbeProgress::BackingOff { until: *until, pause: None },
                 AttemptFollowUp::GiveUp => ProbeProgress::Exhausted { reason: "the probe was lost too often".into() },
                 AttemptFollowUp::FallBack | AttemptFollowUp::InDoubt | AttemptFollowUp::Withdrawn => {
                     return Err("is probed, which leads to nothing else");
@@ -217,7 +222,7 @@ pub(super) fn next_state(part: &StepPart, at: Timestamp, event: &Event) -> Resul
         },
         E::ProbePostponed { until, .. } => match &part.state {
             S::InDoubt { probing: ProbeProgress::Answered { .. }, .. } => {
-                probed(part, ProbeProgress::BackingOff { until: *until })?
+                probed(part, ProbeProgress::BackingOff { until: *until, pause: None })?
             }
             other => return not_in_doubt(other),
         },
@@ -302,7 +307,9 @@ pub(super) fn next_state(part: &StepPart, at: Timestamp, event: &Event) -> Resul
                 S::Completed { by_hand: true }
             }
             (S::CompensationFailed { accepted: true, .. }, _) => return Err("was accepted by decision"),
-            (S::CompensationFailed { .. }, QuestionAnswer::Retry) => S::BackingOff { side: CallSide::Undo, until: at },
+            (S::CompensationFailed { .. }, QuestionAnswer::Retry) => {
+                S::BackingOff { side: CallSide::Undo, until: at, pause: None }
+            }
             (S::CompensationFailed { .. }, QuestionAnswer::Resolve) => S::Compensated { by_hand: true },
             (S::CompensationFailed { failure, .. }, QuestionAnswer::Skip) => {
                 S::CompensationFailed { failure: failure.clone(), accepted: true }

@@ -22,7 +22,9 @@ impl<P> Event<P> {
             Event::CallForbidden { part, side, call, tool, rule, reason, digest } => {
                 Event::CallForbidden { part, side, call, tool, rule, reason, digest }
             }
-            Event::CallDelayed { part, side, rule, until } => Event::CallDelayed { part, side, rule, until },
+            Event::CallDelayed { part, side, rule, until, failure } => {
+                Event::CallDelayed { part, side, rule, until, failure }
+            }
             Event::AttemptStarted { part, side, attempt, by, tool, definition, call, key, parameters, deadline } => {
                 Event::AttemptStarted {
                     part,

@@ -49,6 +49,10 @@ pub fn describe<P>(event: &Event<P>) -> Description {
             .words(format!("may not call {tool}"))
             .labelled(", by rule ", rule.as_deref().unwrap_or_default())
             .because(reason),
+        Event::CallDelayed { until, failure: Some(failure), .. } => occurrence(Topic::Control, Attention)
+            .subject("", " ")
+            .words(format!("waits until {} for its server", utc(*until)))
+            .reason(failure),
         Event::CallDelayed { rule, until, .. } => occurrence(Topic::Control, Neutral)
             .subject("", " ")
             .words(format!("waits until {}", utc(*until)))

@@ -6,7 +6,11 @@ use serde_json::{Map, Value, json};
 impl ToolCatalog {
     /// The file that [`ToolCatalog::from_json`] reads.
     pub fn to_json(&self) -> Value {
-        json!({ "tools": self.tools.values().map(|tool| row(tool)).collect::<Vec<Value>>() })
+        let mut file = json!({ "tools": self.tools.values().map(|tool| row(tool)).collect::<Vec<Value>>() });
+        if !self.unreachable.is_empty() {
+            file["unreachable"] = json!(self.unreachable);
+        }
+        file
     }
 }
 

@@ -180,6 +180,7 @@ pub(crate) fn events(v: &mut Values) -> Vec<Event> {
         corrections(v),
         kept_questions(v),
         drifts(v),
+        pauses(v),
     ]
     .concat()
 }
@@ -270,7 +271,7 @@ fn with_policy(v: &mut Values) -> Vec<Event> {
             reason: v.reason(),
             digest: v.hash(11),
         },
-        Event::CallDelayed { part: v.part(), side: v.side(), rule: v.text("policy[1]"), until: v.at() },
+        Event::CallDelayed { part: v.part(), side: v.side(), rule: v.text("policy[1]"), until: v.at(), failure: None },
         Event::ReplanProposed {
             plan: v.plan(),
             revision: v.small(2),
@@ -345,7 +346,7 @@ fn kept_questions(v: &mut Values) -> Vec<Event> {
 pub(crate) fn all_plain() -> Vec<Event> {
     let mut all: Vec<Event> = Vec::new();
     for variants in
-        [first, later, latest, refusals, time, with_policy, aged, of_flow, corrections, kept_questions, drifts]
+        [first, later, latest, refusals, time, with_policy, aged, of_flow, corrections, kept_questions, drifts, pauses]
     {
         for round in 0..FailureCategory::ALL.len() {
             for event in variants(&mut Values::plain(round)) {
@@ -371,6 +372,12 @@ fn drifts(v: &mut Values) -> Vec<Event> {
         },
         Event::ToolRestored { tool: v.tool(), definition: v.hash(3) },
     ]
+}
+
+/// A call that waits for its server.
+fn pauses(v: &mut Values) -> Vec<Event> {
+    let (part, side, until, failure) = (v.part(), v.side(), v.at(), Some(v.failure()));
+    vec![Event::CallDelayed { part, side, rule: String::new(), until, failure }]
 }
 
 fn opening(v: &mut Values) -> Vec<Event> {

@@ -53,6 +53,8 @@ pub struct Script {
     pub store_fails: Option<(u32, rutter_core::port::Error)>,
     pub commands_before_load: u32,
     pub fail_once: Vec<&'static str>,
+    /// Take no call the first [`PAUSES`] times that one is to be made.
+    pub pause: Vec<&'static str>,
     /// Give a ticket, then never answer.
     pub ticket: Vec<&'static str>,
     /// Ask for a colour, and give the answer as the result.
@@ -60,6 +62,9 @@ pub struct Script {
     /// As `ask`, with what continues the call in another process.
     pub ask_and_keep: Vec<&'static str>,
 }
+
+/// How often a tool of [`Script::pause`] takes no call.
+pub const PAUSES: u32 = 2;
 
 pub struct EngineFixture {
     directory: TempDir,
@@ -191,6 +196,15 @@ impl EngineFixture {
         self.engine.control(identity, actor, control, "because".into(), None, None).await
     }
 
+    /// Every event of an execution, in order.
+    pub async fn events(&self, identity: &ExecutionIdentity) -> Vec<Event> {
+        let filter = EntryFilter { execution: Some(identity.execution.clone()), ..EntryFilter::default() };
+        let page = self.store.entries(&tenant(), filter, Pagination::first(100)).await.unwrap();
+        let mut entries = page.items;
+        entries.sort_by_key(|entry| entry.seq);
+        entries.into_iter().map(|entry| entry.record.event).collect()
+    }
+
     pub fn calls(&self, tool: &str) -> u32 {
         self.counts.lock().unwrap().get(tool).copied().unwrap_or(0)
     }
@@ -307,6 +321,7 @@ async fn begin(
         tickets: Notify::new(),
         cancels: Notify::new(),
         cancelled: AtomicU32::new(0),
+        pauses: AtomicU32::new(0),
         open: Semaphore::new(0),
         catalog: Mutex::new(catalog()),
         reporters: Mutex::default(),
@@ -396,6 +411,7 @@ pub struct Counting {
     tickets: Notify,
     cancels: Notify,
     cancelled: AtomicU32,
+    pauses: AtomicU32,
     open: Semaphore,
     catalog: Mutex<ToolCatalog>,
     /// Of each call, in order.
@@ -424,8 +440,13 @@ impl ToolGateway for Counting {
         self.catalog.lock().unwrap().tools.get(tool).map(|tool| tool.definition)
     }
 
-    fn admit(&self, _tool: &ToolName, _applicant: &Arc<dyn PermitWaiter>) -> Admission {
-        Admission::Granted(CallPermit::unlimited())
+    fn admit(&self, tool: &ToolName, _applicant: &Arc<dyn PermitWaiter>) -> Admission {
+        let is_paused = self.script.pause.contains(&tool.as_str());
+        if !is_paused || self.pauses.fetch_add(1, Ordering::SeqCst) >= PAUSES {
+            return Admission::Granted(CallPermit::unlimited());
+        }
+        let failure = ToolFailure::new(FailureCategory::Unavailable, "the circuit breaker is open");
+        Admission::Paused(ToolFailure { retry_after: Some(Millis(5)), ..failure })
     }
 
     fn call(&self, call: ToolCallRequest, _permit: CallPermit) -> PortFuture<'_, CallReturn> {

@@ -207,7 +207,11 @@ fn part_events(scene: &ExecutionScenario) -> Vec<(&'static str, Event, &'static 
             },
             PREPARED,
         ),
-        ("delayed", Event::CallDelayed { part: a(), side: prepared, rule: reason(), until: expires_at }, PREPARED),
+        (
+            "delayed",
+            Event::CallDelayed { part: a(), side: prepared, rule: reason(), until: expires_at, failure: None },
+            PREPARED,
+        ),
         ("granted", Event::ApprovalGranted { part: a(), call, reason: reason() }, &["asking"]),
         ("denied", Event::ApprovalDenied { part: a(), call, reason: reason() }, &["asking"]),
         ("expired", Event::ApprovalExpired { part: a(), call }, &["asking"]),
@@ -565,7 +569,7 @@ fn event(draw: Draw) -> Event {
             let (tool, rule, digest) = (tool("t.once"), None, Hash::ZERO);
             Event::CallForbidden { part, side, call, tool, rule, reason, digest }
         }
-        21 if flag => Event::CallDelayed { part, side, rule: reason, until: Timestamp(1_000_900) },
+        21 if flag => Event::CallDelayed { part, side, rule: reason, until: Timestamp(1_000_900), failure: None },
         20 => Event::PreparationFailed { part, side, failure: failure() },
         21 => Event::RetryAbandoned { part, side, failure: failure() },
         22 if flag => Event::ProbeInconclusive { part, reason },

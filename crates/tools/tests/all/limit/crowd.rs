@@ -82,6 +82,7 @@ pub fn acquire(limiter: &CallLimiter, name: &str, waiter: &Arc<TestWaiter>) -> O
         Admission::Granted(permit) => Some(permit),
         Admission::Later => None,
         Admission::After(pause) => panic!("told to wait for {pause}"),
+        Admission::Paused(failure) => panic!("{failure}"),
     }
 }
 

@@ -85,11 +85,15 @@ async fn a_server_that_dies_at_once_is_paused_for_longer_each_time() {
         let refusal = not_done(dying.call("work", json!({})).await, FailureCategory::Unavailable);
         let pause = refusal.retry_after.unwrap();
         pauses.push(pause);
+        // Whoever asks for a permit is told so before a call is recorded.
+        let told = dying.server.pause();
+        assert!(told.is_none_or(|told| told.retry_after <= Some(pause) && told.message == refusal.message));
         // Refused without a start while the pause lasts.
         let starts = dying.traces("starts").len();
         not_done(dying.call("work", json!({})).await, FailureCategory::Unavailable);
         assert!(dying.traces("starts").len() == starts || pause < Millis(20));
         tokio::time::sleep(Duration::from_millis(pause.0 + 1)).await;
+        assert!(dying.server.pause().is_none(), "the pause is over");
         _ = dying.server.list().await;
     }
     assert!(pauses[0] <= Millis(50) && pauses[4] > Millis(200) && pauses[4] <= Millis(400), "{pauses:?}");

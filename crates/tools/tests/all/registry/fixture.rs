@@ -5,8 +5,8 @@ use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PartId, StepId, TenantId, ToolName};
 use rutter_core::journal::event::CallSide;
 use rutter_core::port::tools::{
-    CallPermit, CallReporter, CallReturn, CatalogSnapshot, PortFuture, ServerSelection, ToolCallId, ToolCallRequest,
-    ToolGateway, ToolProgress,
+    CallPermit, CallReporter, CallReturn, CatalogSnapshot, PermitWaiter, PortFuture, ServerSelection, ToolCallId,
+    ToolCallRequest, ToolGateway, ToolProgress,
 };
 use rutter_core::redact::Redactor;
 use rutter_core::time::{Millis, Timestamp};
@@ -32,6 +32,8 @@ pub struct Puppet {
     pub calls: AtomicUsize,
     pub closed: AtomicUsize,
     pub state: Mutex<ConnectorState>,
+    /// Why it takes no calls, and for how long.
+    pub pause: Mutex<Option<ToolFailure>>,
     /// The process that is running, and whether it announces changes.
     pub process: AtomicU64,
     pub announces: AtomicBool,
@@ -56,6 +58,7 @@ impl Puppet {
             calls: AtomicUsize::new(0),
             closed: AtomicUsize::new(0),
             state: Mutex::new(ConnectorState::Ready),
+            pause: Mutex::default(),
             process: AtomicU64::new(1),
             announces: AtomicBool::new(true),
             changes: watch::Sender::new(0),
@@ -110,6 +113,10 @@ impl Connector for Puppet {
         Box::pin(async { Ok(self.process.load(Ordering::SeqCst)) })
     }
 
+    fn pause(&self) -> Option<ToolFailure> {
+        self.pause.lock().unwrap().clone()
+    }
+
     fn announces_changes(&self) -> bool {
         self.announces.load(Ordering::SeqCst)
     }
@@ -147,6 +154,25 @@ pub fn done(result: Value) -> CallOutcome {
 
 pub fn not_done(category: FailureCategory) -> CallOutcome {
     CallOutcome::NotDone(ToolFailure::new(category, "as the test wants it"))
+}
+
+/// An execution that waits for nothing.
+pub fn applicant() -> Arc<dyn PermitWaiter> {
+    struct Applying(TenantId);
+
+    impl PermitWaiter for Applying {
+        fn tenant(&self) -> &TenantId {
+            &self.0
+        }
+
+        fn priority(&self) -> i32 {
+            0
+        }
+
+        fn wake(&self) {}
+    }
+
+    Arc::new(Applying(TenantId::new("a")))
 }
 
 /// Fills in secrets from a table, and redacts all of them.

@@ -1,8 +1,8 @@
 //! Connectors that hang, panic and ignore their timeouts: their own calls end, and all others go on.
 
-use crate::registry::fixture::{Listing, Puppet, RegistryFixture, call, call_id, done, entrant, plain};
-use rutter_core::id::{TenantId, ToolName};
-use rutter_core::port::tools::{Admission, CallPermit, CallReturn, PermitWaiter, ToolGateway};
+use crate::registry::fixture::{Listing, Puppet, RegistryFixture, applicant, call, call_id, done, entrant, plain};
+use rutter_core::id::ToolName;
+use rutter_core::port::tools::{Admission, CallPermit, CallReturn, ToolGateway};
 use rutter_core::time::Millis;
 use rutter_core::tool::{CallOutcome, FailureCategory};
 use rutter_tools::config::{CallLimits, ServerSettings};
@@ -10,23 +10,8 @@ use serde_json::json;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-struct Applying(TenantId);
-
-impl PermitWaiter for Applying {
-    fn tenant(&self) -> &TenantId {
-        &self.0
-    }
-
-    fn priority(&self) -> i32 {
-        0
-    }
-
-    fn wake(&self) {}
-}
-
 fn admitted(fixture: &RegistryFixture, tool: &str) -> Option<CallPermit> {
-    let applicant: Arc<dyn PermitWaiter> = Arc::new(Applying(TenantId::new("a")));
-    match fixture.registry.admit(&ToolName::new(tool), &applicant) {
+    match fixture.registry.admit(&ToolName::new(tool), &applicant()) {
         Admission::Granted(permit) => Some(permit),
         _ => None,
     }
