@@ -229,7 +229,8 @@ impl<'a> AlertEvaluator<'a> {
         let over: Vec<RegisterChange> = over.map(|id| RegisterChange::remove(RegisterKind::Silence, id)).collect();
         self.send(decisions, over, &rules, now).await?;
         self.send(others, Vec::new(), &rules, now).await?;
-        watch.publish_firing(self.tenant, self.alerts.values().filter(|alert| alert.is_firing()).cloned().collect());
+        let firing = self.alerts.values().filter(|alert| alert.is_firing()).map(AlertRecord::with_cause);
+        watch.publish_firing(self.tenant, firing.collect());
         Ok(is_done)
     }
 

@@ -69,7 +69,7 @@ pub struct CommandEnded {
 }
 
 pub async fn run_command(watch: &WatchService, tenant: &TenantId, alert: AlertRecord, command: String) -> CommandEnded {
-    let body = CloudEvent::alert(tenant.as_str(), &alert, watch).body;
+    let body = CloudEvent::alert(tenant.as_str(), &alert.with_cause(), watch).body;
     if let Err(error) = watch.ports.alert_commands.run(&command, body).await {
         tracing::warn!(alert = alert.id, rule = alert.rule, command, error, "an alert command failed");
     }
