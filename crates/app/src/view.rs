@@ -14,8 +14,8 @@ mod verdict;
 
 pub use entry::{ActorView, EntryView, PayloadDetail};
 pub use execution::{
-    DeliveryView, DeviationView, ExecutionListView, ExecutionView, FailedStepView, PlanRefView, SkippedStepView,
-    UnmetStepView, results,
+    DeliveryView, DeviationCountView, DeviationView, ExecutionListView, ExecutionView, FailedStepView, PlanRefView,
+    SkippedStepView, UnmetStepView, results,
 };
 pub use plan::PlanView;
 pub use preview::{

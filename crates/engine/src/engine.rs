@@ -177,7 +177,7 @@ impl Engine {
         let mut chain = HashChain::new(identity.tenant.clone(), id.clone());
         let opening = ExecutionOpening {
             identity: identity.clone(),
-            plan: start.plan,
+            plan: start.plan.clone(),
             request: start.request,
             worker: (!is_full).then(|| shared.options.worker.clone()),
             entries: journal_writer::seal(&mut chain, &records)?,
@@ -191,7 +191,14 @@ impl Engine {
                 match lease.and_then(|lease| Some((lease, shared.active_executions.register(&identity)?))) {
                     Some((lease, message)) => {
                         let journal_writer = JournalWriter { journal: Arc::clone(&shared.journal), lease, chain };
-                        let drive = ExecutionLoop::new(Arc::clone(shared), execution, journal_writer, message, line);
+                        let drive = ExecutionLoop::new(
+                            Arc::clone(shared),
+                            start.plan,
+                            execution,
+                            journal_writer,
+                            message,
+                            line,
+                        );
                         let keeping = Arc::clone(shared);
                         let driving =
                             async move { worker::resume_while_leased(keeping, drive.begin(begun).await).await };

@@ -3,6 +3,7 @@
 //! Everything that is ready is decided before anything is written, so that the result of one step and the start of the
 //! next are one append. A call is made only after its start is on the disk.
 
+mod ending;
 mod incoming;
 mod reports;
 
@@ -18,13 +19,12 @@ use rutter_core::execution::hold::WorkerGap;
 use rutter_core::execution::input::{Decision, DecisionTerms, ExecutionInput, ToolCall};
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::execution::{Execution, ExecutionPhase, IllegalEvent, decide};
-use rutter_core::id::{PartId, StepId, ToolName};
-use rutter_core::journal::event::EventRecord;
+use rutter_core::id::{PartId, PlanId, StepId, ToolName};
+use rutter_core::journal::event::{Event, EventRecord};
 use rutter_core::plan::schema::CompiledSchema;
 use rutter_core::port;
 use rutter_core::port::journal::{Lease, StoredCommand};
 use rutter_core::port::tools::{CallPermit, PermitWaiter, ToolCallId};
-use rutter_core::text::spelled;
 use rutter_core::time::Timestamp;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -60,6 +60,7 @@ pub(crate) struct PendingCommit {
 
 pub(crate) struct ExecutionLoop {
     shared: Arc<EngineShared>,
+    plan: PlanId,
     execution: Execution,
     writer: JournalWriter,
     messages: mpsc::UnboundedReceiver<LoopMessage>,
@@ -100,6 +101,7 @@ enum LoopInput {
 impl ExecutionLoop {
     pub(crate) fn new(
         shared: Arc<EngineShared>,
+        plan: PlanId,
         execution: Execution,
         journal: JournalWriter,
         message: mpsc::UnboundedReceiver<LoopMessage>,
@@ -108,6 +110,7 @@ impl ExecutionLoop {
         let (decided_at, gaps_seen) = (shared.now(), shared.gaps.found());
         ExecutionLoop {
             shared,
+            plan,
             execution,
             writer: journal,
             messages: message,
@@ -134,6 +137,9 @@ impl ExecutionLoop {
     ///
     /// `begun` is what its opening decided: already recorded, and to be acted upon.
     pub(crate) async fn begin(mut self, begun: PendingCommit) -> Option<Lease> {
+        if self.execution.outcome().is_some() {
+            self.log_ending();
+        }
         self.start_calls(begun.calls, begun.granted);
         let ended = self.run().await;
         self.end(ended).await
@@ -346,7 +352,7 @@ impl ExecutionLoop {
         } = pending;
         self.active_at = self.decided_at;
         let row = self.execution.row();
-        let (opened_at, status, summary) = (row.opened_at, row.status, row.ending.clone());
+        let status = row.status;
         let asked_at = self.shared.clock.now();
         let head = self.writer.append(&records, row, (consumed, forgotten), &self.shared.stopped).await?;
         let elapsed_ms = self.shared.clock.now().since(asked_at).0;
@@ -356,12 +362,12 @@ impl ExecutionLoop {
         for (command, decided) in replies {
             self.shared.command_replies.complete(command, decided);
         }
-        if let Some(outcome) = self.execution.outcome() {
+        if self.execution.outcome().is_some() {
             self.shared.take_sign(execution);
-            let seq = self.execution.entries();
-            let elapsed_ms = self.execution.last_at().since(opened_at).0;
-            let outcome = spelled(&outcome);
-            tracing::info!(%execution, %worker, epoch, seq, elapsed_ms, outcome, summary, "ended");
+        }
+        // Entries after the end, such as a late answer, are no end.
+        if records.iter().any(|record| matches!(record.event, Event::ExecutionEnded { .. })) {
+            self.log_ending();
         }
         if !records.is_empty() {
             let live = UpdateContent::Recorded { first: head + 1, records: records.into(), status };

@@ -133,7 +133,7 @@ async fn take_up_once(shared: &Arc<EngineShared>, lease: Lease) -> Option<Lease>
             let chain = HashChain::resume(identity.tenant, identity.execution, loaded.head);
             let journal_writer = JournalWriter { journal: Arc::clone(&shared.journal), lease, chain };
             let line = WaiterHandle::of(&execution);
-            ExecutionLoop::new(Arc::clone(shared), execution, journal_writer, message, line)
+            ExecutionLoop::new(Arc::clone(shared), loaded.plan, execution, journal_writer, message, line)
                 .resume(loaded.commands)
                 .await
         }

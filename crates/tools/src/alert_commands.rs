@@ -35,10 +35,12 @@ impl AlertCommandRunner {
                 return refused(format!("alerts.commands: invalid name {name:?}; use letters and digits"));
             }
         }
+        // The launcher changes to it before it limits the program to it, so a relative path would mean another directory.
+        let cwd = std::path::absolute(folder)?;
         if !alerts.commands.is_empty() {
-            std::fs::create_dir_all(folder)?;
+            std::fs::create_dir_all(&cwd)?;
         }
-        let (commands, cwd) = (alerts.commands.clone(), folder.to_owned());
+        let commands = alerts.commands.clone();
         Ok(AlertCommandRunner { commands, children, cwd, sandbox: sandbox() })
     }
 

@@ -9,6 +9,7 @@ use rutter_core::execution::summary::{PartFailure, PartFailureKind};
 use rutter_core::execution::unmet::UnmetStep;
 use rutter_core::execution::view::ExecutionSnapshot;
 use rutter_core::id::PlanId;
+use rutter_core::journal::event::Deviation;
 use rutter_core::port::query::ExecutionSummary;
 use rutter_core::text::{cut, spelled};
 use rutter_core::time::calendar::utc;
@@ -154,6 +155,14 @@ pub struct DeviationView {
     pub description: String,
 }
 
+/// The deviations of one kind, in a list of executions.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DeviationCount")]
+pub struct DeviationCountView {
+    pub kind: String,
+    pub count: u32,
+}
+
 /// An execution in a list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ExecutionListItem")]
@@ -173,6 +182,9 @@ pub struct ExecutionListView {
     /// Steps that are completed and were not undone; absent of executions of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed: Option<u32>,
+    /// How often it departed from its plan, by kind; absent of executions of older versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deviations: Option<Vec<DeviationCountView>>,
     pub questions_count: u32,
     /// Entries of its journal.
     pub entries: u64,
@@ -265,6 +277,12 @@ impl ExecutionView {
     }
 }
 
+impl DeviationCountView {
+    fn of((kind, count): (&Deviation, &u32)) -> DeviationCountView {
+        DeviationCountView { kind: spelled(kind), count: *count }
+    }
+}
+
 impl FailedStepView {
     fn of(failed: &PartFailure) -> FailedStepView {
         let state = match failed.kind {
@@ -312,6 +330,7 @@ impl ExecutionListView {
             cause: row.cause.clone(),
             summary: row.summary(),
             completed: row.completed,
+            deviations: row.deviations.as_ref().map(|counts| counts.iter().map(DeviationCountView::of).collect()),
             done: row.settled,
             total: row.total,
             questions_count: row.questions,

@@ -61,6 +61,7 @@ fn row(found: &ExecutionSummary) -> Vec<TableCell> {
         printable(&found.name).into(),
         TableCell::new(utc(found.row.opened_at), CellColor::Dim),
         TableCell::new(asks, CellColor::Yellow),
+        TableCell::new(found.row.deviation_marks().join(", "), CellColor::Red),
         printable(&cut(found.row.remark().unwrap_or_default(), REMARK_CHARS_MAX)).into(),
     ]
 }

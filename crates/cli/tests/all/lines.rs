@@ -49,7 +49,11 @@ fn json_lines_name_the_execution_step_and_attempt() {
     assert!(attempts[0].get("error.code").is_none() && attempts[1].get("error.code").is_some(), "{attempts:#?}");
     let ended = named("ended");
     assert_eq!(ended.len(), 1, "{lines:#?}");
-    assert!(has(ended[0], &["execution", "worker", "epoch", "seq", "elapsed_ms", "outcome"]), "{ended:#?}");
+    let fields = ["execution", "plan", "worker", "epoch", "seq", "elapsed_ms", "outcome", "summary"];
+    assert!(has(ended[0], &fields), "{ended:#?}");
+    assert_eq!((&ended[0]["plan_name"], &ended[0]["status"]), (&"lines".into(), &"failed".into()), "{ended:#?}");
+    assert!(ended[0]["plan"].as_str().unwrap().starts_with("plan_"), "{ended:#?}");
+    assert!(ended[0]["cause"].as_str().unwrap().starts_with("look failed (not_found: "), "{ended:#?}");
     let appends = named("append");
     assert!(!appends.is_empty(), "{lines:#?}");
     assert!(appends.iter().all(|line| has(line, &["execution", "worker", "epoch", "seq", "elapsed_ms"])));

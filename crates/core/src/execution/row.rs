@@ -3,10 +3,12 @@
 use super::view::ExecutionStatus;
 use super::{Execution, ExecutionPhase};
 use crate::hash::Hash;
+use crate::journal::event::Deviation;
 use crate::plan::Driver;
-use crate::text::cut;
+use crate::text::{cut, spelled};
 use crate::time::Timestamp;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The length of the line about its end.
 const ENDING_CHARS_MAX: usize = 1_000;
@@ -34,6 +36,8 @@ pub struct ExecutionProjection {
     pub completed: Option<u32>,
     /// Once it has ended: its state in one line.
     pub ending: Option<String>,
+    /// How often it departed from its plan, by kind; `None` in rows of older versions.
+    pub deviations: Option<BTreeMap<Deviation, u32>>,
 }
 
 impl ExecutionProjection {
@@ -46,6 +50,15 @@ impl ExecutionProjection {
             ExecutionStatus::Completed => rest.split_once("; ").map(|(_, rest)| rest),
             _ => Some(rest.trim_start_matches([':', ',', ' '])),
         }
+    }
+
+    /// What its deviations are called in a list, each kind once: `second effect`, `2 forbidden`.
+    pub fn deviation_marks(&self) -> Vec<String> {
+        let mark = |(kind, count): (&Deviation, &u32)| match (spelled(kind).replace('_', " "), count) {
+            (kind, 1) => kind,
+            (kind, count) => format!("{count} {kind}"),
+        };
+        self.deviations.iter().flatten().map(mark).collect()
     }
 
     /// The state in one line, as in every answer.
@@ -64,6 +77,14 @@ impl ExecutionProjection {
 }
 
 impl Execution {
+    fn deviation_counts(&self) -> BTreeMap<Deviation, u32> {
+        let mut counts = BTreeMap::new();
+        for (kind, ..) in &self.deviations {
+            *counts.entry(*kind).or_default() += 1;
+        }
+        counts
+    }
+
     pub fn row(&self) -> ExecutionProjection {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         // Without a worker, open attempts and parts that could start are due at once, without a timer.
@@ -87,6 +108,36 @@ impl Execution {
             cause: self.cause(),
             completed: Some(count(self.steps.iter().filter(|state| state.status() == "completed").count())),
             ending: self.outcome().map(|_| cut(&self.view().summary(), ENDING_CHARS_MAX)),
+            deviations: Some(self.deviation_counts()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_deviation_is_one_mark() {
+        let row = |deviations: Option<BTreeMap<Deviation, u32>>| ExecutionProjection {
+            status: ExecutionStatus::Completed,
+            driver: Driver::Agent,
+            plan: Hash::ZERO,
+            revision: 1,
+            settled: 1,
+            total: 1,
+            questions: 0,
+            opened_at: Timestamp(0),
+            started_at: None,
+            last_at: Timestamp(0),
+            due_at: None,
+            cause: None,
+            completed: None,
+            ending: None,
+            deviations,
+        };
+        let counts = [(Deviation::SecondEffect, 1), (Deviation::Forbidden, 2)];
+        assert_eq!(row(Some(counts.into())).deviation_marks(), ["2 forbidden", "second effect"]);
+        assert!(row(Some(BTreeMap::new())).deviation_marks().is_empty() && row(None).deviation_marks().is_empty());
     }
 }

@@ -157,6 +157,17 @@ impl ExecutionSnapshot {
         text
     }
 
+    /// Steps that the plan itself left out, with the reason: `mail (the condition is false)`. Other skipped steps are unmet.
+    pub fn skipped_as_planned(&self) -> Vec<String> {
+        let is_unmet = |step: &StepSnapshot| self.unmet.iter().any(|unmet| unmet.step.step == step.id);
+        let skipped = self.steps.iter().filter(|step| step.status == "skipped" && !is_unmet(step));
+        let named = skipped.map(|step| match &step.skip_reason {
+            Some(reason) if !reason.is_empty() => format!("{} ({})", step.id, cut(reason, QUOTE_CHARS_MAX)),
+            _ => step.id.to_string(),
+        });
+        named.collect()
+    }
+
     /// What an end leaves behind.
     fn add_ending(&self, add: &mut impl FnMut(&str, String)) {
         let steps = || self.steps.iter();
@@ -169,8 +180,7 @@ impl ExecutionSnapshot {
         }
         add("undone: ", ids(steps().filter(|step| step.status == "compensated")));
         add("remains: ", listed(&self.remains, NAMED_MAX));
-        let is_unmet = |step: &StepSnapshot| self.unmet.iter().any(|unmet| unmet.step.step == step.id);
-        add("skipped: ", ids(steps().filter(|step| step.status == "skipped" && !is_unmet(step))));
+        add("skipped: ", listed(&self.skipped_as_planned(), NAMED_MAX));
         // What failed or was undone is named already, an item that was tolerated is not.
         let has_failed = |unmet: &UnmetStep| self.failures.iter().any(|failure| failure.part == unmet.step);
         let is_named = |unmet: &UnmetStep| match unmet.kind {

@@ -23,7 +23,7 @@ impl WatchService {
     pub async fn alerts(&self, tenant: &TenantId, state: Option<AlertState>) -> Result<Vec<AlertRecord>, Error> {
         let notes = self.notes(tenant, RegisterKind::Alert).await?;
         let alerts: Result<Vec<AlertRecord>, _> = notes.iter().map(AlertRecord::read).collect();
-        let mut alerts = alerts?;
+        let mut alerts: Vec<AlertRecord> = alerts?.iter().map(AlertRecord::with_cause).collect();
         alerts.retain(|alert| state.is_none_or(|state| alert.state == state));
         alerts.sort_by(|a, b| b.fired_at.cmp(&a.fired_at).then_with(|| b.id.cmp(&a.id)));
         Ok(alerts)
@@ -66,7 +66,7 @@ impl WatchService {
                 written => {
                     written?;
                     self.alerts_changed.send_replace(());
-                    return Ok(alert);
+                    return Ok(alert.with_cause());
                 }
             }
         }

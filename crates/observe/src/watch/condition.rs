@@ -6,17 +6,21 @@ pub use effect::{ConditionChange, effects};
 
 use super::plans::NamedPlan;
 use super::rfc3339::Rfc3339Timestamp;
+use super::rule::AlertSeverity;
 use rutter_core::time::{Millis, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Active conditions held; the oldest failures are dropped first.
+/// Active conditions held, and their size as JSON: they are stored as one item, of at most 1 MiB.
 const CONDITIONS_MAX: usize = 1_000;
+const CONDITIONS_BYTES_MAX: usize = 900 << 10;
 /// Executions listed in one condition.
 const MEMBERS_MAX: usize = 100;
 /// An execution that ended stays as it ended, so the condition expires after a day.
 const END_LASTS: Millis = Millis::hours(24);
+const LEFT_OUT_LASTS: Millis = Millis::hours(24);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -37,6 +41,7 @@ pub enum AlertKind {
     VerifyFailed,
     DiskLow,
     DeadLetters,
+    TooManyAlerts,
 }
 
 impl AlertKind {
@@ -69,14 +74,67 @@ pub struct ActiveCondition {
     pub members: Vec<String>,
 }
 
-/// All active conditions derived from the ledger.
+impl ActiveCondition {
+    fn stored_bytes(&self) -> usize {
+        serde_json::to_vec(self).expect("a condition has only text keys and whole numbers").len() + 1
+    }
+}
+
+/// All active conditions derived from the ledger, in the order they were raised.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ActiveConditions(Vec<ActiveCondition>);
+pub struct ActiveConditions {
+    #[serde(rename = "matters", default)]
+    conditions: Vec<ActiveCondition>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    left_out: BTreeMap<AlertKind, LeftOutConditions>,
+}
+
+/// Conditions of one kind that were not held because there were too many. Whether they still hold is not known, so they
+/// are counted until a day after the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LeftOutConditions {
+    pub count: u64,
+    last_at: Rfc3339Timestamp,
+}
 
 impl ActiveConditions {
     pub fn iter(&self) -> impl Iterator<Item = &ActiveCondition> {
-        self.0.iter()
+        self.conditions.iter()
+    }
+
+    pub fn left_out(&self) -> &BTreeMap<AlertKind, LeftOutConditions> {
+        &self.left_out
+    }
+
+    /// Whether there are more than are held: [`ActiveConditions::limit`] must follow.
+    pub fn are_too_many(&self) -> bool {
+        self.conditions.len() > CONDITIONS_MAX
+            || self.iter().map(ActiveCondition::stored_bytes).sum::<usize>() > CONDITIONS_BYTES_MAX
+    }
+
+    /// Leaves out what is too much: what no rule wants, then the oldest of the least severe. What a rule wants is counted.
+    pub fn limit(&mut self, severity: impl Fn(&ActiveCondition) -> Option<AlertSeverity>, now: Timestamp) {
+        let mut important_first: Vec<usize> = (0..self.conditions.len()).collect();
+        important_first.sort_by_cached_key(|&at| {
+            let condition = &self.conditions[at];
+            Reverse((severity(condition), condition.since, at))
+        });
+        let (mut count, mut bytes) = (0, 0);
+        let is_held = |at: &usize| {
+            count += 1;
+            bytes += self.conditions[*at].stored_bytes();
+            count <= CONDITIONS_MAX && bytes <= CONDITIONS_BYTES_MAX
+        };
+        let held: BTreeSet<usize> = important_first.into_iter().take_while(is_held).collect();
+        for (at, condition) in std::mem::take(&mut self.conditions).into_iter().enumerate() {
+            if held.contains(&at) {
+                self.conditions.push(condition);
+            } else if severity(&condition).is_some() {
+                let none = LeftOutConditions { count: 0, last_at: now.into() };
+                let left_out = self.left_out.entry(condition.concern).or_insert(none);
+                *left_out = LeftOutConditions { count: left_out.count + 1, last_at: now.into() };
+            }
+        }
     }
 
     /// Applies a change; true when anything changed.
@@ -94,14 +152,17 @@ impl ActiveConditions {
         }
     }
 
-    /// Removes expired conditions; true when there were any.
+    /// Removes what has expired; true when there was anything.
     pub fn age(&mut self, now: Timestamp) -> bool {
-        self.remove(|condition| condition.concern.is_end() && now >= condition.since.0.plus(END_LASTS))
+        let left_out = self.left_out.len();
+        self.left_out.retain(|_, left_out| now < left_out.last_at.0.plus(LEFT_OUT_LASTS));
+        let are_ended = self.remove(|condition| condition.concern.is_end() && now >= condition.since.0.plus(END_LASTS));
+        are_ended || self.left_out.len() < left_out
     }
 
     fn raise(&mut self, condition: ActiveCondition) -> bool {
         let is_same = |it: &&mut ActiveCondition| it.concern == condition.concern && it.subject == condition.subject;
-        if let Some(there) = self.0.iter_mut().find(is_same) {
+        if let Some(there) = self.conditions.iter_mut().find(is_same) {
             for member in condition.members {
                 if there.members.len() < MEMBERS_MAX && !there.members.contains(&member) {
                     there.members.push(member);
@@ -110,11 +171,7 @@ impl ActiveConditions {
             there.text = condition.text;
             return true;
         }
-        if self.0.len() >= CONDITIONS_MAX {
-            let failed = self.0.iter().position(|active| active.concern.is_end());
-            self.0.remove(failed.unwrap_or(0));
-        }
-        self.0.push(condition);
+        self.conditions.push(condition);
         true
     }
 
@@ -123,16 +180,16 @@ impl ActiveConditions {
         let concerns = |condition: &ActiveCondition| {
             condition.concern == AlertKind::ToolChanged && tool.is_none_or(|tool| condition.subject == tool)
         };
-        for active in self.0.iter_mut().filter(|other| concerns(other)) {
+        for active in self.conditions.iter_mut().filter(|other| concerns(other)) {
             active.members.retain(|member| member != execution);
         }
         self.remove(|other| other.concern == AlertKind::ToolChanged && other.members.is_empty())
     }
 
     fn remove(&mut self, goes: impl Fn(&ActiveCondition) -> bool) -> bool {
-        let before = self.0.len();
-        self.0.retain(|condition| !goes(condition));
-        self.0.len() < before
+        let before = self.conditions.len();
+        self.conditions.retain(|condition| !goes(condition));
+        self.conditions.len() < before
     }
 }
 

@@ -9,6 +9,7 @@ use super::evaluation::{AlertDecision, AlertEvaluation};
 use super::execution_state::ExecutionState;
 use super::notice::{self, CommandEnded};
 use super::plans::PlanNameCache;
+use super::rule::{AlertRule, AlertSeverity};
 use super::verify::LedgerVerification;
 use super::{StoreBackoff, WatchService, inspection};
 use futures::StreamExt;
@@ -20,6 +21,7 @@ use rutter_core::port::register::{RegisterChange, RegisterKind, RegisterWrite};
 use rutter_core::text::cut;
 use rutter_core::time::{Millis, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -28,8 +30,10 @@ const MARK: &str = "lookout";
 const STRETCH: u32 = 500;
 /// Irrelevant entries that may be skipped before the position is saved.
 const PASSED_MAX: u64 = 5_000;
-/// Alerts changed in one write; the rest follows in the next evaluation.
+/// Alerts changed in one evaluation, the most severe first; the next one follows at once.
 const CHANGED_MAX: usize = 400;
+/// Commands run at once; those of the most severe alerts are started first.
+const COMMANDS_MAX: usize = 16;
 /// Resolved alerts that are retained.
 const HISTORY_MAX: usize = 1_000;
 /// Looking for stuck executions costs more than the other inspections.
@@ -63,7 +67,7 @@ enum EvaluatorNever {}
 #[derive(Default, Serialize, Deserialize)]
 struct LedgerConditions {
     place: u64,
-    #[serde(rename = "matters")]
+    #[serde(flatten)]
     conditions: ActiveConditions,
 }
 
@@ -158,8 +162,8 @@ impl<'a> AlertEvaluator<'a> {
                     true
                 }
             };
-            if is_time {
-                self.look().await?;
+            if is_time && !self.look().await? {
+                tick.reset_immediately();
             }
             if verifying.is_empty() && watch.now() >= verify_at {
                 verifying.push(watch.verify(self.tenant));
@@ -184,6 +188,13 @@ impl<'a> AlertEvaluator<'a> {
                 is_other |= self.ledger.conditions.take(effect, plan.as_ref());
             }
         }
+        if self.ledger.conditions.are_too_many() {
+            let rules = self.watch.all_rules(self.tenant).await?;
+            let severity = |condition: &ActiveCondition| {
+                rules.iter().filter(|rule| rule.concerns(condition)).map(|rule| rule.severity).max()
+            };
+            self.ledger.conditions.limit(severity, self.watch.now());
+        }
         self.ledger.place = stretch.until.max(self.ledger.place);
         self.is_stale |= is_other || self.ledger.place - self.mark > PASSED_MAX;
         if stretch.items.len() < STRETCH as usize {
@@ -192,8 +203,8 @@ impl<'a> AlertEvaluator<'a> {
         Ok(self.is_stale)
     }
 
-    /// Evaluates the rules, puts notices into the outbox, and saves the result.
-    async fn look(&mut self) -> Result<(), port::Error> {
+    /// Evaluates the rules, puts notices into the outbox, and saves the result; false if more is to be done.
+    async fn look(&mut self) -> Result<bool, port::Error> {
         let watch = self.watch;
         let now = watch.now();
         self.is_stale |= self.ledger.conditions.age(now);
@@ -201,25 +212,48 @@ impl<'a> AlertEvaluator<'a> {
         let silences = watch.all_silences(self.tenant).await?;
         let seen = self.inspect(now).await?;
         let actives: Vec<&ActiveCondition> = self.ledger.conditions.iter().chain(&seen).collect();
-        let case =
-            AlertEvaluation { rules: &rules, silences: &silences, conditions: &actives, alerts: &self.alerts, now };
-        let mut decisions = case.evaluate();
+        let evaluation = AlertEvaluation {
+            rules: &rules,
+            silences: &silences,
+            conditions: &actives,
+            left_out: self.ledger.conditions.left_out(),
+            alerts: &self.alerts,
+            now,
+        };
+        let mut decisions = evaluation.evaluate();
+        let is_done = decisions.len() <= CHANGED_MAX;
         decisions.truncate(CHANGED_MAX);
+        // What is critical is sent before the executions of all the others are read.
+        let others = decisions.split_off(decisions.partition_point(|it| it.alert.severity == AlertSeverity::Critical));
+        let over = silences.iter().filter(|silence| silence.until.0 <= now).map(|silence| &silence.id);
+        let over: Vec<RegisterChange> = over.map(|id| RegisterChange::remove(RegisterKind::Silence, id)).collect();
+        self.send(decisions, over, &rules, now).await?;
+        self.send(others, Vec::new(), &rules, now).await?;
+        let firing = self.alerts.values().filter(|alert| alert.is_firing()).map(AlertRecord::with_cause);
+        watch.publish_firing(self.tenant, firing.collect());
+        Ok(is_done)
+    }
+
+    /// Puts the notices of some decisions into the outbox, and saves them.
+    async fn send(
+        &mut self,
+        mut decisions: Vec<AlertDecision>,
+        over: Vec<RegisterChange>,
+        rules: &[AlertRule],
+        now: Timestamp,
+    ) -> Result<(), port::Error> {
         for AlertDecision { alert, is_notified } in &mut decisions {
             if let (true, Some(execution)) = (*is_notified, &alert.execution) {
                 let execution = ExecutionId::new(execution);
-                alert.execution_state = ExecutionState::after(watch, self.tenant, &execution, None).await?;
+                alert.execution_state = ExecutionState::after(self.watch, self.tenant, &execution, None).await?;
             }
         }
         let notified = decisions.iter().filter(|decision| decision.is_notified);
         let told: Vec<AlertRecord> = notified.map(|decision| decision.alert.with_cause()).collect();
         let alert_records: Vec<&AlertRecord> = told.iter().collect();
-        notice::enqueue_notices(watch, self.tenant, &alert_records, &rules).await?;
-        let over = silences.iter().filter(|silence| silence.until.0 <= now).map(|silence| &silence.id);
-        let over: Vec<RegisterChange> = over.map(|id| RegisterChange::remove(RegisterKind::Silence, id)).collect();
+        notice::enqueue_notices(self.watch, self.tenant, &alert_records, rules).await?;
         self.write(&decisions, over, now).await?;
         alert_records.into_iter().for_each(notice::log);
-        watch.publish_firing(self.tenant, self.alerts.values().filter(|alert| alert.is_firing()).cloned().collect());
         Ok(())
     }
 
@@ -281,14 +315,17 @@ impl<'a> AlertEvaluator<'a> {
         Ok(())
     }
 
-    /// Commands to be run that are not running yet.
+    /// Commands to be run that are not running yet, those of the most severe alerts first.
     fn commands_due(&mut self) -> Vec<(AlertRecord, String)> {
+        let mut ringing: Vec<&AlertRecord> = self.alerts.values().filter(|alert| !alert.to_ring.is_empty()).collect();
+        ringing.sort_by_key(|alert| Reverse(alert.severity));
         let mut found = Vec::new();
-        for alert in self.alerts.values() {
-            for command in &alert.to_ring {
-                if self.running_commands.insert((alert.id.clone(), command.clone())) {
-                    found.push((alert.clone(), command.clone()));
-                }
+        for (alert, command) in ringing.iter().flat_map(|alert| alert.to_ring.iter().map(move |name| (alert, name))) {
+            if self.running_commands.len() >= COMMANDS_MAX {
+                break;
+            }
+            if self.running_commands.insert((alert.id.clone(), command.clone())) {
+                found.push(((*alert).clone(), command.clone()));
             }
         }
         found
@@ -296,8 +333,12 @@ impl<'a> AlertEvaluator<'a> {
 
     /// Records that a command has run, so that it does not run again.
     async fn on_command_ended(&mut self, CommandEnded { alert, command }: CommandEnded) -> Result<(), port::Error> {
-        self.running_commands.remove(&(alert.clone(), command.clone()));
-        let Some(there) = self.alerts.get(&alert) else { return Ok(()) };
+        self.running_commands.remove(&(alert.id.clone(), command.clone()));
+        let Some(there) = self.alerts.get(&alert.id) else { return Ok(()) };
+        // There has been another notice in the meantime, and the command runs again for it.
+        if (there.state, there.notices) != (alert.state, alert.notices) {
+            return Ok(());
+        }
         let mut changed = there.clone();
         changed.to_ring.retain(|name| *name != command);
         let decisions = [AlertDecision { alert: changed, is_notified: false }];

@@ -63,14 +63,15 @@ pub fn log(alert: &AlertRecord) {
 
 /// A command that was run for an alert, and has ended.
 pub struct CommandEnded {
-    pub alert: String,
+    /// As it was when the command was started.
+    pub alert: AlertRecord,
     pub command: String,
 }
 
 pub async fn run_command(watch: &WatchService, tenant: &TenantId, alert: AlertRecord, command: String) -> CommandEnded {
-    let body = CloudEvent::alert(tenant.as_str(), &alert, watch).body;
+    let body = CloudEvent::alert(tenant.as_str(), &alert.with_cause(), watch).body;
     if let Err(error) = watch.ports.alert_commands.run(&command, body).await {
         tracing::warn!(alert = alert.id, rule = alert.rule, command, error, "an alert command failed");
     }
-    CommandEnded { alert: alert.id, command }
+    CommandEnded { alert, command }
 }

@@ -99,6 +99,8 @@ pub enum RuleCondition {
     DeadLetters {
         at_least: u64,
     },
+    /// More conditions want an alert than may fire at the same time.
+    TooManyAlerts {},
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -156,6 +158,7 @@ impl RuleCondition {
             RuleCondition::VerifyFailed {} => AlertKind::VerifyFailed,
             RuleCondition::DiskLow { .. } => AlertKind::DiskLow,
             RuleCondition::DeadLetters { .. } => AlertKind::DeadLetters,
+            RuleCondition::TooManyAlerts {} => AlertKind::TooManyAlerts,
         }
     }
 
@@ -178,7 +181,8 @@ impl RuleCondition {
             | RuleCondition::Budget {}
             | RuleCondition::AgentSilent {}
             | RuleCondition::ExecutionHeld {}
-            | RuleCondition::VerifyFailed {} => true,
+            | RuleCondition::VerifyFailed {}
+            | RuleCondition::TooManyAlerts {} => true,
         }
     }
 }
@@ -186,11 +190,13 @@ impl RuleCondition {
 impl AlertRule {
     /// Whether the rule raises an alert for the condition now.
     pub fn applies(&self, condition: &ActiveCondition, now: Timestamp) -> bool {
+        self.concerns(condition) && self.condition.holds(condition, now)
+    }
+
+    /// Whether the rule raises an alert for the condition, now or once it has lasted long enough.
+    pub fn concerns(&self, condition: &ActiveCondition) -> bool {
         let of_plan = || condition.plan.as_ref().is_some_and(|plan| plan.is_among(&self.plans));
-        self.enabled
-            && self.condition.concern() == condition.concern
-            && (self.plans.is_empty() || of_plan())
-            && self.condition.holds(condition, now)
+        self.enabled && self.condition.concern() == condition.concern && (self.plans.is_empty() || of_plan())
     }
 
     pub fn check(&self, commands: &[String]) -> Result<(), Error> {
@@ -291,5 +297,11 @@ pub fn built_in() -> Vec<AlertRule> {
         rule("disk_low", Warning, RuleCondition::DiskLow { below_bytes: GIB }, "the disk is filling up"),
         rule("disk_full", Critical, RuleCondition::DiskLow { below_bytes: 128 * MIB }, "the disk is nearly full"),
         rule("dead_letters", Warning, RuleCondition::DeadLetters { at_least: 1 }, "deliveries failed permanently"),
+        rule(
+            "too_many_alerts",
+            Critical,
+            RuleCondition::TooManyAlerts {},
+            "more conditions want an alert than may fire at the same time",
+        ),
     ]
 }

@@ -33,6 +33,7 @@ pub(super) struct FoundExecution {
     due_at: Option<i64>,
     cause: Option<String>,
     ending: Option<String>,
+    deviations: Option<String>,
     pending_commands: u64,
     /// The number of its plan, and the hash of the revision it carries out now.
     plan: i64,
@@ -40,7 +41,8 @@ pub(super) struct FoundExecution {
 }
 
 const FIND: &str = "
-    select number, seq, head, epoch, owner, status, questions, due_at, commands, plan, hash, cause, ending
+    select number, seq, head, epoch, owner, status, questions, due_at, commands, plan, hash, cause, ending,
+        deviations
     from execution
     where tenant = ?1 and id = ?2";
 
@@ -67,6 +69,7 @@ pub(super) fn find(session: &mut WriteSession, identity: &ExecutionIdentity) -> 
                 hash: row.get(10)?,
                 cause: row.get(11)?,
                 ending: row.get(12)?,
+                deviations: row.get(13)?,
             },
         ))
     };
@@ -119,8 +122,8 @@ const PLAN: &str = "
     where plan.tenant = ?1 and plan.id = ?2 and plan.state = 'active' and revision.hash = ?3";
 const OPEN: &str = "
     insert into execution (tenant, id, plan, status, driver, hash, revision, settled, total, questions, opened_at,
-        started_at, last_at, due_at, seq, head, epoch, owner, cause, completed, ending)
-    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)
+        started_at, last_at, due_at, seq, head, epoch, owner, cause, completed, ending, deviations)
+    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)
     returning number";
 const TAG: &str = "
     insert or ignore into execution_tag (tenant, tag, opened_at, execution)
@@ -178,6 +181,7 @@ pub(super) fn open(session: &mut WriteSession, new: &PackedOpening) -> Result<Op
                 row.cause,
                 row.completed,
                 row.ending,
+                stored_deviations(row),
             ],
         )?
         .ok_or_else(|| Error::Io("the insert returned no execution number".to_owned()))?;
@@ -220,7 +224,7 @@ const MOVE_ON: &str = "
     where number = ?1";
 const CHANGE: &str = "
     update execution
-    set status = ?2, questions = ?3, due_at = ?4, cause = ?5, ending = ?6
+    set status = ?2, questions = ?3, due_at = ?4, cause = ?5, ending = ?6, deviations = ?7
     where number = ?1";
 const CONSUME: &str = "delete from command where number = ?1 and execution = ?2";
 const RECOUNT: &str = "
@@ -293,10 +297,17 @@ fn move_on(
     )?;
     let status = row.status.as_str();
     let is_same = (found.status.as_str(), found.questions, found.due_at) == (status, row.questions, due_at);
-    if !is_same || found.cause != row.cause || found.ending != row.ending {
-        session.execute(CHANGE, params![found.number, status, row.questions, due_at, row.cause, row.ending])?;
+    let deviations = stored_deviations(row);
+    if !is_same || (&found.cause, &found.ending, &found.deviations) != (&row.cause, &row.ending, &deviations) {
+        let (cause, ending) = (&row.cause, &row.ending);
+        session.execute(CHANGE, params![found.number, status, row.questions, due_at, cause, ending, deviations])?;
     }
     Ok(())
+}
+
+fn stored_deviations(row: &ExecutionProjection) -> Option<String> {
+    let counts = row.deviations.as_ref()?;
+    Some(serde_json::to_string(counts).expect("kinds of deviations are texts, and their counts are numbers"))
 }
 
 const COUNT: &str = "
@@ -313,7 +324,8 @@ pub(super) fn count(session: &WriteSession, tenant: i64, status: &str, by: i64) 
 /// The columns of a row, in the order in which [`row_of`] reads them.
 pub(super) const ROW: &str = "execution.status, execution.driver, execution.hash, execution.revision, \
     execution.settled, execution.total, execution.questions, execution.opened_at, execution.started_at, \
-    execution.last_at, execution.due_at, execution.cause, execution.completed, execution.ending";
+    execution.last_at, execution.due_at, execution.cause, execution.completed, execution.ending, \
+    execution.deviations";
 
 /// Reads the columns of [`ROW`], of which the first is column `at`.
 pub(super) fn row_of(row: &rusqlite::Row<'_>, at: usize) -> Result<ExecutionProjection, Error> {
@@ -323,11 +335,11 @@ pub(super) fn row_of(row: &rusqlite::Row<'_>, at: usize) -> Result<ExecutionProj
         let counts: [u32; 4] = [row.get(at + 3)?, row.get(at + 4)?, row.get(at + 5)?, row.get(at + 6)?];
         let times: (i64, Option<i64>, i64, Option<i64>) =
             (row.get(at + 7)?, row.get(at + 8)?, row.get(at + 9)?, row.get(at + 10)?);
-        let told: (Option<String>, Option<u32>, Option<String>) =
-            (row.get(at + 11)?, row.get(at + 12)?, row.get(at + 13)?);
+        let told: (Option<String>, Option<u32>, Option<String>, Option<String>) =
+            (row.get(at + 11)?, row.get(at + 12)?, row.get(at + 13)?, row.get(at + 14)?);
         Ok((status, driver, hash, counts, times, told))
     };
-    let (status, driver, hash, counts, times, (cause, completed, ending)) = get().map_err(fault::of)?;
+    let (status, driver, hash, counts, times, (cause, completed, ending, deviations)) = get().map_err(fault::of)?;
     let (opened_at, started_at, last_at, due_at) = times;
     let [revision, settled, total, questions] = counts;
     let corrupt = |what: &str| Error::Corrupt(format!("an execution's {what} is invalid"));
@@ -350,5 +362,8 @@ pub(super) fn row_of(row: &rusqlite::Row<'_>, at: usize) -> Result<ExecutionProj
         cause,
         completed,
         ending,
+        deviations: deviations
+            .map(|counts| serde_json::from_str(&counts).map_err(|_| corrupt("deviations")))
+            .transpose()?,
     })
 }

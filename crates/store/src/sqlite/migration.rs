@@ -16,6 +16,7 @@ pub(super) const ALL: &[Migration] = &[
     Migration { number: 4, name: "command", sql: include_str!("../../migrations/0004_command.sql") },
     Migration { number: 5, name: "plan_state", sql: include_str!("../../migrations/0005_plan_state.sql") },
     Migration { number: 6, name: "cause", sql: include_str!("../../migrations/0006_cause.sql") },
+    Migration { number: 7, name: "deviations", sql: include_str!("../../migrations/0007_deviations.sql") },
 ];
 
 #[derive(Clone, Copy, Debug)]

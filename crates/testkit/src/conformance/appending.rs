@@ -5,6 +5,7 @@ use super::{ConformanceCase, ConformingStore, cases};
 use rutter_core::execution::view::ExecutionStatus;
 use rutter_core::hash::Hash;
 use rutter_core::journal::chain::{ChainHead, HashChain};
+use rutter_core::journal::event::Deviation;
 use rutter_core::journal::payload::SealedPayload;
 use rutter_core::port::Error;
 use rutter_core::port::journal::{AppendOutcome, AppendRequest, SealedEntry};
@@ -57,7 +58,11 @@ fn an_append_leaves_its_row(store: &dyn ConformingStore) {
         stage.write(&mut pen, "another question");
         assert_eq!(summary_row(store, &pen), pen.row);
     }
-    assert_eq!(done(store.execution(&pen.identity)).expect("it is there").entries, 4);
+    // Nothing but the deviations changes.
+    pen.row.deviations = Some([(Deviation::Forbidden, 2), (Deviation::SecondEffect, 1)].into());
+    stage.write(&mut pen, "a deviation");
+    assert_eq!(summary_row(store, &pen), pen.row);
+    assert_eq!(done(store.execution(&pen.identity)).expect("it is there").entries, 5);
 }
 
 fn the_same_entries_again_are_answered_as_known(store: &dyn ConformingStore) {

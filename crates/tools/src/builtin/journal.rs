@@ -138,6 +138,7 @@ fn execution(summary: &ExecutionSummary) -> Value {
         "steps": summary.row.total,
         "steps_settled": summary.row.settled,
         "questions": summary.row.questions,
+        "deviations": summary.row.deviations,
         "opened_at": moment::write(summary.row.opened_at),
         "last_at": moment::write(summary.row.last_at),
         "entries": summary.entries,

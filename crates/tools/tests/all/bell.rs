@@ -36,6 +36,24 @@ async fn a_command_gets_the_alert_on_standard_input_and_its_arguments_as_they_ar
     assert_eq!(heard, "{\"type\":\"dev.rutter.alert.v1\"}$(id)\n");
 }
 
+/// Tests run in the directory of their crate, below which the build output has a place for such files.
+#[tokio::test]
+async fn a_command_runs_also_if_the_directory_of_the_data_is_relative() {
+    let target = std::path::Path::new("../../target/tmp");
+    std::fs::create_dir_all(target).unwrap();
+    let folder = tempfile::tempdir_in(target).unwrap();
+    let relative = target.join(folder.path().file_name().unwrap()).join("alerts");
+    let alerts: AlertSettings = toml_edit::de::from_str(
+        "[commands.pager]\nprogram = \"/bin/sh\"\narguments = [\"-c\", \"cat > heard; echo $HOME >> heard\"]\n",
+    )
+    .unwrap();
+    let runner = AlertCommandRunner::new(&alerts, Arc::new(children(folder.path())), &relative).unwrap();
+    runner.run("pager", b"{}".to_vec()).await.unwrap();
+    let heard = std::fs::read_to_string(relative.join("heard")).unwrap();
+    let home = heard.strip_prefix("{}").unwrap().trim_end();
+    assert!(std::path::Path::new(home).is_absolute(), "{heard}");
+}
+
 #[tokio::test]
 async fn failures_are_reported_and_slow_commands_are_ended() {
     let fixture = fixture();

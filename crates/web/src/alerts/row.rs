@@ -12,6 +12,8 @@ pub(super) struct AlertRow {
     pub(super) rule: String,
     pub(super) subject: String,
     pub(super) text: String,
+    /// The state of its execution in one line.
+    pub(super) execution_summary: Option<String>,
     pub(super) execution: Option<IdentifierLink>,
     pub(super) plan: String,
     pub(super) since: TimeLabel,
@@ -36,7 +38,8 @@ impl AlertRow {
             severity: alert.severity,
             rule: alert.rule.clone(),
             subject: alert.subject.clone(),
-            text: alert.with_cause().text,
+            text: alert.text.clone(),
+            execution_summary: alert.execution_state.as_ref().map(|state| state.summary.clone()),
             execution: alert.execution.as_deref().map(IdentifierLink::execution),
             plan: alert.plan.as_ref().map(|plan| plan.name.clone()).unwrap_or_default(),
             since: TimeLabel::of(alert.since.0, now),

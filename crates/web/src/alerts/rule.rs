@@ -81,6 +81,7 @@ pub(super) fn kinds() -> Vec<(&'static str, &'static str)> {
         ("verify_failed", "verification of the ledger failed"),
         ("disk_low", "free disk space is low (threshold: MiB)"),
         ("dead_letters", "deliveries failed permanently (threshold: count)"),
+        ("too_many_alerts", "more conditions want an alert than may fire at the same time"),
     ]
 }
 
@@ -106,6 +107,7 @@ fn condition(condition: &RuleCondition) -> (&'static str, Option<(&'static str, 
         RuleCondition::VerifyFailed {} => ("verify_failed", None),
         RuleCondition::DiskLow { below_bytes } => ("disk_low", Some(("below (MiB)", below_bytes / MIB, 0))),
         RuleCondition::DeadLetters { at_least } => ("dead_letters", Some(("at least", at_least, 1))),
+        RuleCondition::TooManyAlerts {} => ("too_many_alerts", None),
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn line(view: &ExecutionSnapshot, now: Timestamp) -> String {
     }
 }
 
-/// How an execution ended: why, what failed, what was undone, what is unmet. Text of tools is quoted.
+/// How an execution ended: why, what failed, was undone, was skipped, is unmet. Text of tools is quoted.
 pub(super) fn ending(view: &ExecutionSnapshot) -> Vec<(&'static str, String)> {
     if !view.status.has_ended() {
         return Vec::new();
@@ -63,6 +63,7 @@ pub(super) fn ending(view: &ExecutionSnapshot) -> Vec<(&'static str, String)> {
         ("Cause", view.cause.clone().unwrap_or_default()),
         ("Failed", listed(&failed, LISTED_MAX)),
         ("Undone", ids(|step| step.status == "compensated")),
+        ("Skipped", listed(&view.skipped_as_planned(), LISTED_MAX)),
         ("Unmet", listed(&view.unmet, LISTED_MAX)),
     ];
     lines.into_iter().filter(|(_, text)| !text.is_empty()).collect()

@@ -13,6 +13,8 @@ pub struct ExecutionRow {
     pub name: String,
     /// Why it did not complete, or what it waits for.
     pub remark: Option<String>,
+    /// How it departed from its plan, by kind.
+    pub deviations: Vec<String>,
     pub plan_href: String,
     pub revision: u32,
     pub completed: u32,
@@ -36,6 +38,7 @@ impl ExecutionRow {
             look: StatusBadge::of(row.status.as_str()),
             name: summary.name.clone(),
             remark: row.remark().map(str::to_owned),
+            deviations: row.deviation_marks(),
             plan_href: format!("/plans/{}@{}", encoded(summary.plan.as_str()), row.revision),
             revision: row.revision,
             completed: row.completed.unwrap_or(row.settled),

@@ -92,7 +92,7 @@ async fn questions(app: &App, tenant: &TenantId, now: Timestamp) -> Result<Vec<A
 async fn failed(app: &App, tenant: &TenantId, now: Timestamp) -> Result<Vec<AttentionItem>, AppError> {
     let from = Some(Timestamp(now.0.saturating_sub_unsigned(Millis::hours(24).0)));
     let mut filter = HistoryFilter::Failed.filter();
-    filter.statuses.retain(|status| matches!(status.as_str(), "failed" | "partial"));
+    filter.statuses.retain(|status| matches!(status.as_str(), "failed" | "partial" | "compensated"));
     filter.opened = TimeRange { from, until: None };
     let found = app.query.executions(tenant, filter, Pagination::first(ITEMS_PER_KIND)).await?;
     let concern = |summary: &ExecutionSummary| AttentionItem {

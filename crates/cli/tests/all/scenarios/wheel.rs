@@ -153,6 +153,13 @@ async fn what_an_agent_leaves_behind_is_found_and_finished() {
     until("the database is free", || fixture.rutter(&["journal", "verify"]).code == Some(0));
     let answer = fixture.rutter(&["exec", "show", execution, "--json"]).json();
     assert_eq!(answer["deviations"].as_array().unwrap().len(), view.deviations.len());
+    let listed = fixture.rutter(&["exec", "list"]).stdout;
+    for mark in ["skipped", "duplicate", "dangling"] {
+        assert!(listed.contains(mark), "{mark}: {listed}");
+    }
+    let row = fixture.rutter(&["exec", "list", "--json"]).json();
+    let counts = row["deviations"].as_array().unwrap();
+    assert!(counts.contains(&json!({ "kind": "duplicate", "count": 1 })), "{row}");
     assert!(steps(&answer).iter().all(|step| step.ends_with("=completed")), "{answer}");
     let journal = fixture.rutter(&["journal", "show", execution, "--json"]).stdout;
     for name in ["\"first\"", "\"second\"", "\"rutter\""] {

@@ -181,6 +181,10 @@ async fn deviations_from_the_plan_are_reported() {
     let other = client.call("record_step", other).await;
     assert_eq!(other["deviations"], json!(["other_tool c: called own.other, the plan says own.call"]), "{other}");
     assert_eq!(other["status"], "completed");
+    let history = client.call("query_history", json!({})).await;
+    let counted = ["skipped", "duplicate", "out_of_order", "undeclared", "other_tool"];
+    let counted: Vec<Value> = counted.iter().map(|kind| json!({ "kind": kind, "count": 1 })).collect();
+    assert_eq!(history["executions"][0]["deviations"], json!(counted), "the list has them too: {history}");
     let events = client.call("query_ledger", json!({ "execution_id": execution, "include_events": true })).await;
     let all = events["events"].as_array().unwrap();
     let called = all.iter().find(|event| event["event"]["tool"] == "own.other").unwrap();

@@ -1,6 +1,7 @@
 //! Conditions by tables: entries, and the active conditions after them.
 
 use super::*;
+use crate::watch::rule::built_in;
 use rutter_core::actor::Actor;
 use rutter_core::hash::Hash;
 use rutter_core::id::{ExecutionId, PartId, TenantId, ToolName};
@@ -166,8 +167,13 @@ fn removed(execution: &str) -> Event {
     Event::ExecutionsRemoved { executions: vec![removed], reason: "old".to_owned() }
 }
 
+/// The severity of the built-in rules.
+fn severity(condition: &ActiveCondition) -> Option<AlertSeverity> {
+    built_in().iter().filter(|rule| rule.concerns(condition)).map(|rule| rule.severity).max()
+}
+
 #[test]
-fn there_are_at_most_a_thousand_conditions_and_old_failures_are_dropped_first() {
+fn there_are_at_most_a_thousand_conditions_and_the_oldest_of_the_least_severe_are_left_out() {
     let mut conditions = ActiveConditions::default();
     let take = |actives: &mut ActiveConditions, execution: &str, event: Event| {
         for effect in effects(&stored(execution, 1, event)) {
@@ -175,12 +181,59 @@ fn there_are_at_most_a_thousand_conditions_and_old_failures_are_dropped_first() 
         }
     };
     take(&mut conditions, "doubtful", failed(CallSide::Do, AttemptFollowUp::InDoubt));
+    take(&mut conditions, "undone", ended(ExecutionEnding::Compensated));
     for at in 0..CONDITIONS_MAX + 10 {
         take(&mut conditions, &format!("exec_{at}"), ended(ExecutionEnding::Failed));
     }
-    assert_eq!(conditions.iter().count(), CONDITIONS_MAX);
+    assert!(conditions.are_too_many());
+    conditions.limit(severity, Timestamp(7));
+    assert!(!conditions.are_too_many());
     let subjects: Vec<&str> = conditions.iter().map(|condition| condition.subject.as_str()).collect();
-    assert_eq!((subjects[0], subjects[1]), ("doubtful/pay", "exec_11"));
+    assert_eq!((subjects.len(), subjects[0], subjects[1]), (CONDITIONS_MAX, "doubtful/pay", "exec_11"));
+    let left_out: Vec<(AlertKind, u64)> = conditions.left_out().iter().map(|(kind, it)| (*kind, it.count)).collect();
+    assert_eq!(left_out, [(AlertKind::ExecutionFailed, 11), (AlertKind::ExecutionCompensated, 1)]);
+    assert!(!conditions.age(Timestamp(7)));
+    conditions.age(Timestamp(7 + LEFT_OUT_LASTS.0 as i64));
+    assert!(conditions.left_out().is_empty());
+}
+
+#[test]
+fn what_no_rule_wants_is_left_out_first_and_is_not_counted() {
+    let mut conditions = ActiveConditions::default();
+    for (at, event) in [ended(ExecutionEnding::Partial), ended(ExecutionEnding::Failed)].into_iter().enumerate() {
+        for number in 0..CONDITIONS_MAX {
+            for effect in effects(&stored(&format!("exec_{at}_{number}"), 1, event.clone())) {
+                conditions.take(effect, None);
+            }
+        }
+    }
+    let is_wanted = |it: &ActiveCondition| (it.concern == AlertKind::ExecutionPartial).then_some(AlertSeverity::Info);
+    conditions.limit(is_wanted, Timestamp(1));
+    assert!(conditions.iter().all(|condition| condition.concern == AlertKind::ExecutionPartial));
+    assert_eq!((conditions.iter().count(), conditions.left_out().len()), (CONDITIONS_MAX, 0));
+}
+
+#[test]
+fn conditions_with_long_texts_fit_into_the_item_they_are_stored_in() {
+    let mut conditions = ActiveConditions::default();
+    for at in 0..CONDITIONS_MAX {
+        let long = ActiveCondition {
+            concern: AlertKind::Budget,
+            subject: format!("exec_{at}"),
+            since: Timestamp(1).into(),
+            execution: Some(format!("exec_{at}")),
+            plan: None,
+            text: "\u{20ac}".repeat(300),
+            measure: 0,
+            members: Vec::new(),
+        };
+        conditions.take(ConditionChange::Raise(long), None);
+    }
+    conditions.limit(severity, Timestamp(1));
+    let stored = serde_json::to_value(&conditions).unwrap().to_string();
+    assert!(stored.len() < rutter_core::limits::NOTE_BYTES_MAX, "{}", stored.len());
+    let held = conditions.iter().count() as u64;
+    assert_eq!(held + conditions.left_out()[&AlertKind::Budget].count, CONDITIONS_MAX as u64);
 }
 
 #[test]

@@ -130,6 +130,11 @@ async fn the_command_of_a_rule_runs_when_an_alert_fires_and_when_it_is_resolved(
     let states: Vec<&Value> = rung.iter().map(|it| &it["data"]["state"]).collect();
     assert_eq!(states, ["firing", "resolved"]);
     assert_eq!(rung[0]["data"]["execution"], execution);
+    // The same text as in a webhook and in the list of alerts.
+    let text = rung[0]["data"]["text"].as_str().unwrap();
+    let cause = rung[0]["data"]["execution_state"]["cause"].as_str().unwrap();
+    assert!(cause.starts_with("keep failed (") && text.contains(cause), "{text}: {cause}");
+    assert_eq!(stage.alert("execution_failed", Resolved).await.text, text);
     let stage = stage.restarted().await;
     stage.change_rule("disk_low", json!({ "condition": { "kind": "disk_low", "below_bytes": u64::MAX } })).await;
     stage.alert("disk_low", Firing).await;

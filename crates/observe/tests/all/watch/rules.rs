@@ -2,6 +2,7 @@
 
 use crate::watch::receiver::Receiver;
 use crate::watch::stage::Stage;
+use rutter_core::port::register::{Register, RegisterChange, RegisterKind, RegisterWrite};
 use rutter_observe::watch::alert::AlertState::{Firing, Resolved};
 use rutter_observe::watch::rule::{AlertRule, AlertRuleChange, NewAlertRule};
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ async fn create(stage: &Stage, rule: Value) -> Result<AlertRule, String> {
 async fn every_built_in_rule_is_enabled_and_restored_when_removed() {
     let stage = Stage::new().await;
     let rules = stage.watch.rules(&stage.tenant).await.unwrap();
-    assert!(rules.len() == 17 && rules.iter().all(|rule| rule.enabled && rule.built_in && rule.version == 0));
+    assert!(rules.len() == 18 && rules.iter().all(|rule| rule.enabled && rule.built_in && rule.version == 0));
     let changed = stage.change_rule("budget", json!({ "enabled": false, "severity": "critical" })).await;
     assert_eq!((changed.enabled, changed.version), (false, 1));
     let stage = stage.restarted().await;
@@ -61,7 +62,7 @@ async fn invalid_rules_are_refused() {
     assert_eq!(refused.unwrap_err().code(), "store.invalid");
     let missing = stage.watch.delete_rule(&stage.tenant, &stage.operator, "rule_none").await;
     assert_eq!(missing.unwrap_err().code(), "store.not_found");
-    assert_eq!(stage.watch.rules(&stage.tenant).await.unwrap().len(), 17);
+    assert_eq!(stage.watch.rules(&stage.tenant).await.unwrap().len(), 18);
     stage.stop().await;
 }
 
@@ -93,6 +94,43 @@ async fn a_rule_for_one_plan_and_one_webhook_notifies_of_that_plan_only() {
     stage.watch.delete_rule(&stage.tenant, &stage.operator, &made.id).await.unwrap();
     stage.alert(&made.id, Resolved).await;
     stage.alert("execution_failed", Firing).await;
+    stage.stop().await;
+}
+
+/// Alerts that fire at the same time, at most.
+const FIRING_MAX: usize = 1_000;
+
+#[tokio::test]
+async fn a_critical_rule_is_judged_first_when_more_want_alerts_than_may_fire() {
+    let stage = Stage::new().await;
+    stage.change_rule("in_doubt", json!({ "enabled": false })).await;
+    for _ in 0..80 {
+        create(&stage, json!({ "condition": { "kind": "budget" }, "severity": "warning" })).await.unwrap();
+    }
+    let doubt = json!({ "condition": { "kind": "in_doubt", "after_seconds": 0 }, "severity": "critical" });
+    let doubt = create(&stage, doubt).await.unwrap();
+    // The conditions as an earlier process has left them: 20 for 81 rules, and one doubt after them.
+    let condition = |kind: &str, at: u32| {
+        json!({ "concern": kind, "subject": format!("exec_{at}"), "since": format!("2026-01-01T00:00:{at:02}Z"),
+            "execution": format!("exec_{at}"), "text": "it needs attention" })
+    };
+    let mut conditions: Vec<Value> = (0..20).map(|at| condition("budget", at)).collect();
+    conditions.push(condition("in_doubt", 20));
+    let stored = json!({ "place": 0, "matters": conditions });
+    let write = RegisterWrite {
+        tenant: stage.tenant.clone(),
+        at: stage.engine.now(),
+        changes: vec![RegisterChange::put(RegisterKind::Mark, "lookout", stored)],
+        record: None,
+    };
+    stage.store.write(write).await.unwrap();
+    let stage = stage.restarted().await;
+    let alert = stage.alert(&doubt.id, Firing).await;
+    assert_eq!((alert.subject.as_str(), alert.notices), ("exec_20", 1));
+    // 1,620 alerts of the other rules are wanted, and two of 1,000 places are taken.
+    let summary = stage.alert("too_many_alerts", Firing).await;
+    assert!(summary.text.contains("622 more are left out"), "{}", summary.text);
+    stage.alert_that(|_| stage.watch.firing(&stage.tenant).len() == FIRING_MAX).await;
     stage.stop().await;
 }
 

@@ -162,6 +162,32 @@ async fn a_failed_compensation_is_critical_until_it_is_retried() {
 }
 
 #[tokio::test]
+async fn bad_endings_alert_and_name_the_step_and_the_cause() {
+    let receiver = Receiver::new(&[]).await;
+    let stage = Stage::with(&shop(&receiver, "trades")).await;
+    let plan = |name: &str, policy: &str| {
+        json!({ "name": name, "goal": "buy and remember", "steps": [
+            { "id": "buy", "tool": "shop.buy", "parameters": {}, "compensation": { "tool": "shop.give_back", "parameters": {} } },
+            { "id": "keep", "tool": "memory.store", "depends_on": ["buy"], "failure_policy": policy,
+              "parameters": { "text": "x", "expires_after": "nonsense" } },
+        ]})
+    };
+    for (policy, rule, undone) in
+        [("continue_others", "execution_partial", json!([])), ("compensate", "execution_compensated", json!(["buy"]))]
+    {
+        let plan = stage.save_plan(&plan(policy, policy)).await;
+        let execution = stage.start(&plan).await;
+        let alert = stage.alert(rule, Firing).await;
+        assert_eq!((alert.subject, alert.plan.unwrap().name.as_str()), (execution, policy));
+        let state = json!(alert.execution_state.unwrap());
+        assert!(alert.text.contains("keep failed ("), "{}", alert.text);
+        assert!(state["cause"].as_str().unwrap().starts_with("keep failed ("), "{state}");
+        assert_eq!((&state["failed_steps"][0]["step"], &state["undone"]), (&json!("keep"), &undone), "{state}");
+    }
+    stage.stop().await;
+}
+
+#[tokio::test]
 async fn a_changed_tool_alerts_until_no_execution_waits_for_it() {
     let receiver = Receiver::new(&[]).await;
     let mut stage = Stage::with(&shop(&receiver, "buys")).await;

@@ -21,13 +21,13 @@ fn a_database_of_the_first_schema_keeps_working() {
     let directory = scratch();
     let path = directory.path().join("rutter.db");
     std::fs::write(&path, zstd::decode_all(FIRST).unwrap()).unwrap();
-    assert_eq!(pending(directory.path()).unwrap(), MigrationResult { from: 1, to: 6 });
+    assert_eq!(pending(directory.path()).unwrap(), MigrationResult { from: 1, to: 7 });
     let refused = SqliteArchive::open(directory.path()).unwrap_err().to_string();
     assert!(refused.contains("rutter db migrate"), "{refused}");
 
     let store = open(directory.path());
     assert_eq!(store.trouble(), None);
-    assert_eq!(pending(directory.path()).unwrap(), MigrationResult { from: 6, to: 6 });
+    assert_eq!(pending(directory.path()).unwrap(), MigrationResult { from: 7, to: 7 });
     let listing = wait(store.executions(&tenant(), ExecutionFilter::default(), Pagination::first(100))).unwrap();
     assert_eq!(listing.items.len(), EXECUTIONS);
     let saved = wait(store.plan(&tenant(), &listing.items[0].plan, None)).unwrap().unwrap();

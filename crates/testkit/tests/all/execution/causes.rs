@@ -63,7 +63,7 @@ fn a_completed_execution_counts_its_steps_and_names_those_its_conditions_skipped
     );
     scene.returns("a", done(json!({})));
     scene.returns("c", done(json!({})));
-    assert_eq!(summary(&scene), "completed, 2 of 3 steps; skipped: b");
+    assert_eq!(summary(&scene), "completed, 2 of 3 steps; skipped: b (the condition is false)");
     assert_eq!(scene.execution.cause(), None);
 }
 

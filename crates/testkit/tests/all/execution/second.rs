@@ -47,6 +47,7 @@ fn about() -> Question {
 fn a_late_done_beside_another_one_is_a_deviation_a_question_and_remains() {
     let mut scene = charged_twice();
     assert_eq!(scene.events(), ["LateAnswerArrived", "DeviationFound"]);
+    assert_eq!(scene.execution.row().deviation_marks(), ["second effect"]);
     assert_eq!(scene.deviations(), ["SecondEffect a"]);
     assert_eq!((scene.asks(), remains(&scene)), (vec!["second effect a".into()], vec!["a".into()]));
     scene.crash();

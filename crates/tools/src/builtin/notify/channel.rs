@@ -51,7 +51,7 @@ pub(super) struct NotificationChannels {
 
 impl NotificationChannels {
     pub fn new(setting: &BuiltinContext) -> io::Result<NotificationChannels> {
-        let cwd = setting.folder.join("notify");
+        let cwd = std::path::absolute(setting.folder.join("notify"))?;
         std::fs::create_dir_all(&cwd)?;
         let mut channels = setting.channels.clone();
         channels.entry(LOG.to_owned()).or_insert(NotificationChannel::Log {});

@@ -3,6 +3,7 @@
 use crate::dashboard::harbour::Harbour;
 use crate::dashboard::markup::{check, tags};
 use reqwest::StatusCode;
+use rutter_app::principal::McpToolset;
 use rutter_testkit::server::fixture::ServerFixture;
 use rutter_testkit::server::mcp_client::{ClientEra, McpClient};
 use serde_json::{Value, json};
@@ -54,6 +55,23 @@ async fn the_url_filters_the_executions() {
     assert!(page.contains("is not a time"), "{page}");
     let page = harbour.page("/executions?text=%20%2D").await;
     assert!(page.contains("Executions"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deviation_is_a_mark_in_the_lists() {
+    let deck = ServerFixture::new().await;
+    let harbour = Harbour::open(&deck).await;
+    let mut client = deck.client_with(ClientEra::Modern, &[McpToolset::Journal], json!({})).await;
+    let steps = json!([{ "id": "a", "tool": "own.call" }, { "id": "b", "tool": "own.call", "depends_on": ["a"] }]);
+    let plan = client.call("record_plan", json!({ "name": "hasty", "steps": steps })).await;
+    let started = client.call("record_execution_start", json!({ "plan_id": plan["plan_id"] })).await;
+    let early = json!({ "execution_id": started["execution_id"], "step_id": "b", "status": "completed", "result": {} });
+    client.call("record_step", early).await;
+    for path in ["/", "/executions"] {
+        let page = harbour.page(path).await;
+        assert!(page.contains("title=\"deviation from the plan\">skipped</span>"), "{path}: {page}");
+        check(path, &page);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
