@@ -50,6 +50,8 @@ fn json_lines_name_the_execution_step_and_attempt() {
     let ended = named("ended");
     assert_eq!(ended.len(), 1, "{lines:#?}");
     assert!(has(ended[0], &["execution", "worker", "epoch", "seq", "elapsed_ms", "outcome"]), "{ended:#?}");
+    let summary = ended[0]["summary"].as_str().unwrap_or_default();
+    assert!(summary.starts_with("failed") && summary.contains("look"), "the log says why it failed: {ended:#?}");
     let appends = named("append");
     assert!(!appends.is_empty(), "{lines:#?}");
     assert!(appends.iter().all(|line| has(line, &["execution", "worker", "epoch", "seq", "elapsed_ms"])));
