@@ -1,5 +1,6 @@
 //! The worker: renews the leases of this process, and claims executions that are due and free.
 
+use crate::clock::JUMP_MAX;
 use crate::execution_loop::{ExecutionLoop, WaiterHandle};
 use crate::journal_writer::JournalWriter;
 use crate::options::{CLAIM_MAX, CLOCK_SLACK, TAKE_UP_AGAIN};
@@ -8,32 +9,22 @@ use rutter_core::execution::Execution;
 use rutter_core::journal::chain::HashChain;
 use rutter_core::port::Error;
 use rutter_core::port::journal::{ClaimRequest, Lease};
-use rutter_core::time::Millis;
+use rutter_core::time::{Millis, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(crate) async fn run(shared: Arc<EngineShared>) {
     let mut renewed_at = shared.clock.now();
-    let (mut followed_ms, mut was_behind, mut held) = (0, false, 0);
+    let (mut wall_clock, mut held) = (WallClockWatch::default(), 0);
     loop {
         let now = shared.now();
         if now.since(renewed_at).0 >= shared.options.lease.0 / 3 {
+            wall_clock.look(&shared, now);
             match renew(&shared).await {
                 Ok(()) => renewed_at = now,
                 Err(error) => tracing::warn!(error.code = error.code(), "the lease was not renewed: {error}"),
             }
-            let (followed, behind) = (shared.clock.followed_ms(), shared.clock.behind());
-            if followed > followed_ms {
-                tracing::warn!("the wall clock was set ahead by {} ms; time follows it", followed - followed_ms);
-            }
-            if let Some(behind_ms) = behind.filter(|_| !was_behind) {
-                if behind_ms > CLOCK_SLACK.0 as i64 {
-                    shared.gaps.set_back(now, Millis(behind_ms.unsigned_abs()));
-                }
-                tracing::warn!("the wall clock is {behind_ms} ms behind; recorded times do not go back with it");
-            }
-            (followed_ms, was_behind) = (followed, behind.is_some());
         }
         let is_full = match shared.closing.is_cancelled() {
             true => false,
@@ -54,6 +45,38 @@ pub(crate) async fn run(shared: Arc<EngineShared>) {
             () = tokio::time::sleep(Duration::from_millis(shared.options.look.0)) => {}
             () = shared.stopped.cancelled() => return,
         }
+    }
+}
+
+/// What was said of the wall clock so far, in milliseconds. Each time that it is set is told once.
+#[derive(Default)]
+struct WallClockWatch {
+    followed_ms: i64,
+    /// How far it was behind when that was logged, and when it was written into the ledger.
+    logged_ms: i64,
+    recorded_ms: i64,
+}
+
+impl WallClockWatch {
+    fn look(&mut self, shared: &EngineShared, now: Timestamp) {
+        let (followed_ms, behind_ms) = (shared.clock.followed_ms(), shared.clock.behind().unwrap_or_default());
+        if followed_ms > self.followed_ms {
+            let ahead_ms = followed_ms - self.followed_ms;
+            tracing::warn!("the wall clock was set ahead by {ahead_ms} ms; time follows it");
+        }
+        self.followed_ms = followed_ms;
+        let is_set_back = |told_ms: i64, slack_ms: u64| behind_ms > told_ms + slack_ms as i64;
+        if is_set_back(self.logged_ms, JUMP_MAX.as_millis() as u64) {
+            tracing::warn!("the wall clock is {behind_ms} ms behind; recorded times do not go back with it");
+            self.logged_ms = behind_ms;
+        }
+        if is_set_back(self.recorded_ms, CLOCK_SLACK.0) {
+            shared.gaps.set_back(now, Millis(behind_ms.unsigned_abs()));
+            self.recorded_ms = behind_ms;
+        }
+        // Where it was set right again, the next time counts anew.
+        self.logged_ms = self.logged_ms.min(behind_ms);
+        self.recorded_ms = self.recorded_ms.min(behind_ms);
     }
 }
 

@@ -154,7 +154,10 @@ fn filled(blank: QuestionCard, ask: &PendingQuestion, shell: &PageShell) -> Ques
             changes: changes.iter().map(|line| DiffLine::of_change(line)).collect(),
             words: format!("The agent's reason: {}", quoted(reason, WORDS_CHARS_MAX / 4)),
             hidden: vec![("call", plan.to_string())],
-            buttons: vec![AnswerButton::of(Verb::Approve), AnswerButton::of(Verb::Reject)],
+            buttons: vec![
+                AnswerButton { label: "Approve this plan", ..AnswerButton::of(Verb::Approve) },
+                AnswerButton::of(Verb::Reject),
+            ],
             ..blank
         },
         PendingQuestion::Approval { part, call, tool, parameters, expires_at, sends, rule, by, denied, .. } => {
@@ -236,8 +239,7 @@ fn filled(blank: QuestionCard, ask: &PendingQuestion, shell: &PageShell) -> Ques
             facts: vec![("step", part.to_string()), ("late attempts", format!("{attempts:?}"))],
             words: ask.surprise_words().unwrap_or_default(),
             hidden: vec![("part", part.to_string())],
-            // Undoing it alone is a command: the button for undoing undoes the whole step.
-            buttons: buttons(answers.strip_suffix(&[QuestionAnswer::Compensate]).unwrap_or(answers)),
+            buttons: buttons(answers),
             ..blank
         },
         PendingQuestion::Limit { limit, answers } => QuestionCard {

@@ -127,9 +127,10 @@ fn owner(directory: &Path, archive: &mut SqliteArchive, who: Option<&Value>, che
 /// How many executions only a process of Rutter carries on, of the newest.
 fn under_way(archive: &mut SqliteArchive) -> usize {
     let filter = ExecutionFilter { statuses: owner::UNDER_WAY.to_vec(), ..ExecutionFilter::default() };
-    let of_tenant = |tenant| archive.executions(&tenant, &filter, &Pagination::first(limits::PAGE_MAX));
-    let listed = archive.tenants().unwrap_or_default().into_iter().filter_map(|tenant| of_tenant(tenant).ok());
-    listed.flat_map(|page| page.items).filter(|found| owner::needs_a_process(&found.row)).count()
+    let tenants = archive.tenants().unwrap_or_default();
+    let of_tenant = |tenant| archive.executions(tenant, &filter, &Pagination::first(limits::PAGE_MAX)).ok();
+    let listed = tenants.iter().filter_map(of_tenant).flat_map(|page| page.items);
+    listed.filter(|found| owner::needs_a_process(&found.row)).count()
 }
 
 fn journal(mut archive: SqliteArchive, checks: &mut Vec<DoctorCheck>) {

@@ -185,3 +185,150 @@ fn fields(text: &str) -> Result<Map<String, Value>, CommandRefusal> {
     let wrong = |error| CommandRefusal::new("command.inputs", format!("this must be a JSON object: {error}"));
     read_exact(text.as_bytes()).map_err(wrong)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Args, CliCommand, command as command_line};
+    use clap::FromArgMatches;
+    use rutter_app::question::commands;
+    use rutter_core::execution::view::{PendingQuestion, SurpriseKind};
+    use rutter_core::hash::Hash;
+    use rutter_core::id::{PartId, StepId, ToolName};
+    use rutter_core::journal::event::{CallSide, ExecutionLimit, Question};
+    use rutter_core::time::Timestamp;
+    use rutter_core::tool::{FailureCategory, ToolFailure};
+
+    /// One question of every kind, with all answers that it can take.
+    fn questions() -> Vec<PendingQuestion> {
+        let (step, item) = (StepId::new("update"), PartId { step: StepId::new("update"), item: Some(12) });
+        let (hash, at) = (Hash::of(&[b"seen"]), Timestamp(0));
+        let failure = ToolFailure::new(FailureCategory::Unavailable, "it's down");
+        let failed = |part: PartId| PendingQuestion::Failure {
+            step: step.clone(),
+            failures: vec![(part, failure.clone())],
+            answers: Question::FAILURE_ANSWERS,
+            proof: None,
+            only_people: Vec::new(),
+        };
+        let late = |surprise: SurpriseKind| PendingQuestion::SecondEffect {
+            part: item.clone(),
+            surprise,
+            attempts: vec![1],
+            effects: Vec::new(),
+            answers: surprise.answers(),
+        };
+        let (tool, side) = (ToolName::new("shop.update"), CallSide::Do);
+        vec![
+            PendingQuestion::Approval {
+                part: item.clone(),
+                call: hash,
+                tool: tool.clone(),
+                parameters: None,
+                expires_at: at,
+                sends: 1,
+                rule: None,
+                by: Vec::new(),
+                proof: None,
+            },
+            PendingQuestion::Doubt {
+                part: item.clone(),
+                side,
+                attempt: 1,
+                tool: None,
+                parameters: None,
+                key: None,
+                sent_at: None,
+                reason: String::new(),
+                failure: None,
+            },
+            failed(PartId::whole(step.clone())),
+            failed(item.clone()),
+            PendingQuestion::Compensation {
+                part: item.clone(),
+                failure: failure.clone(),
+                answers: Question::COMPENSATION_ANSWERS,
+            },
+            PendingQuestion::Limit { limit: ExecutionLimit::Calls, answers: Question::LIMIT_ANSWERS },
+            PendingQuestion::Replan {
+                plan: hash,
+                revision: 2,
+                weakens: Vec::new(),
+                changes: Vec::new(),
+                reason: String::new(),
+                proof: None,
+            },
+            late(SurpriseKind::Second),
+            late(SurpriseKind::Only),
+            late(SurpriseKind::OtherResult),
+            PendingQuestion::Drift { tool, pinned: hash, found: Hash::of(&[b"found"]) },
+            PendingQuestion::Hold { reason: String::new(), since: at, due: Vec::new(), more: 0 },
+            PendingQuestion::Silence { since: at, answers: Question::SILENCE_ANSWERS },
+            PendingQuestion::Tool {
+                part: item,
+                side,
+                attempt: 1,
+                message: String::new(),
+                schema: None,
+                person_only: false,
+            },
+        ]
+    }
+
+    /// A new kind of question does not compile here: [`questions`] needs one of it too.
+    fn kind(question: &PendingQuestion) -> usize {
+        match question {
+            PendingQuestion::Approval { .. } => 0,
+            PendingQuestion::Doubt { .. } => 1,
+            PendingQuestion::Failure { .. } => 2,
+            PendingQuestion::Compensation { .. } => 3,
+            PendingQuestion::Limit { .. } => 4,
+            PendingQuestion::Replan { .. } => 5,
+            PendingQuestion::SecondEffect { .. } => 6,
+            PendingQuestion::Drift { .. } => 7,
+            PendingQuestion::Hold { .. } => 8,
+            PendingQuestion::Silence { .. } => 9,
+            PendingQuestion::Tool { .. } => 10,
+        }
+    }
+
+    /// The words of a command, as a shell splits them. What a person fills in is filled in.
+    fn words(command: &str) -> Vec<String> {
+        let command = command.replace("{…}", "{}").replace('…', "I looked");
+        let (mut words, mut is_quoted) = (vec![String::new()], false);
+        for character in command.chars() {
+            match character {
+                '\'' => is_quoted = !is_quoted,
+                ' ' if !is_quoted => words.push(String::new()),
+                '[' | '{' | '(' | '$' | '*' if !is_quoted => {
+                    panic!("a shell would not leave {character} as it is: {command}")
+                }
+                other => words.last_mut().expect("there is one from the start").push(other),
+            }
+        }
+        assert!(!is_quoted, "{command}");
+        words
+    }
+
+    #[test]
+    fn every_command_that_answers_a_question_can_be_typed() {
+        let mut kinds: Vec<usize> = Vec::new();
+        for question in questions() {
+            kinds.push(kind(&question));
+            let commands = commands(&ExecutionId::new("exec_01"), &question);
+            assert!(!commands.is_empty(), "{question:?}");
+            for typed in commands {
+                let matches = command_line().try_get_matches_from(words(&typed));
+                let args = matches.and_then(|matches| Args::from_arg_matches(&matches));
+                let args = args.unwrap_or_else(|error| panic!("{typed}: {error}"));
+                let CliCommand::Exec(command) = args.command else { panic!("{typed}") };
+                let (act, what) = read(&command).unwrap_or_else(|error| panic!("{typed}: {error}"));
+                assert_eq!(act.execution, "exec_01", "{typed}");
+                let SocketCommandKind::Command { verb, arguments } = what else { panic!("{typed}") };
+                assert!(!arguments.needs_reason(verb) || typed.contains(" --reason "), "{typed}: it needs a reason");
+            }
+        }
+        kinds.dedup();
+        assert_eq!(kinds, (0..=10).collect::<Vec<usize>>());
+    }
+}

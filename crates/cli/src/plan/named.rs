@@ -3,6 +3,7 @@
 use super::show;
 use crate::args::DatabaseArgs;
 use crate::failure::CommandRefusal;
+use rutter_app::error::AppError;
 use rutter_core::id::TenantId;
 use rutter_core::limits;
 use rutter_core::plan::document::{DocumentFormat, PlanDocument, read_exact};
@@ -48,7 +49,10 @@ impl RunnablePlan {
     /// A refusal of the command: a plan that is not found is not a file either.
     pub(crate) fn refusal(&self, answer: &Value) -> CommandRefusal {
         let mut answer = answer.clone();
-        if let (RunnablePlan::Saved(name), true) = (self, answer["error"]["code"] == "store.not_found") {
+        // A revision that is not found is another matter: there is a plan of that name.
+        if let RunnablePlan::Saved(name) = self
+            && answer["error"]["message"] == AppError::missing("plan", name).message
+        {
             answer["error"]["message"] = neither(name).into();
         }
         CommandRefusal::from_answer(&answer)

@@ -54,6 +54,8 @@ fn json_lines_name_the_execution_step_and_attempt() {
     assert_eq!((&ended[0]["plan_name"], &ended[0]["status"]), (&"lines".into(), &"failed".into()), "{ended:#?}");
     assert!(ended[0]["plan"].as_str().unwrap().starts_with("plan_"), "{ended:#?}");
     assert!(ended[0]["cause"].as_str().unwrap().starts_with("look failed (not_found: "), "{ended:#?}");
+    let summary = ended[0]["summary"].as_str().unwrap_or_default();
+    assert!(summary.starts_with("failed") && summary.contains("look"), "the log says why it failed: {ended:#?}");
     let appends = named("append");
     assert!(!appends.is_empty(), "{lines:#?}");
     assert!(appends.iter().all(|line| has(line, &["execution", "worker", "epoch", "seq", "elapsed_ms"])));

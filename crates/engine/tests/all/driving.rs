@@ -305,6 +305,40 @@ steps:
     }
 }
 
+/// Time does not follow a clock that is set back: what was due in a second is due in a second, and not in an hour. The jump
+/// is on record, also of a clock that was a little behind before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_set_back_in_a_running_process_delays_nothing_and_is_on_record() {
+    for steps in [&[3_600_000_i64][..], &[10_000, 3_600_000]] {
+        let hands = SetClock::new();
+        let often =
+            |options: &mut rutter_engine::EngineOptions| (options.lease, options.look) = (Millis(300), Millis(20));
+        let fixture = EngineFixture::on(hands.clock(), Script::default(), often).await;
+        let plan = "
+name: short
+deadline: 1s
+on_failure: compensate
+steps:
+  - { id: a, tool: fake.once, compensation: { tool: fake.undo } }
+  - { id: b, tool: fake.once, depends_on: [a], approval: { required: true, expires: 5h } }
+";
+        let execution = fixture.start(plan).await;
+        fixture.until_settled(&execution, 1).await;
+        for back in steps {
+            hands.set_ahead(-*back);
+            // The worker looks at the clock when it renews its leases.
+            tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+        }
+        let status = fixture.wait_for(&execution, ExecutionStatus::Compensated).await;
+        assert_eq!(status, ExecutionStatus::Compensated, "{steps:?}");
+        assert_eq!(fixture.calls("fake.undo"), 1, "{steps:?}");
+        let recorded = fixture.clock_entries().await;
+        let is_told = |change: &String| change.ends_with(": recorded times do not go back with it");
+        assert!(matches!(&recorded[..], [change] if is_told(change)), "{steps:?}: {recorded:?}");
+        fixture.close().await;
+    }
+}
+
 /// The last sign of a worker is written now and then: what was recorded after it, and before the crash, is held as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_recorded_just_before_a_crash_is_held_if_the_clock_went_back() {

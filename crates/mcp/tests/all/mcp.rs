@@ -6,6 +6,7 @@ mod ledger;
 mod pages;
 mod plans;
 mod prompts;
+mod questions;
 mod recording;
 mod resources;
 mod rights;

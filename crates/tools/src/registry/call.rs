@@ -145,7 +145,12 @@ impl ToolRegistry {
             Ok(Ok(offers)) => (Some(offers), None),
             Ok(Err(failure)) => (known, Some(failure)),
             Err(_) => {
-                let silent = || ToolFailure::new(FailureCategory::Unavailable, "it did not answer in time when it was asked for its tools");
+                let silent = || {
+                    ToolFailure::new(
+                        FailureCategory::Unavailable,
+                        "it did not answer in time when it was asked for its tools",
+                    )
+                };
                 let failure = server.failure().map(|(_, failure)| failure).or(down).unwrap_or_else(silent);
                 server.note_failure((self.clock)(), &failure);
                 (known, Some(failure))

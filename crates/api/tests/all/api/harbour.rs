@@ -39,6 +39,9 @@ pub struct Harbour {
     folder: TempDir,
 }
 
+/// The directory of own templates, beside the database.
+const TEMPLATES: &str = "templates";
+
 /// Without rate limits.
 pub fn unhurried() -> rutter_api::ApiSettings {
     let free = RequestRate { per_second: 0, burst: 0 };
@@ -76,7 +79,7 @@ impl Harbour {
             AccessToken::new("agent", PrincipalRole::Agent, AGENT),
             AccessToken::new("operator", PrincipalRole::Operator, OPERATOR),
         ];
-        let settings_of_app = AppSettings { ask_at_client: false, templates: None };
+        let settings_of_app = AppSettings { ask_at_client: false, templates: Some(folder.path().join(TEMPLATES)) };
         let options = RuntimeOptions { tokens, settings: settings_of_app, ..options(folder.path(), config) };
         let runtime = Runtime::open(options).await.unwrap();
         let app = Arc::clone(&runtime.app);
@@ -90,6 +93,13 @@ impl Harbour {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let serving = tokio::spawn(http::serve(listener, router, closing.clone()));
         Harbour { app, runtime, auth, api, base, closing, serving, folder }
+    }
+
+    /// Adds a template of the operator's own.
+    pub fn add_template(&self, name: &str, text: &str) {
+        let directory = self.folder.path().join(TEMPLATES);
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join(name), text).unwrap();
     }
 
     pub fn close(&self) {

@@ -200,21 +200,115 @@ async fn every_door_reads_a_plan_as_strictly_as_plan_check() {
     let step = r#"{ "id": "a", "tool": "memory.store", "parameters": { "text": "x" }, "cancellable": "irreversible" }"#;
     let twice = format!(r#"{{ "name": "x", "name": "y", "steps": [{step}] }}"#);
     let large = format!(r#"{{ "name": "x", "metadata": {{ "n": 123456789012345678901 }}, "steps": [{step}] }}"#);
+    let driven = client.post("/executions", json!({ "plan": notes("driven", 1), "driver": "agent" })).await.good();
+    let replan = format!("/executions/{}/replan", driven["execution_id"].as_str().unwrap());
     for (plan, code, pointer) in
         [(twice, "document.duplicate_key", "/name"), (large, "document.integer_range", "/metadata/n")]
     {
-        for (path, field) in [("/plans", "details"), ("/executions", "details"), ("/plans/check", "")] {
-            let body = format!(r#"{{ "plan": {plan} }}"#);
+        let body = format!(r#"{{ "plan": {plan} }}"#);
+        let with_reason = format!(r#"{{ "plan": {plan}, "reason": "x" }}"#);
+        let archive = format!(r#"{{ "format": "rutter-plans/1", "plans": [{{ "name": "x", "document": {plan} }}] }}"#);
+        for (path, body, found) in [
+            ("/plans", &body, "/details/diagnostics/0"),
+            ("/executions", &body, "/details/diagnostics/0"),
+            ("/plans/check", &body, "/diagnostics/0"),
+            ("/plans/optimize", &body, "/details/diagnostics/0"),
+            ("/plans/import", &archive, "/plans/0/error/details/diagnostics/0"),
+            (&replan, &with_reason, "/details/diagnostics/0"),
+        ] {
             let request = client.request(reqwest::Method::POST, path).header("content-type", "application/json");
-            let answer = heard(request.body(body)).await;
-            let found = match field {
-                "" => &answer.body["diagnostics"][0],
-                field => &answer.body[field]["diagnostics"][0],
-            };
+            let answer = heard(request.body(body.clone())).await;
+            let found = answer.body.pointer(found).unwrap_or_else(|| panic!("{path}: {}", answer.text));
             assert_eq!((&found["code"], &found["pointer"]), (&json!(code), &json!(pointer)), "{path}: {}", answer.text);
         }
     }
-    assert_eq!(client.get("/executions").await.good()["items"], json!([]));
+    assert_eq!(client.get("/executions").await.good()["items"].as_array().unwrap().len(), 1);
+    assert_eq!(client.get("/plans").await.good()["items"].as_array().unwrap().len(), 1);
+    let after = client.get(&format!("/executions/{}", driven["execution_id"].as_str().unwrap())).await.good();
+    assert_eq!(after["plan"]["revision"], 1, "{after}");
+}
+
+#[tokio::test]
+async fn a_plan_is_archived_restored_and_deleted() {
+    let harbour = Harbour::new().await;
+    let (agent, operator) = (harbour.agent(), harbour.operator());
+    let id = agent.post("/plans", json!({ "plan": notes("ropes", 1) })).await.good()["plan_id"].clone();
+    let path = format!("/plans/{}", id.as_str().unwrap());
+    let listed = async |query: &str| {
+        let found = agent.get(&format!("/plans{query}")).await.good();
+        found["items"].as_array().unwrap().len()
+    };
+    let start = async || agent.post("/executions", json!({ "plan_id": id, "wait_seconds": 45 })).await;
+    for is_new in [true, false] {
+        let archived = operator.post(&format!("{path}/archive"), json!({ "reason": "old" })).await.good();
+        assert_eq!((&archived["plan_id"], &archived["is_new"]), (&id, &json!(is_new)), "{archived}");
+        assert_eq!((listed("").await, listed("?archived=true").await), (0, 1));
+        start().await.refused(409, "server.plan_archived");
+    }
+    let restored = operator.post(&format!("{path}/restore"), json!({})).await.good();
+    assert_eq!((&restored["is_new"], listed("").await, listed("?archived=true").await), (&json!(true), 1, 0));
+    assert_eq!(start().await.good()["status"], "completed");
+
+    operator.post(&format!("{path}/delete"), json!({})).await.refused(400, "command.reason_missing");
+    agent.post(&format!("{path}/delete"), json!({ "reason": "x" })).await.refused(403, "server.not_allowed");
+    assert_eq!(listed("").await, 1);
+    let deleted = operator.post(&format!("{path}/delete"), json!({ "reason": "not needed" })).await.good();
+    assert_eq!((&deleted["is_new"], &deleted["executions_kept"]), (&json!(true), &json!(1)), "{deleted}");
+    assert_eq!((listed("").await, listed("?archived=true").await), (0, 0));
+    agent.get(&path).await.refused(404, "store.not_found");
+    start().await.refused(404, "store.not_found");
+}
+
+#[tokio::test]
+async fn a_timeout_is_learned_from_twenty_calls() {
+    let harbour = Harbour::new().await;
+    let client = harbour.agent();
+    let plan = json!({ "name": "look", "steps": [{ "id": "look", "tool": "memory.recent", "parameters": {} }] });
+    let learned = async || {
+        let found = client.post("/plans/optimize", json!({ "plan": plan })).await.good();
+        let of_timeout = |suggestion: &&serde_json::Value| suggestion["code"] == "optimize.timeout";
+        found["suggestions"].as_array().unwrap().iter().find(of_timeout).cloned()
+    };
+    for _ in 0..20 {
+        assert_eq!(learned().await, None, "fewer than twenty calls say too little");
+        client.execute(&plan).await;
+    }
+    let suggestion = loop {
+        match learned().await {
+            Some(suggestion) => break suggestion,
+            None => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    };
+    assert!(suggestion["reason"].as_str().unwrap().contains("of the last 20 calls of memory.recent"), "{suggestion}");
+    let fix = json!([{ "op": "add", "path": "/steps/0/timeout", "value": "1s" }]);
+    assert_eq!((&suggestion["step"], &suggestion["fix"]), (&json!("look"), &fix), "{suggestion}");
+}
+
+#[tokio::test]
+async fn templates_are_listed_and_become_plans_also_own_ones() {
+    let harbour = Harbour::new().await;
+    let client = harbour.agent();
+    let own = "description: Keep one text\nparameters:\n  type: object\n  required: [what]\n  \
+               properties: { what: { type: string } }\nplan:\n  name: keep\n  steps:\n    \
+               - { id: keep, tool: memory.store, parameters: { text: \"${what}\" }, cancellable: irreversible }\n";
+    let names = async || {
+        let listed = client.get("/templates").await.good();
+        let names = listed["items"].as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<String>>()
+    };
+    let shipped = names().await;
+    assert!(shipped.contains(&"remember".to_owned()) && !shipped.contains(&"keep".to_owned()), "{shipped:?}");
+    harbour.add_template("keep.yaml", own);
+    assert_eq!(names().await.len(), shipped.len() + 1);
+
+    let made = client.post("/templates/keep/plan", json!({ "parameters": { "what": "a rope" } })).await.good();
+    assert_eq!(made["plan"]["steps"][0]["parameters"], json!({ "text": "a rope" }), "{made}");
+    assert_eq!(client.execute(&made["plan"]).await["status"], "completed");
+    let made = client.post("/templates/remember/plan", json!({ "parameters": { "name": "mine" } })).await.good();
+    let saved = client.post("/plans", json!({ "plan": made["plan"] })).await.good();
+    assert_eq!(saved["name"], "mine", "{saved}");
+    client.post("/templates/keep/plan", json!({ "parameters": { "wath": 1 } })).await.refused(400, "server.arguments");
+    client.post("/templates/kep/plan", json!({})).await.refused(404, "store.not_found");
 }
 
 #[tokio::test]

@@ -52,6 +52,27 @@ async fn an_agent_records_what_it_did() {
 }
 
 #[tokio::test]
+async fn an_agent_that_looks_gives_a_sign_of_life_once_in_half_of_its_lease() {
+    let harbour = Harbour::new().await;
+    let agent = harbour.agent();
+    let plan = json!({ "name": "mine", "agent_timeout": "4s", "steps": [{ "id": "a", "tool": "agent.do" }] });
+    let started = agent.post("/executions", json!({ "plan": plan, "driver": "agent" })).await.good();
+    let id = started["execution_id"].as_str().unwrap();
+    let path = format!("/executions/{id}");
+    let etag = agent.get(&path).await.header("etag").to_owned();
+    assert_eq!(entries(&agent, id, "agent_seen").await, 0, "its lease has just begun");
+    tokio::time::sleep(std::time::Duration::from_millis(2_100)).await;
+    let operator = harbour.operator();
+    operator.get(&path).await.good();
+    assert_eq!(entries(&operator, id, "agent_seen").await, 0, "another person's look says nothing of the agent");
+    for _ in 0..2 {
+        // Also where the answer would have been "unchanged".
+        agent.get_with(&path, "if-none-match", &etag).await;
+        assert_eq!(entries(&operator, id, "agent_seen").await, 1);
+    }
+}
+
+#[tokio::test]
 async fn another_plan_is_shown_as_a_diff_and_then_followed() {
     let harbour = Harbour::new().await;
     let client = harbour.operator();

@@ -67,6 +67,33 @@ async fn a_key_is_valid_until_it_expires_or_is_revoked_also_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_expired_stays_expired_when_the_clock_is_set_back() {
+    let harbour = Harbour::new().await;
+    let expiring = async |harbour: &Harbour, name: &str| {
+        let key = new(name, &[AccessScope::Read], Some(Millis::hours(1)));
+        harbour.auth.create(&owner(), key).await.unwrap().1
+    };
+    let status = |harbour: &Harbour| harbour.auth.list(&owner()).unwrap()[0].status;
+    let used = expiring(&harbour, "used").await;
+    harbour.time.pass(Millis::hours(1));
+    assert_eq!(harbour.auth.recognise(&used, PEER), Err(SecretRejection::Expired));
+    harbour.time.set_back(Millis::hours(1));
+    assert_eq!(harbour.auth.recognise(&used, PEER), Err(SecretRejection::Expired));
+    assert_eq!(status(&harbour), KeyStatus::Expired);
+    let harbour = harbour.restarted(tokens()).await;
+    assert_eq!(harbour.auth.recognise(&used, PEER), Err(SecretRejection::Expired));
+
+    // Nobody used it, and no process ran when it expired.
+    let unused = expiring(&harbour, "unused").await;
+    let time = harbour.time.clone();
+    let harbour = harbour.restarted_after(tokens(), || time.pass(Millis::hours(1))).await;
+    time.set_back(Millis::hours(1));
+    assert_eq!(harbour.auth.recognise(&unused, PEER), Err(SecretRejection::Expired));
+    let harbour = harbour.restarted(tokens()).await;
+    assert_eq!(harbour.auth.recognise(&unused, PEER), Err(SecretRejection::Expired));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_cannot_have_more_scopes_than_its_creator() {
     let harbour = Harbour::new().await;
     let principal = |scopes: &[AccessScope]| Principal { scopes: scopes.iter().copied().collect(), ..owner() };

@@ -51,6 +51,10 @@ impl Time {
         self.0.fetch_add(span.0 as i64, Ordering::SeqCst);
     }
 
+    pub fn set_back(&self, span: Millis) {
+        self.0.fetch_sub(span.0 as i64, Ordering::SeqCst);
+    }
+
     fn now(&self) -> Timestamp {
         Timestamp(self.0.load(Ordering::SeqCst))
     }
@@ -101,12 +105,19 @@ impl Harbour {
 
     /// Stops the server and starts again with what is on disk.
     pub async fn restarted(self, tokens: Vec<AccessToken>) -> Harbour {
+        self.restarted_after(tokens, || {}).await
+    }
+
+    /// The same, and this happens while no process runs.
+    pub async fn restarted_after(self, tokens: Vec<AccessToken>, meanwhile: impl FnOnce()) -> Harbour {
         let Harbour { deck, auth, time, closing, served, .. } = self;
         closing.cancel();
         served.await.unwrap().unwrap();
         auth.write_changes().await.unwrap();
         drop(auth);
-        Harbour::of(deck.close().await, time, tokens, ConnectionLimits::default()).await
+        let folder = deck.close().await;
+        meanwhile();
+        Harbour::of(folder, time, tokens, ConnectionLimits::default()).await
     }
 
     pub async fn key(&self, name: &str, scopes: &[AccessScope]) -> (ApiKeyView, String) {

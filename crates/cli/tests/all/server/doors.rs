@@ -1,6 +1,6 @@
 //! A server with all surfaces: HTTP, MCP, the dashboard, and the command line.
 
-use crate::server::fixture::{ServerFixture, ended, output_text};
+use crate::server::fixture::{ServerFixture, ended, output_text, until};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,6 +16,12 @@ pub const ASKING: &str = "asking.yaml";
 pub const FAILING: &str = "failing.yaml";
 /// One with a step that may have happened.
 pub const DOUBTFUL: &str = "doubtful.yaml";
+/// One with a step that fails and ends the execution.
+pub const ENDING: &str = "ending.yaml";
+/// One of whose items the second fails, as long as the tool is broken, and waits for a decision.
+pub const ITEMS: &str = "items.yaml";
+/// The same, where the failure ends the execution.
+pub const ITEMS_ENDING: &str = "items-ending.yaml";
 
 const MORE_SETTINGS: &str = r#"
 [commands.gate.tools.fail]
@@ -27,9 +33,23 @@ safety = "read_only"
 description = "Fails, and may have taken effect"
 argv = ["/bin/sh", "-c", "exit 3"]
 result = "text"
+[commands.gate.tools.pick]
+description = "Fails for a broken word, until it is mended"
+argv = ["/bin/sh", "-c", "test \"$0\" != broken || test -e mended || exit 3; echo \"$0\"", "{word}"]
+input = { type = "object", required = ["word"], properties = { word = { type = "string" } } }
+result = "text"
+safety = "read_only"
 [server]
 changes_per_second = 0
 reads_per_second = 0
+"#;
+
+const ITEM_STEPS: &str = r#"
+name: items
+goal: see how it ends
+steps:
+  - { id: a, tool: gate.pick, for_each: "['whole', 'broken']", parameters: { word: "{{ item }}" }, retry: { max_attempts: 1 } }
+  - { id: b, tool: gate.pick, depends_on: [a], parameters: { word: after } }
 "#;
 
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -80,6 +100,11 @@ impl Served {
             let step = format!("{{ id: only, tool: gate.{tool}, retry: {{ max_attempts: 1 }} }}");
             fs::write(fixture.path(file), format!("name: one\ngoal: see how it ends\nsteps:\n  - {step}\n")).unwrap();
         }
+        let failing = fs::read_to_string(fixture.path(FAILING)).unwrap();
+        for (file, plan) in [(ENDING, failing + "on_failure: cancel_all\n"), (ITEMS, ITEM_STEPS.to_owned())] {
+            fs::write(fixture.path(file), plan).unwrap();
+        }
+        fs::write(fixture.path(ITEMS_ENDING), format!("{ITEM_STEPS}on_failure: cancel_all\n")).unwrap();
         let mut server = fixture.command(&["serve", "--json"]).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -103,6 +128,16 @@ impl Served {
         let answer: Value = serde_json::from_str(&response.body).unwrap();
         assert_eq!(answer["status"], status, "{answer}");
         answer["execution_id"].as_str().unwrap().to_owned()
+    }
+
+    /// What an execution has become once it has ended.
+    pub fn ended(&self, key: &Key, execution: &str) -> Value {
+        let mut view = Value::Null;
+        until("the execution ends", || {
+            view = self.get(key, &format!("/api/v1/executions/{execution}"));
+            ["completed", "partial", "failed", "cancelled"].iter().any(|status| view["status"] == *status)
+        });
+        view
     }
 
     pub fn key(&self, rights: &'static str) -> Key {

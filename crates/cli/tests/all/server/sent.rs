@@ -41,6 +41,8 @@ pub struct Sent<'a> {
     pub word: &'a str,
     pub execution: &'a str,
     pub reason: Option<&'a str>,
+    /// For the verbs that take one: `step` or `step[item]`.
+    pub step: Option<&'a str>,
     /// For `answer`.
     pub with: &'a str,
     pub key: &'a Key,
@@ -64,12 +66,19 @@ impl Sent<'_> {
         if let Some(reason) = self.reason {
             body["reason"] = json!(reason);
         }
+        if let Some(step) = self.step() {
+            body["step_id"] = json!(step);
+        }
         match self.verb {
             Verb::Answer => body["with"] = json!(self.with),
-            Verb::Resolve => body["result"] = json!("done"),
+            Verb::Resolve | Verb::Correct => body["result"] = json!("done"),
             _ => {}
         }
         body
+    }
+
+    fn step(&self) -> Option<&str> {
+        self.step.filter(|_| self.verb.row().takes.contains(&"step"))
     }
 
     fn http(&self, served: &Served) -> Value {
@@ -97,19 +106,21 @@ impl Sent<'_> {
 
     fn form(&self, served: &Served) -> Value {
         let base = format!("/executions/{}", self.execution);
-        let (path, verb) = match self.verb.is_offered_to(OfferedTo::ExecutionPage) {
-            true => (format!("{base}/act"), format!("act={}", self.word)),
-            false => (format!("{base}/answer"), format!("say={}", self.word)),
+        let (path, verb, step) = match self.verb.is_offered_to(OfferedTo::ExecutionPage) {
+            true => (format!("{base}/act"), format!("act={}", self.word), "step"),
+            false => (format!("{base}/answer"), format!("say={}", self.word), "part"),
         };
+        let step = self.step().map(|name| format!("&{step}={}", name.replace('[', "%5B").replace(']', "%5D")));
         let arguments = match self.verb {
             Verb::Answer => format!("&with={}", self.with),
             Verb::AcceptTool => "&tool=gate.ask".to_owned(),
-            Verb::Resolve => "&result=%22done%22".to_owned(),
+            Verb::Resolve | Verb::Correct => "&result=%22done%22".to_owned(),
             Verb::Reply => "&decline=true".to_owned(),
             _ => String::new(),
         };
         let reason = self.reason.map(|reason| format!("&reason={}", reason.replace(' ', "+")));
-        let page = served.form(self.key, &path, &format!("{verb}{arguments}{}", reason.unwrap_or_default()));
+        let fields = [verb, arguments, step.unwrap_or_default(), reason.unwrap_or_default()].concat();
+        let page = served.form(self.key, &path, &fields);
         let code = page.body.split("<code class=\"quiet\">").nth(1).and_then(|rest| rest.split('<').next());
         assert!(code.is_some() || page.status == 303, "{}: {} {}", self.word, page.status, page.body);
         json!(code)
@@ -119,10 +130,11 @@ impl Sent<'_> {
         let word = self.word.replace('_', "-");
         let mut words = vec!["exec", &word, self.execution, "--no-wait", "--json"];
         words.extend(self.reason.iter().flat_map(|reason| ["--reason", reason]));
+        words.extend(self.step().iter().flat_map(|step| ["--step", step]));
         match self.verb {
             Verb::Answer => words.extend(["--with", self.with]),
             Verb::AcceptTool => words.extend(["--tool", "gate.ask"]),
-            Verb::Resolve => words.extend(["--result", "\"done\""]),
+            Verb::Resolve | Verb::Correct => words.extend(["--result", "\"done\""]),
             Verb::Reply => words.push("--decline"),
             _ => {}
         }

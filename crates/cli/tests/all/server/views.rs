@@ -1,6 +1,7 @@
 //! One execution, read at every surface: the same status, the same questions, in the same words.
 
-use crate::server::doors::{ASKING, COMPLETING, DOUBTFUL, FAILING, Key, Served};
+use crate::server::doors::{ASKING, COMPLETING, DOUBTFUL, ENDING, FAILING, ITEMS_ENDING, Key, Served};
+use crate::server::fixture::output_text;
 use serde_json::{Map, Value, json};
 
 /// The description of the HTTP API, generated from the views.
@@ -14,8 +15,13 @@ fn one_execution_reads_the_same_at_every_surface() {
     let key = served.key("read,operate,approve");
     let known = fields_of("Execution");
     let mut fields = Map::new();
-    for (plan, status) in [(COMPLETING, "completed"), (ASKING, "waiting"), (FAILING, "waiting"), (DOUBTFUL, "waiting")]
-    {
+    for (plan, status) in [
+        (COMPLETING, "completed"),
+        (ASKING, "waiting"),
+        (FAILING, "waiting"),
+        (DOUBTFUL, "waiting"),
+        (ENDING, "failed"),
+    ] {
         let execution = served.execution(plan, status);
         let read = Read::of(&served, &key, &execution);
         let jsons = [("MCP", &read.mcp), ("HTTP", &read.http), ("command line", &read.command_line)];
@@ -51,6 +57,37 @@ fn one_execution_reads_the_same_at_every_surface() {
     }
     // The fields at each surface; accept an intended difference with the snapshot.
     insta::assert_json_snapshot!("fields_of_an_execution", fields);
+}
+
+#[test]
+fn a_failed_execution_says_why_at_every_surface() {
+    let served = Served::new();
+    let key = served.key("read");
+    let execution = served.execution(ITEMS_ENDING, "failed");
+    let read = Read::of(&served, &key, &execution);
+    let cause = read.http["cause"].as_str().unwrap();
+    for field in ["cause", "failed_steps", "unmet"] {
+        assert_eq!(read.mcp[field], read.http[field], "{field}");
+        assert_eq!(read.command_line[field], read.http[field], "{field}");
+    }
+    assert_eq!(read.http["failed_steps"][0]["step"], "a[1]", "{}", read.http);
+    let unmet: Vec<(&Value, &Value)> =
+        read.http["unmet"].as_array().unwrap().iter().map(|unmet| (&unmet["step"], &unmet["kind"])).collect();
+    assert_eq!(unmet, [(&json!("a[1]"), &json!("failed")), (&json!("b"), &json!("cancelled"))]);
+
+    let text = output_text(&served.fixture.rutter(&["exec", "show", &execution]));
+    // The cause is the failure, which is in the row of its step.
+    let why = "tool_error: the program ended with exit code 3";
+    let unmet = format!("unmet: a[1] (failed: {}", cause.split('(').nth(1).unwrap());
+    for part in [why, unmet.as_str(), "b  cancelled"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let summary = read.http["summary"].as_str().unwrap();
+    assert!(summary.contains(cause), "{cause}: {summary}");
+    let row = served.fixture.json(&["exec", "list", "--json"]);
+    assert_eq!((&row["cause"], &row["summary"]), (&json!(cause), &json!(summary)), "{row}");
+    let rows = output_text(&served.fixture.rutter(&["exec", "list"]));
+    assert!(rows.contains(cause), "{rows}");
 }
 
 #[test]

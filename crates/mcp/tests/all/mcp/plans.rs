@@ -325,23 +325,42 @@ async fn a_repeated_request_gets_its_first_answer_without_its_tools() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_with_duplicate_keys_is_refused_as_by_plan_check() {
+async fn a_plan_with_duplicate_keys_is_refused_at_every_door_as_by_plan_check() {
     let deck = ServerFixture::new().await;
-    let mut client = deck.client(ClientEra::Legacy).await;
+    let mut client = deck.client_with(ClientEra::Legacy, &[McpToolset::Default, McpToolset::Journal], json!({})).await;
+    let driven = json!({ "plan": note("driven"), "driver": "agent", "wait_seconds": 0 });
+    let id = client.call("execute_plan", driven).await["execution_id"].clone();
     let step = r#"{ "id": "keep", "tool": "memory.store", "tool": "memory.recent", "parameters": {} }"#;
-    let line = format!(
-        r#"{{ "jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": {{ "name": "execute_plan",
-            "arguments": {{ "plan": {{ "name": "twice", "steps": [{step}] }} }} }} }}"#
-    );
-    client.write_line(&line.replace('\n', " ")).await;
-    let answer = client.answer(99).await.unwrap();
-    let error: Value = serde_json::from_str(answer["content"][0]["text"].as_str().unwrap()).unwrap();
-    let found = &error["error"]["details"]["diagnostics"][0];
-    assert_eq!(
-        (&found["code"], &found["pointer"]),
-        (&json!("document.duplicate_key"), &json!("/steps/0/tool")),
-        "{answer}"
-    );
+    let plan = format!(r#""plan": {{ "name": "twice", "steps": [{step}] }}"#);
+    let mut number = 90;
+    let mut call = async |tool: &str, arguments: String| {
+        number += 1;
+        let params = format!(r#"{{ "name": "{tool}", "arguments": {arguments} }}"#);
+        let line = format!(r#"{{ "jsonrpc": "2.0", "id": {number}, "method": "tools/call", "params": {params} }}"#);
+        client.write_line(&line).await;
+        client.answer(number).await
+    };
+    for (tool, rest) in [
+        ("execute_plan", String::new()),
+        ("save_plan", String::new()),
+        ("preview", String::new()),
+        ("record_plan", String::new()),
+        ("replan", format!(r#", "execution_id": {id}, "reason": "x""#)),
+    ] {
+        let answer = call(tool, format!("{{ {plan}{rest} }}")).await.unwrap();
+        let error: Value = serde_json::from_str(answer["content"][0]["text"].as_str().unwrap()).unwrap();
+        let found = &error["error"]["details"]["diagnostics"][0];
+        assert_eq!(
+            (&found["code"], &found["pointer"]),
+            (&json!("document.duplicate_key"), &json!("/steps/0/tool")),
+            "{tool}: {answer}"
+        );
+    }
+    // Without the field `plan` it is refused as arguments of any other tool are.
+    let refused = call("record_plan", format!(r#"{{ "name": "twice", "steps": [{step}] }}"#)).await.unwrap_err();
+    assert!(refused["message"].as_str().unwrap().contains("/params/arguments/steps/0/tool"), "{refused}");
+    let seen = client.call("find_plans", json!({ "name": "twice" })).await;
+    assert_eq!(seen.get("plans"), None, "{seen}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,8 +1,11 @@
 //! Resources: everything listed can be read, live ones are accurate, and pages have no gaps.
 
+use rutter_app::app::AppSettings;
 use rutter_app::principal::{McpToolset, Principal};
+use rutter_app::runtime::RuntimeOptions;
 use rutter_core::id::TenantId;
 use rutter_testkit::server::fixture::ServerFixture;
+use rutter_testkit::server::installation::options;
 use rutter_testkit::server::mcp_client::{ClientEra, McpClient};
 use serde_json::{Value, json};
 
@@ -65,6 +68,28 @@ async fn everything_listed_can_be_read_in_both_eras() {
         assert_eq!(templates["resourceTemplates"].as_array().unwrap().len(), 6);
         let error = client.ask("resources/list", json!({ "cursor": "elsewhere" })).await.unwrap_err();
         assert_eq!(error["code"], -32602);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn own_templates_are_listed_beside_the_shipped_ones_and_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = tempfile::tempdir().unwrap();
+    std::fs::write(own.path().join("keep.yaml"), "description: Keep one text\nplan: { name: keep }\n").unwrap();
+    let settings = AppSettings { ask_at_client: true, templates: Some(own.path().to_owned()) };
+    let options = RuntimeOptions { settings, ..options(folder.path(), "") };
+    let deck = ServerFixture::open_with(folder, options).await;
+    for era in [ClientEra::Legacy, ClientEra::Modern] {
+        let mut client = deck.client(era).await;
+        let list = client.ask("resources/list", json!({})).await.unwrap();
+        let about = |uri: &str| {
+            let listed = list["resources"].as_array().unwrap().iter().find(|resource| resource["uri"] == uri);
+            listed.map(|resource| resource["description"].clone())
+        };
+        assert_eq!(about("rutter://templates/keep"), Some(json!("Keep one text")), "{list}");
+        assert!(about("rutter://templates/remember").is_some(), "{list}");
+        let template = data(&mut client, "rutter://templates/keep").await;
+        assert_eq!((&template["name"], &template["plan"]), (&json!("keep"), &json!({ "name": "keep" })));
     }
 }
 

@@ -1,14 +1,18 @@
-//! Who may answer for a person at a client, and what agents are told about questions for people.
+//! Who may answer for a person at a client, and which refusals are on record.
 
+use rutter_app::app::AppSettings;
 use rutter_app::limits::REFUSALS_PER_MINUTE;
 use rutter_app::principal::{Credential, McpToolset, Principal};
 use rutter_app::rights::Operation;
+use rutter_app::runtime::RuntimeOptions;
 use rutter_app::scope::{self, AccessScope, AccessScopes};
 use rutter_core::actor::{Actor, ActorKind};
 use rutter_core::id::TenantId;
-use rutter_core::journal::event::Event;
+use rutter_core::journal::describe::describe;
+use rutter_core::journal::event::{Event, EventRecord};
 use rutter_core::port::query::{EntryFilter, Pagination};
 use rutter_testkit::server::fixture::ServerFixture;
+use rutter_testkit::server::installation::options;
 use rutter_testkit::server::mcp_client::{ClientEra, McpClient};
 use serde_json::{Value, json};
 
@@ -60,12 +64,16 @@ async fn approve_everything(client: &mut McpClient, era: ClientEra) -> (Value, u
     }
 }
 
-async fn approver(deck: &ServerFixture) -> Option<Actor> {
+async fn approval(deck: &ServerFixture) -> Option<EventRecord> {
     let filter = EntryFilter { kinds: vec!["approval_granted".to_owned()], ..EntryFilter::default() };
     let entries = deck.app.query.entries(&TenantId::new("default"), filter, Pagination::first(10)).await.unwrap();
     let entry = entries.items.into_iter().next()?;
     assert!(matches!(entry.record.event, Event::ApprovalGranted { .. }));
-    Some(entry.record.actor)
+    Some(entry.record)
+}
+
+async fn approver(deck: &ServerFixture) -> Option<Actor> {
+    approval(deck).await.map(|record| record.actor)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,6 +122,28 @@ async fn a_person_at_a_local_client_is_on_record_as_unproven_also_after_a_restar
         let others =
             journal["entries"].as_array().unwrap().iter().filter(|entry| entry["actor"].get("proof").is_some());
         assert_eq!(others.count(), 1);
+        let EventRecord { actor, event, .. } = approval(&deck).await.unwrap();
+        let sentence = describe(&event).by(&actor).sentence();
+        assert!(sentence.starts_with("operator at tester (unproven) approved keep"), "{sentence}");
+        let ledger = client.call("query_ledger", json!({ "execution_id": id, "include_events": true })).await;
+        assert!(ledger.to_string().contains("unproven"), "{ledger}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_form_is_shown_where_the_operator_wants_none() {
+    for era in ERAS {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = AppSettings { ask_at_client: false, templates: None };
+        let options = RuntimeOptions { settings, ..options(folder.path(), "") };
+        let deck = ServerFixture::open_with(folder, options).await;
+        let local = Principal::local(TenantId::new("default"), "operator", [McpToolset::Default].into());
+        for principal in [local, token(AccessScope::ALL.into())] {
+            let mut client = deck.client_of(era, principal, forms()).await;
+            let (answer, asked) = approve_everything(&mut client, era).await;
+            assert_eq!((asked, approver(&deck).await), (0, None), "{era:?} {answer}");
+            assert_eq!(answer["structuredContent"]["status"], "waiting", "{era:?} {answer}");
+        }
     }
 }
 
@@ -131,66 +161,6 @@ async fn an_answer_to_a_question_that_was_not_asked_is_refused() {
     let refused = client.ask("tasks/update", update).await.unwrap_err();
     assert!(refused.to_string().contains("only a person may do this"), "{refused}");
     assert_eq!(approver(&deck).await, None);
-}
-
-/// No answer to an agent has the command with which a person would answer.
-#[tokio::test(flavor = "multi_thread")]
-async fn agents_are_told_where_people_look_and_never_the_command() {
-    for era in ERAS {
-        for address in [None, Some("http://127.0.0.1:7117")] {
-            let deck = ServerFixture::new().await;
-            address.into_iter().for_each(|address| deck.app.set_link(address));
-            let mut client = deck.client(era).await;
-            let waiting = client.call("execute_plan", json!({ "plan": gated() })).await;
-            let id = waiting["execution_id"].as_str().unwrap().to_owned();
-            let execution = json!({ "execution_id": id });
-            let mut texts = vec![waiting.to_string()];
-            texts.push(client.call("status", json!({ "execution_id": id, "brief": true })).await.to_string());
-            texts.push(
-                client.call("status", json!({ "execution_id": id, "include_step_details": true })).await.to_string(),
-            );
-            texts.push(
-                client.call("query_ledger", json!({ "execution_id": id, "include_events": true })).await.to_string(),
-            );
-            texts.push(client.call("summarize", execution.clone()).await.to_string());
-            let resolve = json!({ "execution_id": id, "action": "resolve", "evidence": "x", "reason": "x" });
-            for action in [json!("approve"), json!("reject"), json!("accept_tool")] {
-                let control = json!({ "execution_id": id, "action": action, "reason": "x" });
-                texts.push(client.call("control", control).await.to_string());
-            }
-            texts.push(client.call("control", resolve).await.to_string());
-            for prompt in ["handle_failure", "take_over"] {
-                let asked = client.ask("prompts/get", json!({ "name": prompt, "arguments": execution })).await;
-                texts.push(asked.unwrap().to_string());
-            }
-            for uri in [
-                format!("rutter://executions/{id}"),
-                format!("rutter://executions/{id}/journal"),
-                "rutter://guide".to_owned(),
-            ] {
-                texts.push(client.ask("resources/read", json!({ "uri": uri })).await.unwrap().to_string());
-            }
-            for text in &texts {
-                for command in [
-                    "exec approve",
-                    "exec reject",
-                    "exec resolve",
-                    "exec accept-tool",
-                    "exec reply",
-                    "--call",
-                    "key create",
-                ] {
-                    assert!(!text.contains(command), "{era:?} {command}: {text}");
-                }
-            }
-            let place = match address {
-                Some(address) => format!("{address}/executions/{id}"),
-                None => "rutter exec list --asking".to_owned(),
-            };
-            assert!(waiting["next"].as_str().unwrap().contains(&place), "{waiting}");
-            assert!(waiting["questions"][0]["person"].as_str().unwrap().contains(&place), "{waiting}");
-        }
-    }
 }
 
 async fn refusals(deck: &ServerFixture) -> Vec<(String, String, Option<String>, u64)> {

@@ -11,7 +11,7 @@ use rutter_core::journal::event::{
     QuestionAnswer, RemovedExecution,
 };
 use rutter_core::journal::payload::PayloadSalt;
-use rutter_core::plan::PolicyAction;
+use rutter_core::plan::{Driver, PolicyAction};
 use rutter_core::tool::{FailureCategory, ToolFailure};
 
 fn stored(execution: &str, at: i64, event: Event) -> StoredRecord {
@@ -70,6 +70,22 @@ fn limit() -> Event {
 fn answered(about: Question) -> Event {
     let (answer, reason) = (QuestionAnswer::Continue, String::new());
     Event::QuestionAnswered { about, answer, reason, result: None, evidence: None, skipped: Vec::new() }
+}
+
+fn silent() -> Event {
+    Event::AgentSilent { since: Timestamp(0) }
+}
+
+fn handed_over() -> Event {
+    Event::HandedOver { to: Driver::Server, reason: "the agent is silent".to_owned() }
+}
+
+fn held() -> Event {
+    Event::Held { reason: "no worker ran for 3 days".to_owned(), since: Timestamp(0), due: Vec::new(), more: 0 }
+}
+
+fn hold_ended() -> Event {
+    Event::HoldEnded { reason: "looked".to_owned(), frozen: None }
 }
 
 #[test]
@@ -140,6 +156,19 @@ fn entries_raise_and_settle_conditions() {
             none,
         ),
         ("a limit that ended it", vec![("a", limit()), ("a", ended(ExecutionEnding::Cancelled))], none),
+        ("a silent agent", vec![("a", silent())], &["AgentSilent a"]),
+        ("the silence of another", vec![("a", silent()), ("b", handed_over())], &["AgentSilent a"]),
+        ("a silent agent that was handed over", vec![("a", silent()), ("a", handed_over())], none),
+        ("a silence that a person waits for", vec![("a", silent()), ("a", answered(Question::Silence))], none),
+        ("a silent agent whose execution ended", vec![("a", silent()), ("a", ended(ExecutionEnding::Cancelled))], none),
+        ("a hold", vec![("a", held())], &["ExecutionHeld a"]),
+        (
+            "a hold is not ended by an answer",
+            vec![("a", held()), ("a", answered(Question::Silence))],
+            &["ExecutionHeld a"],
+        ),
+        ("a hold that was ended", vec![("a", held()), ("a", hold_ended())], none),
+        ("a held execution that ended", vec![("a", held()), ("a", ended(ExecutionEnding::Cancelled))], none),
         ("a tool for two", vec![("a", drifted()), ("b", drifted())], &["ToolChanged shop.buy"]),
         ("accepted by one", vec![("a", drifted()), ("b", drifted()), ("a", accepted())], &["ToolChanged shop.buy"]),
         (
@@ -159,6 +188,24 @@ fn entries_raise_and_settle_conditions() {
         ),
     ] {
         assert_eq!(after(events), expected, "{name}");
+    }
+}
+
+#[test]
+fn whatever_an_agent_does_ends_its_silence() {
+    for (actor, execution, is_silent) in [
+        (Actor::agent("claude"), "a", false),
+        (Actor::agent("claude"), "b", true),
+        (Actor::person("operator"), "a", true),
+        (Actor::rutter(), "a", true),
+    ] {
+        let mut conditions = ActiveConditions::default();
+        let mut seen = stored(execution, 2, Event::AgentSeen {});
+        seen.actor = actor.clone();
+        for effect in effects(&stored("a", 1, silent())).into_iter().chain(effects(&seen)) {
+            conditions.take(effect, None);
+        }
+        assert_eq!(conditions.iter().count() == 1, is_silent, "{actor} in {execution}");
     }
 }
 

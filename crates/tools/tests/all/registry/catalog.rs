@@ -7,7 +7,9 @@ use rutter_core::port::tools::{ServerSelection, ToolGateway};
 use rutter_core::time::Millis;
 use rutter_core::tool::attempts::{AttemptSettings, RetrySettings};
 use rutter_core::tool::{FailureCategory, Safety, SafetySource, ToolFailure};
-use rutter_tools::config::{CallLimits, ServerSettings, ToolSettings};
+use rutter_tools::config::command::CommandServerConfig;
+use rutter_tools::config::http::HttpServerConfig;
+use rutter_tools::config::{CallLimits, Config, ServerSettings, ToolSettings};
 use rutter_tools::connector::ServedTool;
 use rutter_tools::registry::{Error, ToolRegistry};
 use serde_json::{Value, json};
@@ -180,6 +182,27 @@ async fn a_server_has_defaults_for_its_tools_and_a_tool_has_its_own_settings() {
     let seconds = |seconds| Some(Millis::seconds(seconds));
     assert_eq!(settings("s.usual"), (Safety::Idempotent, seconds(30), seconds(90), Some(7)));
     assert_eq!(settings("s.own"), (Safety::ReadOnly, seconds(5), seconds(90), Some(2)));
+}
+
+#[tokio::test]
+async fn every_kind_of_server_says_how_long_it_and_one_tool_remember_a_key() {
+    let mcp = "[servers.s]\ncommand = 'shop'\nkey_window = '2h'\ntools = { own = { key_window = '10m' } }";
+    let http = "[http.s]\nbase = 'https://shop.example'\nkey_window = '2h'\n\
+                [http.s.tools]\nusual = {}\nown = { key_window = '10m' }";
+    let command = "[commands.s]\nkey_window = '2h'\n[commands.s.tools]\nusual = {}\nown = { key_window = '10m' }";
+    for toml in [mcp, http, command] {
+        let config: Config = toml_edit::de::from_str(toml).unwrap();
+        let of_mcp = config.servers.values().map(|server| server.common.clone());
+        let of_http = config.http.values().map(HttpServerConfig::common);
+        let of_command = config.commands.values().map(CommandServerConfig::common);
+        let common = of_mcp.chain(of_http).chain(of_command).next().unwrap();
+        let puppet = Puppet::new(vec![plain("usual"), plain("own")]);
+        let fixture = RegistryFixture::with(vec![entrant("s", &puppet, common)], &CallLimits::default());
+        let catalog = fixture.catalog().await;
+        let window = |name: &str| catalog.tools.tools[name].key_window;
+        let expected = (Some(Millis::hours(2)), Some(Millis::seconds(600)));
+        assert_eq!((window("s.usual"), window("s.own")), expected, "{toml}");
+    }
 }
 
 #[tokio::test]
