@@ -180,6 +180,8 @@ mod tests {
     use crate::principal::Credential;
     use crate::scope::AccessScope;
     use rutter_core::id::{ExecutionId, TenantId};
+    use rutter_core::policy::rule::PolicyRuleDraft;
+    use serde_json::json;
 
     #[test]
     fn reasons_are_redacted_and_rights_checked() {
@@ -200,5 +202,23 @@ mod tests {
         assert_eq!(rule.request(&reader, &redactor, Timestamp(0), true).unwrap_err().code, "server.not_allowed");
         let refused = erasure(&reader, &redactor, identity, None, &reason, Timestamp(0));
         assert_eq!(refused.unwrap_err().code, "server.not_allowed");
+    }
+
+    #[test]
+    fn nothing_is_cleaned_that_a_limit_of_the_policy_still_counts() {
+        let policy = |rules: serde_json::Value| {
+            let drafts: Vec<PolicyRuleDraft> = serde_json::from_value(rules).unwrap();
+            OperatorPolicy::read(&drafts).unwrap()
+        };
+        let limits = policy(json!([
+            { "tools": ["a.*"], "limit": { "calls": 1, "per": "3h" } },
+            { "tools": ["b.*"], "limit": { "calls": 1, "per": "2h" } },
+        ]));
+        let denial = policy(json!([{ "tools": ["a.*"], "deny": "no" }]));
+        for (hours, policy, within) in [(1, &limits, 3), (4, &limits, 4), (1, &denial, 1)] {
+            let (age, what) = (Millis::hours(hours), CleanedPart::Payloads);
+            let rule = CleaningRule { statuses: Vec::new(), age, what, reason: None };
+            assert_eq!(rule.within(policy).age, Millis::hours(within));
+        }
     }
 }

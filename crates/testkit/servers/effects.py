@@ -11,8 +11,8 @@ Kinds: "once" (each call has an effect), "keyed" (one effect per key), "idempote
 "versioned" (one record per id; refused unless the version is the current one), "find" (looks up an effect by key, no
 effect), "look" (returns "after" once there is an effect of the tool "of", "before" until then), "read" (no effect).
 Faults are taken one per call, in order; the last one stays unless it is null. The state that tools need is the log
-itself, so it survives any restart. With "ends": true the end of every call is logged too, before its response is sent. Only
-the standard library is used.
+itself, so it survives any restart. With "ends": true the end of every call is logged too, before its response is sent. With
+"run": 3 every line of a process that starts then says so. Only the standard library is used.
 
 The result of a tool is made up from its "output" schema if it has one, otherwise it is an id; "gives" adds to that, and
 "{n}" in its texts is the number of the effect. "refuses": {"id": ["7"]} is a permanent error for these arguments.
@@ -51,6 +51,8 @@ class World:
         self.path, self.log_path, self.server = args.world, args.log, args.server
         self.lock = threading.Lock()
         self.known, self.read_to = [], 0
+        run = self.settings().get("run")
+        self.run = {} if run is None else {"run": run}
 
     def settings(self):
         with open(self.path, encoding="utf-8") as file:
@@ -79,7 +81,7 @@ class World:
 
     def note(self, what):
         """Appends one line; an effect is durable before its response."""
-        line = json.dumps({**what, "server": self.server, "at": time.time(), "pid": os.getpid()}) + "\n"
+        line = json.dumps({**what, **self.run, "server": self.server, "at": time.time(), "pid": os.getpid()}) + "\n"
         descriptor = os.open(self.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(descriptor, line.encode())

@@ -218,15 +218,15 @@ impl DecisionDraft<'_> {
             let description = format!("attempt {attempt} of {name} took effect after all: a person corrected that");
             self.deviate(Deviation::SecondEffect, &step, &description)?;
         }
-        self.void_changed_approvals(&name)?;
+        self.void_changed_approvals(&format!("the result of {name} was corrected, so this is another call"))?;
         // An execution with a step that was not done has not reached its end.
         if goes_on { self.reopen(&[], std::slice::from_ref(&step), why) } else { Ok(()) }
     }
 }
 
 impl DecisionDraft<'_> {
-    /// Takes back what was asked about calls, or approved, that read the corrected result: they are other calls now.
-    fn void_changed_approvals(&mut self, corrected: &str) -> RecordResult {
+    /// Takes back what was asked about calls, or approved, that are other calls now: a question always shows its call.
+    pub(super) fn void_changed_approvals(&mut self, reason: &str) -> RecordResult {
         let execution = &*self.execution;
         let waiting: Vec<PartPosition> = execution.agenda.asking.union(&execution.agenda.approved).copied().collect();
         for at in waiting {
@@ -236,9 +236,8 @@ impl DecisionDraft<'_> {
             };
             let call = *call;
             if !self.execution.prepare(at, *side).is_ok_and(|prepared| prepared.hash == call) {
-                let reason = format!("the result of {corrected} was corrected, so this is another call");
                 let part = self.execution.name(at);
-                self.follow(Event::ApprovalVoided { part, call, reason })?;
+                self.follow(Event::ApprovalVoided { part, call, reason: reason.to_owned() })?;
             }
         }
         Ok(())

@@ -275,7 +275,9 @@ impl DecisionDraft<'_> {
                 self.withdraw(part, side, attempt, (&tool, found))
             }
             ExecutionInput::AcceptTool { tool, definition, reason } => {
-                self.note(Event::ToolAccepted { tool, definition, reason })
+                let voids = format!("another definition of {tool} was accepted, so this is another call");
+                self.note(Event::ToolAccepted { tool, definition, reason })?;
+                self.void_changed_approvals(&voids)
             }
             ExecutionInput::RecordStarted { part, tool, parameters } => self.record_started(part, tool, parameters),
             ExecutionInput::RecordFinished { part, result } => self.record_finished(part, result),

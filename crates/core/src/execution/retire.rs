@@ -239,7 +239,9 @@ impl DecisionDraft<'_> {
                 self.follow(Event::ApprovalVoided { part, call, reason })?;
             }
         }
-        self.note(Event::Replanned { plan: PlanReference::of(plan), revision, reason })
+        self.note(Event::Replanned { plan: PlanReference::of(plan), revision, reason })?;
+        // An equal call can be written in another way, or its tool be pinned anew; the approval is for exactly one.
+        self.void_changed_approvals("the plan writes the call in another way")
     }
 }
 

@@ -115,6 +115,33 @@ impl OperatorPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::ResolvedCall;
+    use crate::policy::rule::PolicyRuleDraft;
+    use crate::tool::Safety;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_call_whose_parameters_are_not_known_counts_under_every_limit_that_it_may_have_come_under() {
+        let limit = json!({ "calls": 1, "per": "1h" });
+        let rules = json!([
+            { "name": "elsewhere", "tools": ["mail.*"], "limit": limit },
+            { "name": "none", "tools": ["a.*"], "deny": "no" },
+            { "name": "large", "tools": ["a.*"], "when": "parameters.amount > 5", "limit": limit },
+            { "name": "others", "tools": ["a.*"], "limit": limit },
+            { "name": "behind", "tools": ["a.*"], "limit": limit },
+        ]);
+        let drafts: Vec<PolicyRuleDraft> = serde_json::from_value(rules).unwrap();
+        let policy = OperatorPolicy::read(&drafts).unwrap();
+        let (tool, tenant) = (ToolName::new("a.pay"), TenantId::new("default"));
+        let counted = |parameters: &Value, is_known: bool| {
+            let call =
+                ResolvedCall { tool: &tool, safeties: [Safety::Once; 2], parameters, tenant: &tenant, principals: &[] };
+            policy.limits_of(&call, is_known).iter().map(|rule| rule.name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(counted(&json!({ "amount": 9 }), true), ["large"]);
+        assert_eq!(counted(&json!({ "amount": 1 }), true), ["others"]);
+        assert_eq!(counted(&Value::Null, false), ["large", "others"]);
+    }
 
     #[test]
     fn no_window_ever_holds_more_calls_than_the_limit() {

@@ -1,11 +1,11 @@
 //! Plans around guarded calls, and new plans that try to get such a call made without its approval.
 
-use super::{BROKEN, CHARGE, INVOICE, LOOK, MAIL, NOTE, WIPE};
+use super::{BROKEN, CHARGE, GUARDED, INVOICE, LOOK, MADE_UP_KEY, MAIL, NOTE, PEEK, PRY, SLOW, SYNC, WIPE};
 use crate::chance::SeededRandom;
 use serde_json::{Map, Value, json};
 
 /// A key, and what an agent writes to make it look like another parameter.
-const KEYS: &[&str] = &["{{ key }}", "{{ key }}", "{{ key | upper }}", "of {{ key }}", "{{ key[:20] }}", "mine"];
+const KEYS: &[&str] = &["{{ key }}", "{{ key }}", "{{ key | upper }}", "of {{ key }}", "{{ key[:20] }}", MADE_UP_KEY];
 
 /// A plan as an honest agent would write it: every invoice waits for approval. All guarded calls name the order.
 pub fn first_plan(random: &mut SeededRandom, order: &str) -> Value {
@@ -14,7 +14,7 @@ pub fn first_plan(random: &mut SeededRandom, order: &str) -> Value {
         // Mails soon wait for the limit, and waiting takes time.
         let tool = match random.percent(4) {
             true => MAIL,
-            false => *random.pick(&[CHARGE, CHARGE, INVOICE, INVOICE, WIPE, NOTE]),
+            false => *random.pick(&[CHARGE, CHARGE, INVOICE, INVOICE, PEEK, PEEK, SYNC, WIPE, PRY, NOTE]),
         };
         let mut step = json!({ "id": format!("step{number}"), "tool": tool,
             "parameters": parameters(random, order, tool) });
@@ -52,12 +52,12 @@ pub fn new_plan(random: &mut SeededRandom, old: &Value, order: &str) -> Value {
 
 /// A call that people or the policy guard: mostly one that a plan of this order has.
 pub fn guarded_call(random: &mut SeededRandom, order: &str) -> (&'static str, Value) {
-    let tool = *random.pick(&[CHARGE, CHARGE, INVOICE, WIPE]);
+    let tool = *random.pick(&[CHARGE, CHARGE, INVOICE, PEEK, PEEK, SYNC, WIPE, PRY]);
     (tool, parameters(random, order, tool))
 }
 
 fn parameters(random: &mut SeededRandom, order: &str, tool: &str) -> Value {
-    if ![CHARGE, INVOICE, WIPE].contains(&tool) {
+    if !GUARDED.contains(&tool) {
         return json!({ "text": format!("about {order}") });
     }
     // Few different calls, so that one that was denied comes again.
@@ -132,7 +132,11 @@ fn hide(random: &mut SeededRandom, (tool, parameters): &(&str, Value)) -> Vec<Va
     let number = random.below(1_000);
     let id = |name: &str| format!("{name}{number}");
     let call = json!({ "tool": tool, "parameters": parameters });
+    let is_read = [PEEK, PRY].contains(tool);
     match random.below(7) {
+        // Only reads can be probes, and their results decide about other steps.
+        _ if is_read && random.percent(60) => hide_read(random, tool, parameters),
+        _ if random.percent(10) => vec![sent_twice(random, tool, parameters)],
         0 => vec![json!({ "id": id("fallback"), "tool": BROKEN, "fallback": call })],
         1 => vec![json!({ "id": id("undone"), "tool": NOTE, "parameters": {}, "compensation": call })],
         2 => {
@@ -161,15 +165,48 @@ fn hide(random: &mut SeededRandom, (tool, parameters): &(&str, Value)) -> Vec<Va
     }
 }
 
+/// A guarded read as the probe of a doubt, or as what a condition or a list is made from.
+fn hide_read(random: &mut SeededRandom, tool: &str, parameters: &Value) -> Vec<Value> {
+    let number = random.below(1_000);
+    let (read, after) = (format!("read{number}"), format!("after{number}"));
+    let own = json!({ "id": read, "tool": tool, "parameters": parameters });
+    let order = &parameters["order"];
+    match random.below(4) {
+        0 => {
+            let condition = format!("steps.{read}.result.amount > 1");
+            vec![own, json!({ "id": after, "tool": NOTE, "when": condition })]
+        }
+        1 => {
+            let call = json!({ "order": order, "amount": "{{ item }}" });
+            let items = format!("steps.{read}.result.amounts");
+            vec![own, json!({ "id": after, "tool": CHARGE, "for_each": items, "parameters": call })]
+        }
+        _ => {
+            let probe = json!({ "tool": tool, "parameters": parameters, "happened": "true", "settle": "0s" });
+            vec![json!({ "id": after, "tool": SLOW, "timeout": "100ms", "probe": probe })]
+        }
+    }
+}
+
+/// A call that its caller gives up at once, and whose probe says that it did not happen.
+fn sent_twice(random: &mut SeededRandom, tool: &str, parameters: &Value) -> Value {
+    let id = format!("impatient{}", random.below(1_000));
+    let probe = json!({ "tool": LOOK, "happened": "false", "settle": "0s" });
+    let mut step = json!({ "id": id, "tool": tool, "parameters": parameters, "timeout": "1ms", "probe": probe });
+    if random.percent(50) {
+        step["retry"] = json!({ "max_attempts": 2, "on": ["timeout"] });
+    }
+    step
+}
+
 fn call_of(step: &Value) -> Option<(String, Value)> {
-    let inner = ["fallback", "compensation"].iter().find_map(|name| step.get(name));
-    let own = step["tool"].as_str().filter(|tool| [CHARGE, INVOICE, WIPE].contains(tool));
+    let inner = ["fallback", "compensation", "probe"].iter().find_map(|name| step.get(name));
+    let own = step["tool"].as_str().filter(|tool| GUARDED.contains(tool));
     let (tool, parameters) = match own {
         Some(tool) => (tool, &step["parameters"]),
         None => (inner?["tool"].as_str()?, &inner?["parameters"]),
     };
-    let is_guarded = [CHARGE, INVOICE, WIPE].contains(&tool);
-    is_guarded.then(|| (tool.to_owned(), parameters.clone()))
+    GUARDED.contains(&tool).then(|| (tool.to_owned(), parameters.clone()))
 }
 
 /// The same with the fields of every object in reverse order.

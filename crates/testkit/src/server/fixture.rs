@@ -73,11 +73,16 @@ impl ServerFixture {
 
     /// Sends a command to an execution as the operator.
     pub async fn command(&self, execution: &str, verb: Verb, reason: &str) {
+        self.command_with(execution, verb, CommandArguments::default(), reason).await;
+    }
+
+    /// The same with arguments.
+    pub async fn command_with(&self, execution: &str, verb: Verb, arguments: CommandArguments, reason: &str) {
         let command = Command {
             principal: Principal::owner(TenantId::new("default"), "operator"),
             execution: ExecutionId::new(execution),
             verb,
-            arguments: CommandArguments::default(),
+            arguments,
             reason: Some(reason.to_owned()),
             request_key: None,
             if_match: None,

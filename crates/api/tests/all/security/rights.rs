@@ -1,9 +1,11 @@
 //! Scopes: every operation with every kind of key, valid and invalid.
 
-use crate::security::harbour::{Answer, Harbour, owner};
+use crate::security::harbour::{Answer, Harbour, owner, tenant};
 use crate::security::routes::{Entry, Route, all, counted};
 use rutter_app::auth::AccessScope;
 use rutter_app::auth::key::NewApiKey;
+use rutter_core::journal::event::Event;
+use rutter_core::port::query::{EntryFilter, Pagination};
 use rutter_core::time::Millis;
 use serde_json::json;
 
@@ -102,6 +104,55 @@ async fn mcp_requires_read_and_admin_for_the_admin_toolset() {
         }
     }
     counted("keys and toolsets", cases);
+}
+
+/// Acts that were refused, with their codes, in order.
+async fn refusals(harbour: &Harbour) -> Vec<(String, String)> {
+    harbour.deck.app.refusals.flush().await;
+    let filter = EntryFilter { kinds: vec!["act_refused".to_owned()], ..EntryFilter::default() };
+    let entries = harbour.deck.app.query.entries(&tenant(), filter, Pagination::first(100)).await.unwrap();
+    let refused = entries.items.into_iter().rev().map(|entry| match entry.record.event {
+        Event::ActRefused { act, code, .. } => (act, code),
+        other => panic!("{other:?}"),
+    });
+    refused.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_and_missing_secrets_and_the_sessions_of_others_are_on_record() {
+    let harbour = Harbour::new().await;
+    let (_, one) = harbour.key("one", &[AccessScope::Read]).await;
+    let (_, other) = harbour.key("other", &[AccessScope::Read]).await;
+    let introduction = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "tester", "version": "1" } } });
+    let introduced = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let mcp = async |secret: Option<&str>, session: Option<&str>| {
+        let bearer = secret.map(|secret| format!("Bearer {secret}"));
+        let accept = "application/json, text/event-stream";
+        let mut headers = vec![("Content-Type", "application/json"), ("Accept", accept)];
+        headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
+        headers.extend(session.map(|session| ("Mcp-Session-Id", session)));
+        let body = if session.is_some() { &introduced } else { &introduction };
+        harbour.ask(&harbour.request("POST", "/mcp", &headers, &body.to_string())).await
+    };
+    let begun = mcp(Some(one.as_str()), None).await;
+    let session = begun.header("mcp-session-id").unwrap_or_else(|| panic!("{begun:?}"));
+    assert_eq!(mcp(Some(one.as_str()), Some(session)).await.status, 202);
+    assert!(refusals(&harbour).await.is_empty(), "nothing was refused so far");
+    assert_eq!(mcp(None, None).await.status, 401);
+    assert_eq!(mcp(Some("rutter_unknown"), None).await.status, 401);
+    assert_eq!(harbour.get("/api/v1/me", &[]).await.status, 401);
+    assert_eq!(mcp(Some(other.as_str()), Some(session)).await.status, 404);
+    assert_eq!(mcp(Some(other.as_str()), Some("made-up")).await.status, 404);
+    let expected = [
+        ("authenticate", "server.unauthorized"),
+        ("authenticate", "server.unauthorized"),
+        ("authenticate", "server.unauthorized"),
+        ("use_session", "server.session"),
+        ("use_session", "server.session"),
+    ];
+    let expected = expected.map(|(act, code)| (act.to_owned(), code.to_owned()));
+    assert_eq!(refusals(&harbour).await, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]

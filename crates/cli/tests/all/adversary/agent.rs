@@ -1,7 +1,7 @@
 //! The agent's connection: every tool call over pipes or HTTP, in either era, and its own answers to forms.
 
 use crate::clients::fixture::ClientFixture;
-use crate::hostile::wire::{Era, Line, PATIENCE, Pipes, Reply, exchange, with_headers};
+use crate::hostile::wire::{Era, Line, PATIENCE, Pipes, Reply, exchange_if_reached, with_headers};
 use rutter_testkit::chance::SeededRandom;
 use serde_json::{Map, Value, json};
 use std::time::Instant;
@@ -22,6 +22,8 @@ pub struct Agent {
     era: Era,
     /// The agent's token, for the HTTP API.
     api: Line,
+    /// A key instead of the token that every agent has.
+    key: Option<String>,
     number: u64,
 }
 
@@ -32,17 +34,28 @@ pub struct AnsweredForm {
 }
 
 impl Agent {
-    pub fn open(fixture: &mut ClientFixture, transport: Transport, era: Era) -> Agent {
-        let api = Line::open(fixture);
+    pub fn open(fixture: &ClientFixture, transport: Transport, era: Era, key: Option<String>) -> Agent {
+        let api = line(fixture, key.as_deref());
         let connection = match transport {
             Transport::Pipes => Connection::Pipes(Pipes::open_with(fixture, &["--toolset", "default,journal,admin"])),
             Transport::Http => Connection::Http(api.clone()),
         };
-        let mut agent = Agent { connection, era, api, number: 0 };
+        let mut agent = Agent { connection, era, api, key, number: 0 };
         if era == Era::Legacy {
             agent.introduce();
         }
         agent
+    }
+
+    /// Finds the server again after a restart. Over pipes, the program at their other end does.
+    pub fn reconnect(&mut self, fixture: &ClientFixture) {
+        self.api = line(fixture, self.key.as_deref());
+        if let Connection::Http(line) = &mut self.connection {
+            *line = self.api.clone();
+            if self.era == Era::Legacy {
+                self.introduce();
+            }
+        }
     }
 
     fn introduce(&mut self) {
@@ -101,8 +114,11 @@ impl Agent {
         let bytes = message.to_string();
         let answer = match &mut self.connection {
             Connection::Http(line) => {
-                let reply = line.post(self.era, bytes.as_bytes()).expect("the server answers");
-                reply.answer(&id).unwrap_or_else(|| json!({ "error": { "status": reply.status, "body": reply.body } }))
+                let lost = || json!({ "error": { "lost": bytes } });
+                line.post_if_reached(self.era, bytes.as_bytes()).map_or_else(lost, |reply| {
+                    let odd = || json!({ "error": { "status": reply.status, "body": reply.body } });
+                    reply.answer(&id).unwrap_or_else(odd)
+                })
             }
             Connection::Pipes(pipes) => {
                 pipes.send(bytes.as_bytes());
@@ -127,12 +143,18 @@ impl Agent {
     }
 
     /// A request to the HTTP API with the agent's token.
-    pub fn http(&self, method: &str, path: &str, body: Option<&Value>) -> Reply {
+    pub fn http(&self, method: &str, path: &str, body: Option<&Value>) -> Option<Reply> {
         http(&self.api, method, path, body)
     }
 }
 
-pub fn http(line: &Line, method: &str, path: &str, body: Option<&Value>) -> Reply {
+fn line(fixture: &ClientFixture, key: Option<&str>) -> Line {
+    let line = Line::to(fixture.served());
+    Line { token: key.map_or(line.token, str::to_owned), ..line }
+}
+
+/// `None` if the server is gone, or was before it had answered.
+pub fn http(line: &Line, method: &str, path: &str, body: Option<&Value>) -> Option<Reply> {
     let body = body.map(Value::to_string).unwrap_or_default();
     let headers = [
         ("Host", line.address.as_str()),
@@ -142,7 +164,9 @@ pub fn http(line: &Line, method: &str, path: &str, body: Option<&Value>) -> Repl
     ];
     let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let bytes = with_headers(&format!("{method} {path} HTTP/1.1"), &headers, body.as_bytes());
-    exchange(&line.address, &bytes, false).expect("the server answers")
+    let reply = exchange_if_reached(&line.address, &bytes)?;
+    let is_whole = reply.status == 204 || serde_json::from_str::<Value>(&reply.body).is_ok();
+    is_whole.then_some(reply)
 }
 
 /// What a modern client says about itself with every request.

@@ -15,6 +15,8 @@ pub struct Person {
     pub record: PeopleRecord,
     /// The digests of the calls that were approved.
     pub approved: BTreeSet<String>,
+    /// The same where the server was killed before it had answered.
+    pub perhaps_approved: BTreeSet<String>,
 }
 
 /// What a person did about one question.
@@ -23,19 +25,40 @@ pub enum PersonAnswer {
     No(String),
     /// A new plan that asks for less was approved.
     Loosened,
+    /// The server was killed before it had answered.
+    Lost(String),
+}
+
+/// Whether an answer counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SignalOutcome {
+    Accepted,
+    Refused,
+    Lost,
 }
 
 impl Person {
-    pub fn open(fixture: &mut ClientFixture) -> Person {
-        let line = Line::open(fixture);
-        let token = fs::read_to_string(fixture.path("data/operator.token")).unwrap().trim().to_owned();
-        Person { line: Line { token, ..line }, record: PeopleRecord::default(), approved: BTreeSet::new() }
+    pub fn open(fixture: &ClientFixture) -> Person {
+        let (approved, perhaps_approved) = (BTreeSet::new(), BTreeSet::new());
+        Person { line: line(fixture), record: PeopleRecord::default(), approved, perhaps_approved }
+    }
+
+    /// Finds the server again after a restart.
+    pub fn reconnect(&mut self, fixture: &ClientFixture) {
+        self.line = line(fixture);
+    }
+
+    /// Creates a key for an agent: it may try tools out, and approve nothing.
+    pub fn create_key(&self, name: &str) -> String {
+        let body = json!({ "name": name, "scopes": ["read", "operate", "admin"] });
+        let reply = http(&self.line, "POST", "/api/v1/keys", Some(&body)).expect("the server answers");
+        let answer: Value = serde_json::from_str(&reply.body).unwrap();
+        answer["secret"].as_str().unwrap_or_else(|| panic!("{reply:?}")).to_owned()
     }
 
     /// Answers some of the open questions of an execution.
     pub fn answer_some(&mut self, random: &mut SeededRandom, execution: &str, order: &str) -> Vec<PersonAnswer> {
-        let reply = http(&self.line, "GET", &format!("/api/v1/executions/{execution}"), None);
-        let view: Value = serde_json::from_str(&reply.body).unwrap_or_else(|_| panic!("{reply:?}"));
+        let view = self.view(execution);
         let questions = view["questions"].as_array().cloned().unwrap_or_default();
         let mut answers = Vec::new();
         for question in questions {
@@ -48,25 +71,58 @@ impl Person {
         answers
     }
 
+    /// The calls that wait for approval in an execution in which nothing else goes on.
+    pub fn open_approvals(&self, execution: &str) -> Option<BTreeSet<String>> {
+        let view = self.view(execution);
+        let questions = view["questions"].as_array()?;
+        let is_quiet = view["status"] == "waiting" && questions.iter().all(|question| question["kind"] == "approval");
+        let calls = questions.iter().filter_map(|question| question["call"].as_str()).map(str::to_owned);
+        is_quiet.then(|| calls.collect())
+    }
+
+    /// Null if the server is gone.
+    fn view(&self, execution: &str) -> Value {
+        let reply = http(&self.line, "GET", &format!("/api/v1/executions/{execution}"), None);
+        reply.map_or(Value::Null, |reply| serde_json::from_str(&reply.body).unwrap_or_else(|_| panic!("{reply:?}")))
+    }
+
     fn decide(&mut self, random: &mut SeededRandom, execution: &str, question: &Value) -> Option<PersonAnswer> {
         let tool = question["tool"].as_str().expect("a question names its tool");
+        assert!(question["parameters"].is_object(), "a person is asked about a call that is not shown: {question}");
         let call = GuardedCall::new(tool, &question["parameters"]);
         let text = format!("{tool} {}", question["parameters"]);
         let mut signal = json!({ "step_id": question["part"], "call": question["call"], "reason": "decided" });
         match random.below(10) {
             0..4 => {
                 signal["action"] = json!("approve");
-                self.record.approve(call.clone(), now());
-                if self.signal(execution, &signal) {
-                    self.approved.extend(question["call"].as_str().map(str::to_owned));
-                    return Some(PersonAnswer::Yes(text));
+                let sends = question["sends"].as_u64().expect("a question says how often the call may be sent");
+                self.record.approve(call.clone(), now(), usize::try_from(sends).unwrap());
+                let digest = question["call"].as_str().map(str::to_owned);
+                match self.signal(execution, &signal) {
+                    SignalOutcome::Accepted => {
+                        self.approved.extend(digest);
+                        Some(PersonAnswer::Yes(text))
+                    }
+                    SignalOutcome::Refused => {
+                        self.record.retract(&call);
+                        None
+                    }
+                    SignalOutcome::Lost => {
+                        self.perhaps_approved.extend(digest);
+                        Some(PersonAnswer::Lost(text))
+                    }
                 }
-                self.record.retract(&call);
-                None
             }
             4..7 => {
                 signal["action"] = json!("reject");
-                self.signal(execution, &signal).then_some(PersonAnswer::No(text))
+                match self.signal(execution, &signal) {
+                    SignalOutcome::Accepted => {
+                        self.record.deny(call, now());
+                        Some(PersonAnswer::No(text))
+                    }
+                    SignalOutcome::Refused => None,
+                    SignalOutcome::Lost => Some(PersonAnswer::Lost(text)),
+                }
             }
             _ => None,
         }
@@ -80,25 +136,30 @@ impl Person {
         question: &Value,
     ) -> Option<PersonAnswer> {
         let mut signal = json!({ "call": question["plan"], "reason": "decided" });
-        match random.below(10) {
+        let (answer, is_yes) = match random.below(10) {
             0 => {
-                signal["action"] = json!("approve");
                 // The new plan may act before the answer arrives, and what it did then counts as allowed.
                 self.record.open(order, false);
-                self.signal(execution, &signal).then_some(PersonAnswer::Loosened)
+                ("approve", true)
             }
-            1..7 => {
-                signal["action"] = json!("reject");
-                self.signal(execution, &signal).then(|| PersonAnswer::No(question["weakens"].to_string()))
-            }
-            _ => None,
+            1..7 => ("reject", false),
+            _ => return None,
+        };
+        signal["action"] = json!(answer);
+        match self.signal(execution, &signal) {
+            SignalOutcome::Accepted if is_yes => Some(PersonAnswer::Loosened),
+            SignalOutcome::Accepted => Some(PersonAnswer::No(question["weakens"].to_string())),
+            SignalOutcome::Refused => None,
+            SignalOutcome::Lost => Some(PersonAnswer::Lost(format!("{answer} a new plan"))),
         }
     }
 
     /// Starts an execution of this plan, as the person.
     pub fn start(&self, plan: &Value) -> Value {
         let body = json!({ "plan": plan, "wait_seconds": 0 });
-        let reply = http(&self.line, "POST", "/api/v1/executions", Some(&body));
+        let Some(reply) = http(&self.line, "POST", "/api/v1/executions", Some(&body)) else {
+            return json!({ "error": { "lost": body } });
+        };
         assert!(reply.status < 500, "{reply:?}");
         let answer: Value = serde_json::from_str(&reply.body).unwrap_or_default();
         if reply.status < 300 { answer } else { json!({ "error": answer }) }
@@ -109,11 +170,17 @@ impl Person {
         self.signal(execution, &json!({ "action": "kill", "reason": "the sequence is over" }));
     }
 
-    fn signal(&self, execution: &str, signal: &Value) -> bool {
-        let reply = http(&self.line, "POST", &format!("/api/v1/executions/{execution}/signals"), Some(signal));
+    fn signal(&self, execution: &str, signal: &Value) -> SignalOutcome {
+        let path = format!("/api/v1/executions/{execution}/signals");
+        let Some(reply) = http(&self.line, "POST", &path, Some(signal)) else { return SignalOutcome::Lost };
         assert!(reply.status < 500, "{reply:?}");
-        reply.status < 300
+        if reply.status < 300 { SignalOutcome::Accepted } else { SignalOutcome::Refused }
     }
+}
+
+fn line(fixture: &ClientFixture) -> Line {
+    let token = fs::read_to_string(fixture.path("data/operator.token")).unwrap().trim().to_owned();
+    Line { token, ..Line::to(fixture.served()) }
 }
 
 fn now() -> f64 {

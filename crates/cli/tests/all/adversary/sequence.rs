@@ -1,12 +1,17 @@
 //! One sequence: an agent starts executions around one order each, then does whatever comes to its mind.
 
+mod direct;
+mod restart;
+
 use super::AttackTally;
 use super::agent::{Agent, AnsweredForm, Transport};
+use super::installation::{Installation, InstallationState};
 use super::person::{Person, PersonAnswer};
+use rutter_testkit::adversary::INVOICE;
 use rutter_testkit::adversary::plans::{first_plan, guarded_call, new_plan};
-use rutter_testkit::adversary::{INVOICE, LOOK};
 use rutter_testkit::chance::SeededRandom;
 use serde_json::{Value, json};
+use std::sync::RwLockReadGuard;
 
 /// Verbs, synonyms, and words that are none.
 const VERBS: &[&str] = &[
@@ -77,6 +82,8 @@ const READS: &[&str] = &[
 
 /// How much of an answer is printed with a violation.
 const ANSWER_CHARS_MAX: usize = 400;
+/// How many sequences of a hundred restart the server once.
+const RESTARTS_PERCENT: u64 = 12;
 
 struct Started {
     id: String,
@@ -90,39 +97,89 @@ pub struct Sequence<'a> {
     name: String,
     random: SeededRandom,
     transport: Transport,
+    installation: &'a Installation,
+    /// The run of the server that agent and person are connected to.
+    run: &'a mut usize,
+    /// The server may end at any time, and leaves requests without an answer.
+    is_killing: bool,
     agent: &'a mut Agent,
     person: &'a mut Person,
     tally: &'a mut AttackTally,
     executions: Vec<Started>,
-    /// Executions of direct calls.
-    direct: Vec<String>,
+    /// Executions of direct calls, and their orders.
+    direct: Vec<(String, String)>,
     orders: Vec<String>,
     /// What happened, for people.
     pub lines: Vec<String>,
 }
 
+/// Who acts in a sequence, and what it counts.
+pub struct SequenceParties<'a> {
+    pub installation: &'a Installation,
+    pub run: &'a mut usize,
+    pub agent: &'a mut Agent,
+    pub person: &'a mut Person,
+    pub tally: &'a mut AttackTally,
+}
+
 impl<'a> Sequence<'a> {
-    pub fn new(
-        seed: u64,
-        transport: Transport,
-        agent: &'a mut Agent,
-        person: &'a mut Person,
-        tally: &'a mut AttackTally,
-    ) -> Sequence<'a> {
+    pub fn new(seed: u64, transport: Transport, parties: SequenceParties<'a>) -> Sequence<'a> {
         let random = SeededRandom::new(seed);
         let (executions, direct, orders, lines) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let name = format!("s{seed}");
-        Sequence { name, random, transport, agent, person, tally, executions, direct, orders, lines }
+        let SequenceParties { installation, run, agent, person, tally } = parties;
+        let (name, is_killing) = (format!("s{seed}"), false);
+        Sequence {
+            name,
+            random,
+            transport,
+            installation,
+            run,
+            is_killing,
+            agent,
+            person,
+            tally,
+            executions,
+            direct,
+            orders,
+            lines,
+        }
     }
 
     pub fn run(&mut self) {
+        let steps = 6 + self.random.below(8);
+        let restart_at = self.random.percent(RESTARTS_PERCENT).then(|| self.random.below(steps));
+        let state = self.enter();
         self.start();
-        for _ in 0..6 + self.random.below(8) {
+        drop(state);
+        for step in 0..steps {
+            if restart_at == Some(step) {
+                self.restart();
+            }
+            let _state = self.enter();
             self.step();
         }
-        for id in self.executions.iter().map(|started| &started.id).chain(&self.direct) {
+        let _state = self.enter();
+        for id in self.executions.iter().map(|started| &started.id).chain(self.direct.iter().map(|(id, _)| id)) {
             self.person.end(id);
         }
+    }
+
+    /// Takes part in the installation, with connections to the server that runs now.
+    fn enter(&mut self) -> RwLockReadGuard<'a, InstallationState> {
+        let state = self.installation.enter();
+        self.find_server(&state);
+        state
+    }
+
+    fn find_server(&mut self, state: &InstallationState) {
+        let newest = state.rules.len() - 1;
+        if newest == *self.run {
+            return;
+        }
+        *self.run = newest;
+        self.agent.reconnect(&state.fixture);
+        self.person.reconnect(&state.fixture);
+        self.lines.push(format!("run {newest} of the server, {:?} rules", state.rules[newest]));
     }
 
     /// The orders whose effects belong to this sequence.
@@ -192,6 +249,15 @@ impl<'a> Sequence<'a> {
     fn open(&mut self, order: &str, plan: &Value) {
         let has_invoice = plan["steps"].as_array().is_some_and(|steps| steps.iter().any(|it| it["tool"] == INVOICE));
         self.person.record.open(order, has_invoice);
+        self.person.record.note_plan(order, plan);
+    }
+
+    /// A plan that replaces the one of an execution.
+    fn new_plan(&mut self, at: usize) -> Value {
+        let started = &self.executions[at];
+        let plan = new_plan(&mut self.random, &started.plan, &started.order);
+        self.person.record.note_plan(&started.order, &plan);
+        plan
     }
 
     fn remember(&mut self, answer: &Value, started: Started) {
@@ -207,14 +273,15 @@ impl<'a> Sequence<'a> {
         self.wait(at);
         let started = &self.executions[at];
         let mut answers = self.person.answer_some(&mut self.random, &started.id, &started.order);
-        for id in &self.direct {
-            answers.extend(self.person.answer_some(&mut self.random, id, &started.order));
+        for (id, order) in &self.direct {
+            answers.extend(self.person.answer_some(&mut self.random, id, order));
         }
         for answer in answers {
             let (what, line) = match answer {
                 PersonAnswer::Yes(call) => ("yes", format!("person: yes to {call}")),
                 PersonAnswer::No(call) => ("no", format!("person: no to {call}")),
                 PersonAnswer::Loosened => ("loosened", "person: yes to a plan that asks for less".to_owned()),
+                PersonAnswer::Lost(what) => ("lost", format!("person: perhaps answered {what}")),
             };
             self.tally.count(what);
             self.lines.push(format!("{} {line}", started.order));
@@ -228,8 +295,8 @@ impl<'a> Sequence<'a> {
     }
 
     fn replan(&mut self, at: usize) {
+        let (plan, reason) = (self.new_plan(at), "something changed");
         let started = &self.executions[at];
-        let (plan, reason) = (new_plan(&mut self.random, &started.plan, &started.order), "something changed");
         let arguments = json!({ "execution_id": started.id, "plan": plan, "reason": reason,
             "completed_steps": if self.random.percent(10) { json!(["look"]) } else { json!([]) } });
         let answer = match self.random.percent(15) {
@@ -343,32 +410,29 @@ impl<'a> Sequence<'a> {
 
     /// The same things over the HTTP API, with the agent's token.
     fn call_the_api(&mut self, at: usize) {
-        let (id, order) = (self.executions[at].id.clone(), self.executions[at].order.clone());
+        let id = self.executions[at].id.clone();
         if self.random.percent(20) {
             let path = self.random.pick(READS).replace("ID", &id);
             self.agent.http("GET", &format!("/api/v1{path}"), None);
             return;
         }
         let path = *self.random.pick(PATHS);
-        let (tool, parameters) = self.unplanned_call(&order);
         let body = match path {
             "/executions" => return self.start_over_http(),
             "/executions/ID/signals" => {
                 let verb = *self.random.pick(VERBS);
                 self.arguments(at, verb)
             }
-            "/executions/ID/replan" => {
-                json!({ "plan": new_plan(&mut self.random, &self.executions[at].plan, &order), "reason": "because" })
-            }
+            "/executions/ID/replan" => json!({ "plan": self.new_plan(at), "reason": "because" }),
             "/executions/ID/records" => {
                 json!({ "step": { "step_id": "step0", "status": "completed", "result": { "id": "invented" } } })
             }
-            "/tools/TOOL/call" => json!({ "parameters": parameters, "reason": "because" }),
+            "/tools/TOOL/call" => return self.call_tool_over_http(),
             "/keys" => json!({ "name": "mine", "scopes": ["read", "operate", "approve", "admin"] }),
             "/history/cleanup" => json!({ "older_than_days": 0, "reason": "because" }),
             _ => json!({ "name": "x", "reason": "because" }),
         };
-        let answer = self.http("POST", &path.replace("ID", &id).replace("TOOL", tool), &body);
+        let answer = self.http("POST", &path.replace("ID", &id), &body);
         if path == "/executions/ID/replan" && answer["is_applied"] == true {
             self.executions[at].plan = body["plan"].clone();
         }
@@ -410,7 +474,7 @@ impl<'a> Sequence<'a> {
         let mut arguments = json!({ "request_id": request_id, "wait_seconds": 0 });
         match (&started.plan_id, self.random.percent(50)) {
             (Some(plan_id), true) => arguments["plan_id"] = json!(plan_id),
-            _ => arguments["plan"] = new_plan(&mut self.random, &started.plan, &started.order),
+            _ => arguments["plan"] = self.new_plan(at),
         }
         let answer = self.call_at("execute_plan", &arguments, at);
         if let Some(id) = answer["execution_id"].as_str() {
@@ -426,38 +490,6 @@ impl<'a> Sequence<'a> {
         self.remember(&answer, Started { id: String::new(), order, plan, plan_id: None, request_id: None });
     }
 
-    /// What only administrators may, and what leads around plans.
-    fn administer(&mut self, at: usize) {
-        let order = self.executions[at].order.clone();
-        let (tool, parameters) = self.unplanned_call(&order);
-        match self.random.below(4) {
-            0 => drop(self.call_at("cleanup_history", &json!({ "older_than_days": 0, "reason": "because" }), at)),
-            1 => {
-                let context = json!({ "order": order, "amount": 5 });
-                let arguments = json!({ "request": "charge it", "selected_tools": [tool, LOOK], "context": context });
-                self.call_at("create_execution_plan", &arguments, at);
-            }
-            _ => {
-                let arguments = json!({ "tool": tool, "parameters": parameters, "reason": "because" });
-                let answer = self.call_at("call_tool", &arguments, at);
-                // The new execution has the same order, so only calls under the policy are replanned into it.
-                if let Some(id) = answer["execution_id"].as_str() {
-                    self.direct.push(id.to_owned());
-                }
-            }
-        }
-    }
-
-    /// A call that no plan guards: only the policy does.
-    fn unplanned_call(&mut self, order: &str) -> (&'static str, Value) {
-        loop {
-            let (tool, parameters) = guarded_call(&mut self.random, order);
-            if tool != INVOICE {
-                return (tool, parameters);
-            }
-        }
-    }
-
     fn call_at(&mut self, tool: &str, arguments: &Value, at: usize) -> Value {
         let order = self.executions[at].order.clone();
         self.call(tool, arguments, &order)
@@ -466,6 +498,8 @@ impl<'a> Sequence<'a> {
     fn call(&mut self, tool: &str, arguments: &Value, order: &str) -> Value {
         self.lines.push(format!("agent: {tool} {arguments}"));
         let (answer, forms) = self.agent.call(&mut self.random, tool, arguments);
+        let is_lost = answer["error"].get("lost").is_some();
+        assert!(!is_lost || self.is_killing, "the server did not answer: {:#?}", self.lines);
         self.note_forms(&forms, order);
         self.tell(tool, &answer);
         answer
@@ -473,7 +507,10 @@ impl<'a> Sequence<'a> {
 
     fn http(&mut self, method: &str, path: &str, body: &Value) -> Value {
         self.lines.push(format!("agent: {method} {path} {body}"));
-        let reply = self.agent.http(method, &format!("/api/v1{path}"), Some(body));
+        let Some(reply) = self.agent.http(method, &format!("/api/v1{path}"), Some(body)) else {
+            assert!(self.is_killing, "the server did not answer: {:#?}", self.lines);
+            return json!({ "error": { "lost": path } });
+        };
         assert!(reply.status < 500, "{reply:?} {:#?}", self.lines);
         let answer: Value = serde_json::from_str(&reply.body).unwrap_or_default();
         let answer = if reply.status < 300 { answer } else { json!({ "error": answer }) };

@@ -3,7 +3,7 @@
 pub use crate::fixture::PATIENCE;
 use crate::fixture::{RUTTER, effects_script};
 use serde_json::{Value, json};
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,6 +14,9 @@ use tempfile::TempDir;
 pub struct ClientFixture {
     folder: Option<TempDir>,
     served: Option<Served>,
+    /// The name of the tool server, and more lines for `[server]`.
+    server: String,
+    listener: String,
 }
 
 /// A server that listens for HTTP.
@@ -40,12 +43,21 @@ impl ClientFixture {
 
     /// With the tools of a world behind one server, more lines for `[server]`, and more sections.
     pub fn with(server: &str, world: &Value, listener: &str, sections: &str) -> ClientFixture {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name).display().to_string();
+        let folder = Some(tempfile::tempdir().unwrap());
+        let (server, listener) = (server.to_owned(), listener.to_owned());
+        let fixture = ClientFixture { folder, served: None, server, listener };
+        fixture.configure(world, sections);
+        fixture
+    }
+
+    /// Writes the tools and the settings; the next server reads them.
+    pub fn configure(&self, world: &Value, sections: &str) {
+        let at = |name: &str| self.path(name).display().to_string();
         fs::write(at("world.json"), world.to_string()).unwrap();
-        let arguments = [effects_script(), "stdio".into(), "--server".into(), server.to_owned()];
+        let arguments = [effects_script(), "stdio".into(), "--server".into(), self.server.clone()];
         let files = ["--world".into(), at("world.json"), "--log".into(), at("log")];
         let arguments: Vec<String> = arguments.into_iter().chain(files).collect();
+        let (server, listener) = (&self.server, &self.listener);
         // Any port: the servers of several directories run in parallel.
         let settings = format!(
             "dir = \"data\"\n[server]\nlisten = \"127.0.0.1:0\"\n{listener}\n[servers.{server}]\ncommand = \"python3\"\n\
@@ -53,7 +65,6 @@ impl ClientFixture {
             json!(arguments)
         );
         fs::write(at("rutter.toml"), settings).unwrap();
-        ClientFixture { folder: Some(folder), served: None }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -71,7 +82,7 @@ impl ClientFixture {
     pub fn serve(&mut self) -> &Served {
         let started = || {
             let mut command = self.rutter(&["serve", "--listen", "127.0.0.1:0", "--json"]);
-            let log = fs::File::create(self.path("served.log")).unwrap();
+            let log = OpenOptions::new().append(true).create(true).open(self.path("served.log")).unwrap();
             let mut process = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
             let mut line = String::new();
             BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -82,14 +93,32 @@ impl ClientFixture {
         if self.served.is_none() {
             self.served = Some(started());
         }
-        self.served.as_ref().expect("it was just started")
+        self.served()
+    }
+
+    /// The server that listens for HTTP.
+    pub fn served(&self) -> &Served {
+        self.served.as_ref().expect("it was started")
+    }
+
+    /// Ends the server as a failure of the machine would.
+    pub fn kill(&mut self) {
+        if let Some(mut served) = self.served.take() {
+            served.process.kill().unwrap();
+            served.process.wait().unwrap();
+        }
+    }
+
+    /// Ends the server in order, also one that a client started.
+    pub fn stop(&mut self) {
+        self.end();
+        if let Some(mut served) = self.served.take() {
+            served.process.wait().unwrap();
+        }
     }
 
     pub fn rutter(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(RUTTER);
-        command.args(words).current_dir(self.path("")).env_clear().stdin(Stdio::null());
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("USER", "operator");
-        command
+        rutter(&self.path(""), words)
     }
 
     /// The process that owns the database.
@@ -124,9 +153,11 @@ impl ClientFixture {
     fn end(&mut self) {
         let pid = self.pid();
         if self.rutter(&["stop"]).output().is_ok_and(|output| output.status.success()) {
-            let process = Path::new("/proc").join(pid);
+            // One that has ended and was started by a client is a zombie, without words.
+            let words = Path::new("/proc").join(pid).join("cmdline");
+            let runs = || fs::read(&words).is_ok_and(|words| !words.is_empty());
             let deadline = Instant::now() + PATIENCE;
-            while process.exists() && !self.has_ended() && Instant::now() < deadline {
+            while runs() && !self.has_ended() && Instant::now() < deadline {
                 thread::sleep(Duration::from_millis(10));
             }
         }
@@ -153,4 +184,12 @@ impl Drop for ClientFixture {
             eprintln!("everything of this test is in {}", folder.keep().display());
         }
     }
+}
+
+/// The program in a folder, run by the operator.
+pub fn rutter(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(RUTTER);
+    command.args(words).current_dir(folder).env_clear().stdin(Stdio::null());
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("USER", "operator");
+    command
 }

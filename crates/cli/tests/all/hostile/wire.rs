@@ -1,6 +1,6 @@
 //! Raw access to the server over both transports: bytes into a pipe, bytes into a socket, and the responses.
 
-use crate::clients::fixture::ClientFixture;
+use crate::clients::fixture::{ClientFixture, Served};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -147,7 +147,15 @@ impl Reply {
 
 /// Sends bytes over their own connection. `None` if it was closed without a response.
 pub fn exchange(address: &str, bytes: &[u8], hang_up: bool) -> Option<Reply> {
-    let mut stream = TcpStream::connect(address).unwrap();
+    exchange_over(TcpStream::connect(address).unwrap(), bytes, hang_up)
+}
+
+/// The same with a server that may be gone.
+pub fn exchange_if_reached(address: &str, bytes: &[u8]) -> Option<Reply> {
+    exchange_over(TcpStream::connect(address).ok()?, bytes, false)
+}
+
+fn exchange_over(mut stream: TcpStream, bytes: &[u8], hang_up: bool) -> Option<Reply> {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
     // The server may close while we still write.
@@ -216,7 +224,11 @@ pub struct Line {
 
 impl Line {
     pub fn open(fixture: &mut ClientFixture) -> Line {
-        let served = fixture.serve();
+        Line::to(fixture.serve())
+    }
+
+    /// A line to a server that runs.
+    pub fn to(served: &Served) -> Line {
         let address = served.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
         let token = std::fs::read_to_string(&served.token_file).unwrap().trim().to_owned();
         Line { address, token, session: None }
@@ -263,6 +275,11 @@ impl Line {
 
     pub fn post(&self, era: Era, body: &[u8]) -> Option<Reply> {
         exchange(&self.address, &with_headers("POST /mcp HTTP/1.1", &self.headers(era, body), body), false)
+    }
+
+    /// The same to a server that may be gone.
+    pub fn post_if_reached(&self, era: Era, body: &[u8]) -> Option<Reply> {
+        exchange_if_reached(&self.address, &with_headers("POST /mcp HTTP/1.1", &self.headers(era, body), body))
     }
 
     pub fn ask(&self, era: Era, id: Value, method: &str, params: Value) -> Value {

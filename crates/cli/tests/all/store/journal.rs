@@ -2,7 +2,7 @@
 
 use crate::store::fixture::{Answer, StoreFixture};
 use crate::store::seen;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -220,6 +220,24 @@ fn erased_payloads_are_gone_and_everything_else_can_still_be_proven() {
     assert_eq!((code, message.starts_with("V1: ")), (Some(0), true), "{message}");
     let verified = done(fixture.rutter(&["journal", "verify", "--export", "left.ndjson", "--key", &key]));
     assert!(verified.stdout.contains("entries that were cleaned up"), "{verified:?}");
+}
+
+/// After a restart, limits count what the journal still has.
+#[test]
+fn what_a_limit_of_the_policy_still_counts_is_not_cleaned() {
+    let fixture = StoreFixture::new();
+    let cleaned = |effect: &str, what: &str| {
+        fixture.write("rutter.toml", &format!("[[policy]]\ntools = [\"a.*\"]\n{effect}\n"));
+        let words = ["db", "clean", "--older-than", "0s", "--what", what, "--dry-run", "--json"];
+        let answer: Value = serde_json::from_str(&done(fixture.rutter(&words)).stdout).unwrap();
+        let removed = &answer["removed"][0];
+        (removed["executions"].as_u64().unwrap(), removed["older_than_ms"].as_u64().unwrap())
+    };
+    for what in ["payloads", "executions"] {
+        let (executions, age) = cleaned("deny = \"no\"", what);
+        assert!(executions > 0 && age == 0, "{executions} {what} older than {age} ms");
+        assert_eq!(cleaned("limit = { calls = 5, per = \"1h\" }", what), (0, 3_600_000), "{what}");
+    }
 }
 
 #[test]

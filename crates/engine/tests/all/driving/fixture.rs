@@ -18,6 +18,7 @@ use rutter_core::port::tools::{
     Admission, CallPermit, CallReporter, CallReturn, CatalogSnapshot, PermitWaiter, PortFuture, ServerSelection,
     ToolCallId, ToolCallRequest, ToolGateway,
 };
+use rutter_core::port::upkeep::{ErasureRequest, StoreMaintenance};
 use rutter_core::redact::Redactor;
 use rutter_core::time::{Millis, Timestamp};
 use rutter_core::tool::Elicitation;
@@ -174,6 +175,14 @@ impl EngineFixture {
         let plan = self.save(plan).await;
         let started = self.engine.start(self.start_of(&plan, json!({}), None)).await.unwrap();
         identity(&started.execution)
+    }
+
+    /// Erases the parameters and results of an execution.
+    pub async fn erase(&self, identity: &ExecutionIdentity) {
+        let (actor, at) = (Actor::person("operator"), SystemClock::system().now());
+        let erasure =
+            ErasureRequest { identity: identity.clone(), entries: None, actor, at, reason: "because".to_owned() };
+        assert!(self.store.erase(erasure).await.unwrap().payloads > 0, "nothing was erased");
     }
 
     /// The tool answers a call, the first being 0, after it has ended.

@@ -1,15 +1,19 @@
 //! Who may answer for a person at a client, and which refusals are on record.
 
 use rutter_app::app::AppSettings;
+use rutter_app::command::CommandArguments;
 use rutter_app::limits::REFUSALS_PER_MINUTE;
 use rutter_app::principal::{Credential, McpToolset, Principal};
 use rutter_app::rights::Operation;
 use rutter_app::runtime::RuntimeOptions;
 use rutter_app::scope::{self, AccessScope, AccessScopes};
+use rutter_app::shown_call::FIELDS_SHOWN_MAX;
+use rutter_app::verb::Verb;
 use rutter_core::actor::{Actor, ActorKind};
 use rutter_core::id::TenantId;
 use rutter_core::journal::describe::describe;
 use rutter_core::journal::event::{Event, EventRecord};
+use rutter_core::limits::ASK_AGAIN_MAX;
 use rutter_core::port::query::{EntryFilter, Pagination};
 use rutter_testkit::server::fixture::ServerFixture;
 use rutter_testkit::server::installation::options;
@@ -161,6 +165,117 @@ async fn an_answer_to_a_question_that_was_not_asked_is_refused() {
     let refused = client.ask("tasks/update", update).await.unwrap_err();
     assert!(refused.to_string().contains("only a person may do this"), "{refused}");
     assert_eq!(approver(&deck).await, None);
+    let execution = waiting["execution_id"].as_str().map(str::to_owned);
+    let on_record = refusals(&deck).await;
+    assert!(matches!(&on_record[..], [(_, act, about, 1)] if act == "approve" && *about == execution), "{on_record:?}");
+}
+
+/// Who may approve and answers too late only made a mistake.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forged_answer_to_a_form_is_on_record() {
+    for (scopes, acts) in [(scope::of_agent(), vec!["answer"]), (scope::of_operator(), Vec::new())] {
+        let deck = ServerFixture::new().await;
+        let mut client = deck.client_of(ClientEra::Modern, token(scopes), forms()).await;
+        let call = json!({ "name": "status", "arguments": { "execution_id": "exec_x" }, "requestState": "forged",
+            "inputResponses": { "approve keep": yes() } });
+        let refused = client.ask("tools/call", call).await.unwrap();
+        assert!(refused.to_string().contains("server.stale_question"), "{refused}");
+        let on_record: Vec<String> = refusals(&deck).await.into_iter().map(|(_, act, ..)| act).collect();
+        assert_eq!(on_record, acts);
+    }
+}
+
+/// A plan in which the step needs no approval any more.
+fn ungated() -> Value {
+    let mut plan = gated();
+    plan["steps"][0].as_object_mut().unwrap().remove("approval");
+    plan
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_plan_that_was_rejected_too_often_is_refused_and_on_record() {
+    let deck = ServerFixture::new().await;
+    let mut client = deck.client(ClientEra::Modern).await;
+    let id = client.call("execute_plan", json!({ "plan": gated() })).await["execution_id"].clone();
+    let new = json!({ "execution_id": id, "plan": ungated(), "reason": "quicker" });
+    for _ in 0..=ASK_AGAIN_MAX {
+        let proposed = client.call("replan", new.clone()).await;
+        assert_eq!(proposed["is_applied"], false, "{proposed}");
+        let view = client.call("status", json!({ "execution_id": id, "wait_seconds": 0 })).await;
+        let questions = view["questions"].as_array().unwrap();
+        let asked = questions.iter().find(|question| question["kind"] == "replan").unwrap();
+        let arguments =
+            CommandArguments { call: asked["plan"].as_str().map(str::to_owned), ..CommandArguments::default() };
+        deck.command_with(id.as_str().unwrap(), Verb::Reject, arguments, "no").await;
+    }
+    let refused = client.call("replan", new).await;
+    assert_eq!(refused["error"]["code"], "replan.rejected", "{refused}");
+    let execution = id.as_str().map(str::to_owned);
+    assert_eq!(refusals(&deck).await, [("agent tester".to_owned(), "replan".to_owned(), execution, 1)]);
+}
+
+/// Executes a plan, and returns the text of the form that its client is shown.
+async fn form_of(plan: &Value, era: ClientEra) -> Option<String> {
+    let deck = ServerFixture::with(ANY).await;
+    let mut client = deck.client_of(era, token(scope::of_operator()), forms()).await;
+    let call = json!({ "name": "execute_plan", "arguments": { "plan": plan } });
+    if era == ClientEra::Modern {
+        let asked = client.ask("tools/call", call).await.unwrap();
+        let forms = asked["inputRequests"].as_object();
+        assert!(forms.is_some() || asked["structuredContent"]["status"] == "waiting", "{asked}");
+        return forms?.values().next()?["params"]["message"].as_str().map(str::to_owned);
+    }
+    let id = client.send("tools/call", call).await;
+    let mut text = None;
+    loop {
+        let message = client.hear().await;
+        if message["method"] == "elicitation/create" {
+            text = message["params"]["message"].as_str().map(str::to_owned);
+            client.reply(&message["id"], json!({ "action": "decline" })).await;
+        } else if message["id"] == id {
+            assert_eq!(message["result"]["structuredContent"]["status"], "waiting", "{message}");
+            return text;
+        }
+    }
+}
+
+/// A tool that takes any parameters.
+const ANY: &str = "
+[commands.any.tools.call]
+description = 'Take anything'
+argv = ['/bin/true']
+input = { type = 'object' }
+result = 'text'
+safety = 'idempotent'
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_shows_every_parameter_or_there_is_none() {
+    let plan = |parameters: Value, attempts: u32| {
+        json!({ "name": "any", "steps": [{ "id": "a", "tool": "any.call", "parameters": parameters,
+            "cancellable": "irreversible", "approval": { "required": true }, "retry": { "max_attempts": attempts } }] })
+    };
+    for era in ERAS {
+        let short = form_of(&plan(json!({ "amount": 5, "to": "eve" }), 1), era).await.unwrap();
+        assert!(short.contains(r#"any.call with {"amount":5,"to":"eve"}. Approve this call?"#), "{era:?} {short}");
+        let long = json!({ "note": "n".repeat(5_000), "amount": 5, "more": "m".repeat(4_000), "to": "eve" });
+        let long = form_of(&plan(long, 3), era).await.unwrap();
+        for part in [
+            r#""amount":5"#,
+            r#""to":"eve""#,
+            "(5000 characters in all)",
+            "(4000 characters in all)",
+            "Not everything is shown here: the whole call is",
+            "it may be sent up to 3 times, retries included",
+        ] {
+            assert!(long.contains(part), "{era:?} {part}: {long}");
+        }
+        let fields =
+            |count: usize| (0..count).map(|at| (format!("field{at}"), json!("x".repeat(100)))).collect::<Value>();
+        let most = form_of(&plan(fields(FIELDS_SHOWN_MAX), 1), era).await.unwrap();
+        assert!((0..FIELDS_SHOWN_MAX).all(|at| most.contains(&format!("\"field{at}\""))), "{era:?} {most}");
+        assert_eq!(form_of(&plan(fields(FIELDS_SHOWN_MAX + 1), 1), era).await, None, "{era:?}");
+    }
 }
 
 async fn refusals(deck: &ServerFixture) -> Vec<(String, String, Option<String>, u64)> {

@@ -222,6 +222,33 @@ fn a_replan_that_keeps_the_call_keeps_the_question_and_the_approval() {
     assert_eq!(scene.calls(), ["a"]);
 }
 
+/// Nobody approves what is not shown. Found by the adversary.
+#[test]
+fn a_question_shows_its_call_after_a_plan_that_writes_the_call_in_another_way() {
+    let plan = |parameters: &str| {
+        format!("steps: [{{id: a, tool: t.once, parameters: {{{parameters}}}, approval: {{expires: 1h}}}}]")
+    };
+    let shown = |scene: &ExecutionScenario| {
+        let asked = scene.execution.questions();
+        let [PendingQuestion::Approval { parameters, .. }] = asked.as_slice() else { panic!("{asked:?}") };
+        parameters.as_deref().map(ToString::to_string)
+    };
+    let mut scene = ExecutionScenario::started(&plan("n: 1, m: 2"));
+    let call = scene.asked("a");
+    scene.replan(&plan("m: 2, n: 1"));
+    assert_eq!(shown(&scene).as_deref(), Some(r#"{"m":2,"n":1}"#));
+    assert_eq!(scene.refused(&person(), approve(call)), "execution.other_call");
+    scene.approve("a");
+    assert_eq!(scene.call("a").parameters.to_string(), r#"{"m":2,"n":1}"#);
+    // An unused approval is asked for again, and not when the call is made.
+    let mut scene = ExecutionScenario::started(&plan("n: 1, m: 2"));
+    scene.pause();
+    scene.approve("a");
+    scene.replan(&plan("m: 2, n: 1"));
+    scene.resume();
+    assert_eq!((scene.calls().len(), shown(&scene).as_deref()), (0, Some(r#"{"m":2,"n":1}"#)));
+}
+
 #[test]
 fn a_call_by_an_agent_without_approval_is_recorded_as_such() {
     let mut scene = ExecutionScenario::by_agent(ASKED);
