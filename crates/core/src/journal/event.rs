@@ -349,6 +349,9 @@ pub enum Event<P = EventPayload> {
     },
     ToolDrifted {
         tool: ToolName,
+        /// Absent if no agent has driven yet, and in entries of earlier versions: then any agent ends the silence.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<Actor>,
         pinned: Hash,
         found: Hash,
     },

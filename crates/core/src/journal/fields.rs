@@ -43,7 +43,7 @@ impl<P> Event<P> {
             | Event::AttemptLost { then: AttemptFollowUp::RetryAt(at), .. }
             | Event::DoubtSettled { then: AttemptFollowUp::RetryAt(at), .. } => vec![("/then/retry_at", *at)],
             Event::ProbePostponed { until, .. } => vec![("/until", *until)],
-            Event::Held { since, .. } | Event::AgentSilent { since } => vec![("/since", *since)],
+            Event::Held { since, .. } | Event::AgentSilent { since, .. } => vec![("/since", *since)],
             _ => Vec::new(),
         }
     }

@@ -119,7 +119,7 @@ impl<P> Event<P> {
             Event::ReplanRejected { plan, reason } => Event::ReplanRejected { plan, reason },
             Event::HandedOver { to, reason } => Event::HandedOver { to, reason },
             Event::AgentSeen {} => Event::AgentSeen {},
-            Event::AgentSilent { since } => Event::AgentSilent { since },
+            Event::AgentSilent { since, agent } => Event::AgentSilent { since, agent },
             Event::ToolDrifted { tool, pinned, found } => Event::ToolDrifted { tool, pinned, found },
             Event::ToolRestored { tool, definition } => Event::ToolRestored { tool, definition },
             Event::ToolAccepted { tool, definition, reason } => Event::ToolAccepted { tool, definition, reason },

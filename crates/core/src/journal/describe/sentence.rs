@@ -226,7 +226,7 @@ pub fn describe<P>(event: &Event<P>) -> Description {
             .words(format!("handed the execution over to the {}", to.as_str()))
             .because(reason),
         Event::AgentSeen {} => act(Topic::Progress, Neutral).words("gave a sign of life"),
-        Event::AgentSilent { since } => occurrence(Topic::Failure, Attention)
+        Event::AgentSilent { since, .. } => occurrence(Topic::Failure, Attention)
             .words(format!("the agent has been silent since {}", utc_seconds(*since))),
         Event::ToolDrifted { tool, pinned, found } => occurrence(Topic::Failure, Attention)
             .words(format!("the definition of {tool} is no longer the one of the plan"))

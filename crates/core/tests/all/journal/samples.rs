@@ -179,6 +179,7 @@ pub(crate) fn events(v: &mut Values) -> Vec<Event> {
         of_flow(v),
         corrections(v),
         kept_questions(v),
+        silences(v),
         drifts(v),
     ]
     .concat()
@@ -239,7 +240,7 @@ fn time(v: &mut Values) -> Vec<Event> {
         Event::Held { reason: v.reason(), since: v.at(), due, more: v.small(1) },
         Event::HoldEnded { reason: v.reason(), frozen: v.maybe(|v| Millis(v.number(1))) },
         Event::AgentSeen {},
-        Event::AgentSilent { since: v.at() },
+        Event::AgentSilent { since: v.at(), agent: None },
     ]
 }
 
@@ -344,9 +345,20 @@ fn kept_questions(v: &mut Values) -> Vec<Event> {
 /// Returns the events with every choice inside them taken at least once.
 pub(crate) fn all_plain() -> Vec<Event> {
     let mut all: Vec<Event> = Vec::new();
-    for variants in
-        [first, later, latest, refusals, time, with_policy, aged, of_flow, corrections, kept_questions, drifts]
-    {
+    for variants in [
+        first,
+        later,
+        latest,
+        refusals,
+        time,
+        with_policy,
+        aged,
+        of_flow,
+        corrections,
+        kept_questions,
+        drifts,
+        silences,
+    ] {
         for round in 0..FailureCategory::ALL.len() {
             for event in variants(&mut Values::plain(round)) {
                 if !all.contains(&event) {
@@ -371,6 +383,11 @@ fn drifts(v: &mut Values) -> Vec<Event> {
         },
         Event::ToolRestored { tool: v.tool(), definition: v.hash(3) },
     ]
+}
+
+/// Silences of an agent that is known.
+fn silences(v: &mut Values) -> Vec<Event> {
+    vec![Event::AgentSilent { since: v.at(), agent: Some(Actor::agent(&v.text("pilot"))) }]
 }
 
 fn opening(v: &mut Values) -> Vec<Event> {

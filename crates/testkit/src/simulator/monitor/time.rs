@@ -67,7 +67,7 @@ impl TimeMonitor {
                     return Err(format!("completed after its {limit:?}"));
                 }
             }
-            Event::AgentSilent { since } if record.at.since(*since) < plan.agent_timeout => {
+            Event::AgentSilent { since, .. } if record.at.since(*since) < plan.agent_timeout => {
                 return Err("the agent was called silent before its time".into());
             }
             Event::HoldEnded { frozen, .. } => {
