@@ -14,6 +14,7 @@ use rutter_core::journal::event::Question;
 use rutter_engine::control::{fitting, only};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::sync::Arc;
 
 /// A decision and its reason.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -61,8 +62,9 @@ pub async fn record(
     match closing(action, &reason) {
         Some(closing) => {
             let asked = closing.clone();
-            let actor = caller.actor();
-            let admitted = app.engine.inspect(identity, move |execution| execution.admit(&actor, &asked)).await?;
+            let (actor, policy) = (caller.actor(), Arc::clone(app.engine.policy()));
+            let admitted =
+                app.engine.inspect(identity, move |execution| execution.admit(&actor, &asked, &policy)).await?;
             // An execution that cannot be stopped, or was stopped by this very request, gets no second record.
             if admitted.is_ok() {
                 send_record(app, caller, identity, execution_input, key).await?;

@@ -46,7 +46,7 @@ impl Execution {
         terms: DecisionTerms<'_>,
     ) -> Result<Decision, Error> {
         let DecisionTerms { now, room, policy } = terms;
-        self.admit(actor, &input)?;
+        self.admit(actor, &input, policy)?;
         let now = now.max(self.last_at);
         let actor = actor.clone();
         let mut draft =

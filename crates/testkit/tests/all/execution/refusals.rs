@@ -221,7 +221,7 @@ fn table() -> Vec<(&'static str, ExecutionScenario, ExecutionInput)> {
     }
     refused.push(("execution.replan_limit", often, replan(asked)));
     let mut rejected = ExecutionScenario::started(asked);
-    for _ in 0..=limits::ASK_AGAIN_MAX {
+    for _ in 0..=limits::ASK_AGAIN_DEFAULT {
         rejected.replan(ONE);
         let plan = plan(ONE, Driver::Server).hash;
         rejected.give(&person(), ExecutionInput::RejectReplan { plan, reason: String::new() });
