@@ -35,9 +35,20 @@ fn clean_runs_break_no_promise_and_make_progress() {
         ("withdrawn calls", tally.withdrawn),
         ("drifted tools", tally.drifts),
         ("effects that came late", tally.late_effects),
+        ("second effects", tally.second_effects),
         ("probes that were asked too early", tally.early_probes),
+        ("executions that were taken up again", tally.reopened),
+        ("holds", tally.holds),
+        ("silent agents", tally.silences),
+        ("time limits", tally.time_limits),
     ] {
         assert!(count > 10, "only {count} {what} in {} runs", tally.runs);
+    }
+    for (what, count) in [
+        ("keys that a tool has forgotten", tally.forgotten_keys),
+        ("corrections", tally.corrections),
+    ] {
+        assert!(count > 3, "only {count} {what} in {} runs", tally.runs);
     }
     assert!(tally.ended.iter().all(|ends| *ends > 10), "{:?}", tally.ended);
 }
