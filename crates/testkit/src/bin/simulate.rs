@@ -111,6 +111,7 @@ fn print(report: &SimulationReport, seeds: &Range<u64>) {
     println!("corrections    {:>10}, {} taken up again", tally.corrections, tally.reopened);
     println!("holds          {:>10}, {} silent agents, {} time limits", tally.holds, tally.silences, tally.time_limits);
     println!("approvals      {:>10}", tally.approvals);
+    println!("unproven       {:>10} answers counted, {} refused", tally.unproven, tally.unproven_refused);
     println!("replans        {:>10} followed, {} proposed to a person", tally.replans, tally.proposals);
     println!("denials        {:>10}, {} calls forbidden, {} delayed", tally.denials, tally.forbidden, tally.delays);
     println!("compensations  {:>10}", tally.compensations);

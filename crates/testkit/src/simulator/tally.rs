@@ -1,6 +1,6 @@
 //! Totals of runs, so that a simulation in which nothing happens does not pass.
 
-use rutter_core::journal::event::{AttemptFollowUp, CallSide, Event, LateEffect};
+use rutter_core::journal::event::{AttemptFollowUp, CallSide, Event, EventRecord, LateEffect};
 
 /// Totals of one run or of many.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,6 +33,9 @@ pub struct SimulationTally {
     pub reopened: u64,
     pub second_effects: u64,
     pub approvals: u64,
+    /// What people did for whom only a program vouches, and what of it was refused for that.
+    pub unproven: u64,
+    pub unproven_refused: u64,
     pub deviations: u64,
     pub handovers: u64,
     pub holds: u64,
@@ -51,8 +54,9 @@ pub struct SimulationTally {
 }
 
 impl SimulationTally {
-    pub fn count(&mut self, event: &Event) {
-        match event {
+    pub fn count(&mut self, record: &EventRecord) {
+        self.unproven += u64::from(!record.actor.is_proven());
+        match &record.event {
             Event::AttemptFailed { then: AttemptFollowUp::InDoubt, .. }
             | Event::AttemptLost { then: AttemptFollowUp::InDoubt, .. } => self.doubts += 1,
             Event::Replanned { .. } => self.replans += 1,
@@ -110,6 +114,8 @@ impl SimulationTally {
         self.corrections += other.corrections;
         self.reopened += other.reopened;
         self.second_effects += other.second_effects;
+        self.unproven += other.unproven;
+        self.unproven_refused += other.unproven_refused;
         self.approvals += other.approvals;
         self.deviations += other.deviations;
         self.handovers += other.handovers;
