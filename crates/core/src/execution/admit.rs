@@ -95,6 +95,9 @@ impl Execution {
             ExecutionInput::Resume { .. } | ExecutionInput::ResumeExpired { .. } => {
                 self.not_ended()?;
                 self.admit_end_of_hold(actor)?;
+                if let ExecutionInput::ResumeExpired { only, .. } = input {
+                    self.admit_expiring(only)?;
+                }
                 if self.paused {
                     Ok(())
                 } else {

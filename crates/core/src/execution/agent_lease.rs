@@ -5,7 +5,7 @@ use super::input::Refusal;
 use super::view::PendingQuestion;
 use super::{Execution, ExecutionPhase};
 use crate::actor::{Actor, ActorKind};
-use crate::journal::event::{Event, EventRecord, Question};
+use crate::journal::event::{DueKind, Event, EventRecord, Question};
 use crate::plan::{Driver, SilenceAction};
 use crate::time::{Millis, Timestamp};
 
@@ -87,7 +87,11 @@ impl Execution {
         }
         // What others do, other agents too, is no sign of life of the agent. When they hand it the turn, its lease begins
         // anew, unless what came due during a hold is to happen.
-        let expires = matches!(record.event, Event::HoldEnded { frozen: None, .. });
+        let expires = match &record.event {
+            Event::HoldEnded { frozen: None, .. } => true,
+            Event::HoldEnded { expired, .. } => expired.iter().any(|timer| timer.what == DueKind::Agent),
+            _ => false,
+        };
         if !was_its_turn && !expires && self.agent_lease_end().is_some() {
             self.agent_seen_at = self.agent_seen_at.max(Some(record.at));
         }

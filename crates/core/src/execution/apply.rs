@@ -263,10 +263,10 @@ impl Execution {
                 let (reason, since, due, more) = (reason.clone(), *since, due.clone(), *more);
                 self.held = Some(ExecutionHold { reason, since, at, due, more });
             }
-            Event::HoldEnded { frozen, .. } => {
+            Event::HoldEnded { frozen, expired, .. } => {
                 self.paused = false;
                 if let (Some(hold), Some(span)) = (self.held.take(), frozen) {
-                    self.thaw(&hold, *span);
+                    self.thaw(&hold, *span, expired);
                 }
             }
             Event::CancelRequested { undo, reason } => {

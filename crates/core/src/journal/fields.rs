@@ -1,6 +1,6 @@
 //! The fields of an event as JSON for readers: payloads in place, times in RFC 3339. Stored bytes keep milliseconds.
 
-use super::event::{AttemptFollowUp, Event};
+use super::event::{AttemptFollowUp, Event, OverdueTimer};
 use super::payload::EventPayload;
 use crate::time::Timestamp;
 use crate::time::calendar::utc;
@@ -18,11 +18,14 @@ impl<P: Serialize> Event<P> {
                 *field = json!(utc(at));
             }
         }
-        if let Event::Held { due, .. } = self {
-            for (index, timer) in due.iter().enumerate() {
-                if let Some(field) = fields.pointer_mut(&format!("/due/{index}/at")) {
-                    *field = json!(utc(timer.at));
-                }
+        let (list, timers): (&str, &[OverdueTimer]) = match self {
+            Event::Held { due, .. } => ("due", due),
+            Event::HoldEnded { expired, .. } => ("expired", expired),
+            _ => ("", &[]),
+        };
+        for (index, timer) in timers.iter().enumerate() {
+            if let Some(field) = fields.pointer_mut(&format!("/{list}/{index}/at")) {
+                *field = json!(utc(timer.at));
             }
         }
         match fields.take() {

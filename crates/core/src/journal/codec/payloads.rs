@@ -102,7 +102,7 @@ impl<P> Event<P> {
             Event::Paused { reason } => Event::Paused { reason },
             Event::Resumed { reason } => Event::Resumed { reason },
             Event::Held { reason, since, due, more } => Event::Held { reason, since, due, more },
-            Event::HoldEnded { reason, frozen } => Event::HoldEnded { reason, frozen },
+            Event::HoldEnded { reason, frozen, expired } => Event::HoldEnded { reason, frozen, expired },
             Event::CancelRequested { reason, undo } => Event::CancelRequested { reason, undo },
             Event::Killed { reason } => Event::Killed { reason },
             Event::Reopened { steps, held, reason } => Event::Reopened { steps, held, reason },

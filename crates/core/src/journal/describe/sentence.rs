@@ -3,7 +3,7 @@
 use super::{Description, EventTone, EventTopic, Fragment, NAME_CHARS_MAX};
 use crate::hash::Hash;
 use crate::journal::event::{
-    AttemptFollowUp, CallSide, DoubtSource, Event, ExecutionEnding, ExecutionLimit, LateAnswer, NO_PROBE,
+    AttemptFollowUp, CallSide, DoubtSource, Event, ExecutionEnding, ExecutionLimit, LateAnswer, NO_PROBE, OverdueTimer,
     PlanReference, Question,
 };
 use crate::plan::Driver;
@@ -179,9 +179,17 @@ pub fn describe<P>(event: &Event<P>) -> Description {
                 ))
                 .because(reason)
         }
-        Event::HoldEnded { reason, frozen } => {
+        Event::HoldEnded { reason, frozen, expired } => {
+            let mut names: Vec<String> = expired.iter().map(OverdueTimer::name).collect();
+            names.dedup();
             let what = match frozen {
-                Some(span) => format!("ended the hold: {span} do not count"),
+                Some(span) if names.is_empty() => format!("ended the hold: {span} do not count"),
+                Some(span) => {
+                    format!(
+                        "ended the hold: {span} do not count, but what came due of {} happens now",
+                        names.join(", ")
+                    )
+                }
                 None => "ended the hold: what came due happens now".to_owned(),
             };
             act(Topic::Control, Neutral).words(what).because(reason)

@@ -180,6 +180,7 @@ pub(crate) fn events(v: &mut Values) -> Vec<Event> {
         corrections(v),
         kept_questions(v),
         silences(v),
+        partly_expired(v),
         drifts(v),
     ]
     .concat()
@@ -238,7 +239,7 @@ fn time(v: &mut Values) -> Vec<Event> {
     due.extend([Deadline, Time, Agent].map(|what| OverdueTimer { what, part: None, at: v.at() }));
     vec![
         Event::Held { reason: v.reason(), since: v.at(), due, more: v.small(1) },
-        Event::HoldEnded { reason: v.reason(), frozen: v.maybe(|v| Millis(v.number(1))) },
+        Event::HoldEnded { reason: v.reason(), frozen: v.maybe(|v| Millis(v.number(1))), expired: Vec::new() },
         Event::AgentSeen {},
         Event::AgentSilent { since: v.at(), agent: None },
     ]
@@ -358,6 +359,7 @@ pub(crate) fn all_plain() -> Vec<Event> {
         kept_questions,
         drifts,
         silences,
+        partly_expired,
     ] {
         for round in 0..FailureCategory::ALL.len() {
             for event in variants(&mut Values::plain(round)) {
@@ -383,6 +385,14 @@ fn drifts(v: &mut Values) -> Vec<Event> {
         },
         Event::ToolRestored { tool: v.tool(), definition: v.hash(3) },
     ]
+}
+
+/// A hold of which some timers expired.
+fn partly_expired(v: &mut Values) -> Vec<Event> {
+    let timer = |v: &mut Values| OverdueTimer { what: DueKind::Approval, part: Some(v.part()), at: v.at() };
+    let of_all = |v: &mut Values| OverdueTimer { what: DueKind::Deadline, part: None, at: v.at() };
+    let expired = vec![timer(v), of_all(v)];
+    vec![Event::HoldEnded { reason: v.reason(), frozen: Some(Millis(v.number(1))), expired }]
 }
 
 /// Silences of an agent that is known.

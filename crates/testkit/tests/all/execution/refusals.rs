@@ -154,6 +154,11 @@ fn table() -> Vec<(&'static str, ExecutionScenario, ExecutionInput)> {
         ),
         ("execution.paused", after(ExecutionScenario::pause), ExecutionInput::Pause { reason: String::new() }),
         ("execution.not_paused", started(), ExecutionInput::Resume { reason: String::new() }),
+        (
+            "execution.not_due",
+            after(ExecutionScenario::pause),
+            ExecutionInput::ResumeExpired { reason: String::new(), only: vec!["a".to_owned()] },
+        ),
         ("execution.unknown_part", ended(), compensating(Some(&["nobody"]))),
         ("execution.unknown_attempt", started(), returned("a", CallSide::Do, 0)),
         ("execution.unknown_attempt", started(), returned("a", CallSide::Do, 2)),
