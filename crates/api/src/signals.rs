@@ -41,6 +41,9 @@ struct SignalBody {
     undo: Option<bool>,
     /// resume: after a hold, let happen now what came due; by default the time of the hold does not count.
     expire: Option<bool>,
+    /// resume: after a hold, let happen now what came due of these alone: a step, `step[item]`, `deadline`, `time` or
+    /// `agent`; all else keeps its time.
+    expire_only: Option<Vec<String>>,
     /// resolve, correct: how you know.
     #[serde(default)]
     evidence: Option<Value>,
@@ -81,6 +84,7 @@ impl SignalBody {
             steps: self.steps,
             undo: self.undo,
             expire: self.expire,
+            expire_only: self.expire_only,
             happened: self.happened,
             result: self.result,
             result_unknown: self.result_unknown,

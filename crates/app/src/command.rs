@@ -58,6 +58,8 @@ pub struct CommandArguments {
     pub undo: Option<bool>,
     /// resume: whether what came due during a hold happens now; by default its time does not count.
     pub expire: Option<bool>,
+    /// resume: of these alone, what came due during a hold happens now: steps, `step[item]`, `deadline`, `time`, `agent`.
+    pub expire_only: Option<Vec<String>>,
     /// resolve, correct: false if it certainly did not happen; default true.
     pub happened: Option<bool>,
     /// resolve, correct: the result that later steps read.
@@ -161,6 +163,21 @@ impl CommandArguments {
         }
     }
 
+    /// A list says by itself that something expires.
+    fn resume(&self) -> Result<ControlAction, AppError> {
+        match (self.expire, &self.expire_only) {
+            (Some(false), Some(_)) => {
+                Err(wrong("`expire` is false, and `expire_only` names what expires").hint("give one of the two"))
+            }
+            (_, Some(only)) if only.is_empty() => {
+                Err(wrong("`expire_only` names nothing").hint("with `expire` everything expires that came due"))
+            }
+            (_, Some(only)) => Ok(ControlAction::ResumeExpiring { only: only.clone() }),
+            (Some(true), None) => Ok(ControlAction::ResumeExpired),
+            (Some(false) | None, None) => Ok(ControlAction::Resume),
+        }
+    }
+
     fn control(&self, verb: Verb) -> Result<ControlAction, AppError> {
         let part = || self.step.as_deref().map(part).transpose();
         let answer = |with: Verb| -> Result<ControlAction, AppError> {
@@ -168,8 +185,7 @@ impl CommandArguments {
         };
         Ok(match verb {
             Verb::Pause => ControlAction::Pause,
-            Verb::Resume if self.expire == Some(true) => ControlAction::ResumeExpired,
-            Verb::Resume => ControlAction::Resume,
+            Verb::Resume => self.resume()?,
             Verb::Cancel => ControlAction::Cancel { undo: self.undo },
             Verb::Kill => ControlAction::Kill,
             Verb::TakeOver => ControlAction::TakeOver,
@@ -332,4 +348,29 @@ pub fn reason_schema_for_agents(_: &mut SchemaGenerator) -> Schema {
 fn with_reason(is_listed: impl Fn(Verb) -> bool) -> String {
     let rows = VERBS.iter().filter(|row| row.needs_reason && is_listed(row.verb));
     rows.map(|row| row.name).collect::<Vec<&str>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hold_ends_for_all_timers_for_none_or_for_those_named() {
+        let names = |names: &[&str]| Some(names.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let named = |only: &[&str]| Some(ControlAction::ResumeExpiring { only: names(only).unwrap_or_default() });
+        for (expire, expire_only, expected) in [
+            (None, None, Some(ControlAction::Resume)),
+            (Some(false), None, Some(ControlAction::Resume)),
+            (Some(true), None, Some(ControlAction::ResumeExpired)),
+            (None, names(&["pay", "deadline"]), named(&["pay", "deadline"])),
+            (Some(true), names(&["pay"]), named(&["pay"])),
+            (Some(false), names(&["pay"]), None),
+            (Some(true), names(&[]), None),
+        ] {
+            let arguments = CommandArguments { expire, expire_only, ..CommandArguments::default() };
+            assert_eq!(arguments.control(Verb::Resume).ok(), expected, "{arguments:?}");
+        }
+        let arguments = CommandArguments { expire_only: names(&["pay"]), ..CommandArguments::default() };
+        assert!(arguments.check_taken_by(Verb::Pause).is_err() && arguments.check_taken_by(Verb::Resume).is_ok());
+    }
 }

@@ -103,7 +103,9 @@ fn first_command(execution: &ExecutionId, question: &PendingQuestion) -> String 
     verbs.dedup();
     let first = commands.into_iter().next().unwrap_or_default();
     match question {
-        PendingQuestion::Hold { .. } => format!("{first}, or with --expire to let happen what came due"),
+        PendingQuestion::Hold { .. } => {
+            format!("{first}, or with --expire to let happen what came due, or --expire=NAMES for some of it")
+        }
         PendingQuestion::Doubt { .. } => format!("{first}, or with --not-done if it did not happen"),
         _ if verbs.len() > 1 => format!("{first}, or {}", verbs[1..].join(", ")),
         _ => first,

@@ -52,7 +52,8 @@ pub async fn propose(
     // It is saved only if it is admitted.
     let (plan, revision) = (Arc::clone(&accepted.plan), 0);
     let asked = input::ExecutionInput::Replan { plan, revision, reason: reason.clone() };
-    let admitted = engine.inspect(identity, move |execution| execution.admit(&actor, &asked)).await?;
+    let policy = Arc::clone(engine.policy());
+    let admitted = engine.inspect(identity, move |execution| execution.admit(&actor, &asked, &policy)).await?;
     admitted.map_err(|refusal| app.refusals.noting(caller, "replan", &identity.execution, refusal.into()))?;
     let digest = request_digest(identity, &text, &reason);
     Ok(ReplanProposal { accepted, lines, reason, digest })

@@ -133,7 +133,7 @@ pub const VERBS: &[VerbRow] = &[
         .offered_to(EVERYWHERE)
         .confirmed("Pause this execution?", "paused"),
     row(Verb::Resume, "resume", "Resume", "Continue after a pause; after a hold, only a person can")
-        .taking(&["expire"])
+        .taking(&["expire", "expire_only"])
         .offered_to(EVERYWHERE)
         .confirmed("Resume this execution?", "resumed"),
     row(

@@ -91,13 +91,15 @@ impl Config {
     }
 }
 
-/// The rules of all files hold, those of the farther file first: a nearer file can be stricter, never looser.
+/// The rules of all files hold, those of the farther file first, and the smallest of each limit: a nearer file can be
+/// stricter, never looser.
 fn policy(files: &[FileSettings]) -> Result<OperatorPolicy, CommandRefusal> {
     let drafts: Vec<_> = files.iter().rev().flat_map(|file| file.tools.policy.clone()).collect();
-    OperatorPolicy::read(&drafts).map_err(|error| {
+    let policy = OperatorPolicy::read(&drafts).map_err(|error| {
         CommandRefusal::new("config.invalid", format!("policy: {error}"))
             .with_hint("docs/policy.md describes the fields of a rule")
-    })
+    })?;
+    Ok(policy.with_limits(files.iter().map(|file| file.tools.policy_limits)))
 }
 
 /// If several files configure a server, the nearest wins.
@@ -122,6 +124,19 @@ mod tests {
 
     fn choose(message: Option<&str>, files: &[FileSettings], default: Option<&str>) -> Result<Config, CommandRefusal> {
         Config::choose(message.map(Into::into), files, default.map(Into::into), "operator".to_owned())
+    }
+
+    #[test]
+    fn a_nearer_file_does_not_loosen_the_limits_of_the_policy() {
+        let file = |ask_again_max| {
+            let mut file = FileSettings::default();
+            file.tools.policy_limits.ask_again_max = ask_again_max;
+            file
+        };
+        for (near, far, expected) in [(None, None, 3), (Some(5), None, 5), (Some(5), Some(1), 1), (Some(0), Some(1), 0)]
+        {
+            assert_eq!(policy(&[file(near), file(far)]).unwrap().ask_again_max, expected);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@
 pub mod admit;
 pub mod agenda;
 pub mod agent_due;
-mod agent_lease;
+pub mod agent_lease;
 mod answers;
 pub mod apply;
 pub mod brief;

@@ -87,8 +87,8 @@ pub const SERVER_WAIT_MAX: Millis = Millis::seconds(600);
 /// Attempts one part may lose to crashes before a person must decide.
 pub const LOSSES_MAX: u32 = 20;
 pub const REPLANS_MAX: u32 = 100;
-/// How often a call or a new plan that a person has denied may be put to a person again.
-pub const ASK_AGAIN_MAX: u32 = 3;
+/// How often a call or a new plan that a person has denied may be put to a person again, unless the operator says otherwise.
+pub const ASK_AGAIN_DEFAULT: u32 = 3;
 pub const POLICY_RULES_MAX: usize = 1_000;
 /// The most calls that a policy's limit can allow, and its longest window.
 pub const POLICY_CALLS_MAX: u32 = 100_000;

@@ -13,15 +13,24 @@ pub mod window;
 use crate::actor::{Actor, ActorKind, RequiredProof};
 use crate::glob::NamePattern;
 use crate::id::{TenantId, ToolName};
+use crate::limits;
 use crate::plan::expression::{EvaluationError, Expression, ExpressionScope};
 use crate::time::Millis;
 use crate::tool::Safety;
 use serde_json::Value;
 
-/// All rules, in the order in which the operator wrote them.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// All rules, in the order in which the operator wrote them, and how often people may be asked again.
+#[derive(Clone, Debug, PartialEq)]
 pub struct OperatorPolicy {
     pub rules: Vec<PolicyRule>,
+    /// How often a call, or a new plan, that a person has denied may be put to a person again.
+    pub ask_again_max: u32,
+}
+
+impl Default for OperatorPolicy {
+    fn default() -> OperatorPolicy {
+        OperatorPolicy { rules: Vec::new(), ask_again_max: limits::ASK_AGAIN_DEFAULT }
+    }
 }
 
 /// One rule: the calls it is about, and what it says about them.

@@ -93,7 +93,7 @@ pub(crate) fn redacted(mut input: ExecutionInput, redactor: &Redactor) -> Execut
         | ExecutionInput::Deny { reason, .. }
         | ExecutionInput::Pause { reason }
         | ExecutionInput::Resume { reason }
-        | ExecutionInput::ResumeExpired { reason }
+        | ExecutionInput::ResumeExpired { reason, .. }
         | ExecutionInput::Hold { reason, .. }
         | ExecutionInput::Cancel { reason, .. }
         | ExecutionInput::Kill { reason }

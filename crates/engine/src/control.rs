@@ -23,6 +23,10 @@ pub enum ControlAction {
     Resume,
     /// After a hold, what came due happens now.
     ResumeExpired,
+    /// After a hold, what came due of these happens now, and all else keeps its time.
+    ResumeExpiring {
+        only: Vec<String>,
+    },
     /// `undo`: whether to undo completed steps; `None` follows the plan.
     Cancel {
         undo: Option<bool>,
@@ -105,7 +109,8 @@ impl ControlAction {
         Ok(match self {
             ControlAction::Pause => ExecutionInput::Pause { reason },
             ControlAction::Resume => ExecutionInput::Resume { reason },
-            ControlAction::ResumeExpired => ExecutionInput::ResumeExpired { reason },
+            ControlAction::ResumeExpired => ExecutionInput::ResumeExpired { reason, only: Vec::new() },
+            ControlAction::ResumeExpiring { only } => ExecutionInput::ResumeExpired { reason, only },
             ControlAction::Cancel { undo } => ExecutionInput::Cancel { reason, undo },
             ControlAction::Kill => ExecutionInput::Kill { reason },
             ControlAction::Reopen { steps } => reopen(execution, steps, reason)?,

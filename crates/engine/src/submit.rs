@@ -71,7 +71,7 @@ impl Engine {
     }
 
     /// The operator's policy, which stands above every plan.
-    pub fn policy(&self) -> &OperatorPolicy {
+    pub fn policy(&self) -> &Arc<OperatorPolicy> {
         &self.shared.options.policy
     }
 

@@ -354,7 +354,13 @@ impl ExecutionScenario {
     }
 
     pub fn resume_expired(&mut self) {
-        self.give(&person(), ExecutionInput::ResumeExpired { reason: "too late".into() });
+        self.resume_expiring(&[]);
+    }
+
+    /// What came due of these happens now, or all of it.
+    pub fn resume_expiring(&mut self, only: &[&str]) {
+        let only = only.iter().map(ToString::to_string).collect();
+        self.give(&person(), ExecutionInput::ResumeExpired { reason: "too late".into(), only });
     }
 
     pub fn cancel(&mut self, undo: Option<bool>) {

@@ -62,6 +62,8 @@ pub struct QuestionCard {
     pub hidden: Vec<(&'static str, String)>,
     /// The step and its failed items, one of which the answer is about; empty if there is no choice.
     pub parts: Vec<String>,
+    /// What came due during a hold, to be chosen from: names, and the words for them.
+    pub timers: Vec<(String, String)>,
     pub fields: Vec<FormField>,
     /// Whether evidence is required instead of a reason.
     pub needs_evidence: bool,
@@ -126,6 +128,7 @@ impl QuestionCard {
             expires: None,
             hidden: Vec::new(),
             parts: Vec::new(),
+            timers: Vec::new(),
             fields: Vec::new(),
             needs_evidence: false,
             reason_is_required: true,
@@ -260,6 +263,7 @@ fn filled(blank: QuestionCard, ask: &PendingQuestion, shell: &PageShell) -> Ques
                 kind: "hold",
                 title: "Held: look at what came due, then resume".to_owned(),
                 facts: facts.chain(due.iter().take(DUE_MAX).map(timer)).chain(rest).collect(),
+                timers: due.iter().take(DUE_MAX).map(|timer| (timer.name(), timer.what.words().to_owned())).collect(),
                 words: reason.clone(),
                 hidden: vec![(SAY, Verb::Resume.to_string())],
                 reason_is_required: false,
@@ -271,6 +275,10 @@ fn filled(blank: QuestionCard, ask: &PendingQuestion, shell: &PageShell) -> Ques
                     AnswerButton {
                         skips_reason: true,
                         ..button("expire", "true", "Resume; what came due happens now", "risky")
+                    },
+                    AnswerButton {
+                        skips_reason: true,
+                        ..button("expire", "chosen", "Resume; only what is checked happens now", "")
                     },
                 ],
                 ..blank

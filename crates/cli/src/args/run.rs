@@ -135,9 +135,10 @@ pub(crate) struct ExecActionArgs {
 
 #[derive(Debug, Options)]
 pub(crate) struct ExecResumeArgs {
-    /// After a hold, let happen now what came due [default: the time of the hold does not count]
-    #[arg(long)]
-    pub(crate) expire: bool,
+    /// After a hold, let happen now what came due, of all or of these: steps, deadline, time, agent [default: the time of
+    /// the hold does not count]
+    #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true, value_delimiter = ',')]
+    pub(crate) expire: Option<Vec<String>>,
     #[command(flatten)]
     pub(crate) act: ExecActionArgs,
 }

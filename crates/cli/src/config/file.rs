@@ -5,7 +5,7 @@ use super::server::ServerConfig;
 use super::setting::{FileSetting, leaves};
 use crate::failure::CommandRefusal;
 use rutter_core::policy::OperatorPolicy;
-use rutter_core::policy::rule::PolicyRuleDraft;
+use rutter_core::policy::rule::{PolicyLimitsDraft, PolicyRuleDraft};
 use rutter_core::time::Millis;
 use rutter_core::wording::{guess, quoted};
 use rutter_tools::config::{AlertSettings, CallLimits, NotificationChannel, command, http, mcp, secret};
@@ -48,6 +48,7 @@ pub(super) struct FileToolSettings {
     pub(super) webhooks: Option<WebhooksConfig>,
     pub(super) telemetry: Option<TelemetryConfig>,
     pub(super) policy: Vec<PolicyRuleDraft>,
+    pub(super) policy_limits: PolicyLimitsDraft,
 }
 
 impl FileSettings {
@@ -101,6 +102,7 @@ impl SettingsText<'_> {
             "webhooks",
             "telemetry",
             "policy",
+            "policy_limits",
         ];
         for (key, item) in self.known(top, &names)? {
             match key {
@@ -219,6 +221,19 @@ mod tests {
     }
 
     #[test]
+    fn limits_of_the_policy_are_read_and_bad_ones_refused() {
+        for (text, expected) in [("", None), ("ask_again_max = 0", Some(0)), ("ask_again_max = 1", Some(1))] {
+            let limits = read(&format!("[policy_limits]\n{text}\n")).unwrap().tools.policy_limits;
+            assert_eq!(limits.ask_again_max, expected, "{text:?}");
+        }
+        assert_eq!(read("").unwrap().tools.policy_limits.ask_again_max, None);
+        for text in ["ask_again_max = -1", "ask_again_max = \"three\"", "ask_again = 1"] {
+            let wrong = read(&format!("[policy_limits]\n{text}\n")).unwrap_err();
+            assert!(wrong.starts_with("conf/rutter.toml, line 2: "), "{wrong}");
+        }
+    }
+
+    #[test]
     fn the_examples_of_the_page_about_the_policy_are_rules() {
         let page = include_str!("../../../../docs/policy.md");
         let examples: Vec<&str> = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
@@ -226,7 +241,8 @@ mod tests {
         for example in examples {
             let rules = read(example).unwrap_or_else(|wrong| panic!("{wrong}\n{example}")).tools.policy;
             let policy = rutter_core::policy::OperatorPolicy::read(&rules);
-            assert!(policy.is_ok_and(|policy| !policy.is_empty()), "{example}");
+            let has_limits = example.contains("[policy_limits]");
+            assert!(policy.is_ok_and(|policy| has_limits || !policy.is_empty()), "{example}");
         }
     }
 

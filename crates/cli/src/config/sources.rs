@@ -153,6 +153,7 @@ impl ConfigSources {
             ("limits.calls_per_server", json!(limits.calls_per_server), None),
             ("limits.breaker_failures", json!(limits.breaker_failures), None),
             ("limits.breaker_pause", json!(limits.breaker_pause.to_string()), None),
+            ("policy_limits.ask_again_max", json!(config.policy.ask_again_max), self.strictest_ask_again()),
             ("server.listen", json!(config.server.listen.to_string()), listens),
             ("server.hosts", json!(config.server.hosts), None),
             ("server.ask_at_client", json!(config.server.ask_at_client), None),
@@ -185,6 +186,14 @@ impl ConfigSources {
             origin: from,
         });
         Ok(all)
+    }
+
+    /// Of several files the one with the smallest value.
+    fn strictest_ask_again(&self) -> Option<SettingOrigin> {
+        let said = self.files.iter().filter_map(|file| Some((file.tools.policy_limits.ask_again_max?, file)));
+        let (_, file) = said.min_by_key(|(max, _)| *max)?;
+        let leaf = file.leaves.iter().find(|leaf| leaf.key() == "policy_limits.ask_again_max")?;
+        Some(SettingOrigin::File { path: file.path.clone(), line: leaf.line })
     }
 
     /// Settings of files that no nearer file or list overrides.

@@ -81,8 +81,9 @@ fn read(command: &ExecCommand) -> anyhow::Result<(&ExecActionArgs, SocketCommand
     let (args, verb, arguments) = match command {
         ExecCommand::Pause(args) => (args, Verb::Pause, none()),
         ExecCommand::Resume(args) => {
-            let expire = args.expire.then_some(true);
-            (&args.act, Verb::Resume, CommandArguments { expire, ..none() })
+            let expire = args.expire.as_ref().map(|_| true);
+            let expire_only = args.expire.clone().filter(|names| !names.is_empty());
+            (&args.act, Verb::Resume, CommandArguments { expire, expire_only, ..none() })
         }
         ExecCommand::Kill(args) => (args, Verb::Kill, none()),
         ExecCommand::TakeOver(args) => (args, Verb::TakeOver, none()),

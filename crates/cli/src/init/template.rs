@@ -73,6 +73,10 @@ dir = ".rutter"
 #safety = ["once"]
 #approval = { expires = "24h" }
 
+# How often a denied call or new plan may be put to a person again.
+#[policy_limits]
+#ask_again_max = 3
+
 # Sources of secrets: a variable, a private file, or the output of a program.
 #[secrets]
 #api_token = { env = "API_TOKEN" }

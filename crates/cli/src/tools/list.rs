@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ToolsListArgs, terminal: &Terminal) -> anyhow::Result<C
         let tools = tools.map(|tool| (tool.name.clone(), Arc::clone(tool))).collect();
         let unreachable = catalog.tools.unreachable.clone();
         // In order of names: what is found best is the first row of the table.
-        terminal.answer(&format!("{}\n", ToolCatalog { tools, unreachable, ..ToolCatalog::default() }.to_json()))?;
+        terminal.answer(&format!("{}\n", ToolCatalog { tools, unreachable }.to_json()))?;
     } else {
         let rows: Vec<Vec<TableCell>> = tools.map(|tool| row(tool)).collect();
         if rows.is_empty() {

@@ -123,6 +123,9 @@ fn defaults_are_those_of_the_program() {
     ] {
         assert!(text.contains(&format!("| `{key}` | `{default}` |")), "{key} is {default} by default");
     }
+    let asked = rutter_core::policy::OperatorPolicy::default().ask_again_max;
+    let policy = read("docs/policy.md");
+    assert!(policy.contains(&format!("| `ask_again_max` | `{asked}` |")), "ask_again_max is {asked} by default");
     let tool = rutter_tools::config::command::CommandToolConfig::default();
     for (key, default) in [
         ("memory_mib", tool.memory_mib.to_string()),

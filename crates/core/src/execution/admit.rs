@@ -13,13 +13,14 @@ use crate::hash::Hash;
 use crate::id::{PartId, ToolName};
 use crate::journal::event::{CallSide, ExecutionEnding, Question, QuestionAnswer};
 use crate::plan::{Driver, Plan};
+use crate::policy::OperatorPolicy;
 use serde_json::Value;
 
 pub(super) type AdmissionResult = Result<(), Refusal>;
 
 impl Execution {
     /// Refuses an input that is not possible in this state. [`Execution::decide`] calls this first.
-    pub fn admit(&self, actor: &Actor, input: &ExecutionInput) -> AdmissionResult {
+    pub fn admit(&self, actor: &Actor, input: &ExecutionInput, policy: &OperatorPolicy) -> AdmissionResult {
         self.admit_texts(input)?;
         self.admit_while_held(actor, input)?;
         match input {
@@ -94,6 +95,9 @@ impl Execution {
             ExecutionInput::Resume { .. } | ExecutionInput::ResumeExpired { .. } => {
                 self.not_ended()?;
                 self.admit_end_of_hold(actor)?;
+                if let ExecutionInput::ResumeExpired { only, .. } = input {
+                    self.admit_expiring(only)?;
+                }
                 if self.paused {
                     Ok(())
                 } else {
@@ -159,7 +163,7 @@ impl Execution {
                 }
                 inputs_fit(plan, self.inputs.value().map_or(&Value::Null, |value| value))?;
                 self.admit_replan(plan)?;
-                self.admit_proposal(actor, plan)
+                self.admit_proposal(actor, plan, policy.ask_again_max)
             }
             ExecutionInput::ApproveReplan { plan, .. } => {
                 person(actor, "approve a new plan")?;

@@ -5,9 +5,25 @@ use super::input::Refusal;
 use super::view::PendingQuestion;
 use super::{Execution, ExecutionPhase};
 use crate::actor::{Actor, ActorKind};
-use crate::journal::event::{Event, EventRecord, Question};
+use crate::journal::event::{DueKind, Event, EventRecord, Question};
 use crate::plan::{Driver, SilenceAction};
 use crate::time::{Millis, Timestamp};
+
+/// Whether this actor is the agent that drives an execution: the one that opened it or took it over, or, where a person
+/// did, the first that began a step or undid one. Any agent is, until there is one.
+pub fn is_driving_agent(driving: Option<&Actor>, actor: &Actor) -> bool {
+    actor.party == ActorKind::Agent && driving.is_none_or(|driving| driving.is_same(actor))
+}
+
+/// Whether an agent that does this drives from then on. Who looks, or decides about the execution, does not yet.
+fn takes_the_drive(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::HandedOver { to: Driver::Agent, .. }
+            | Event::AttemptStarted { by: Driver::Agent, .. }
+            | Event::CompensationRecorded { .. }
+    )
+}
 
 impl Execution {
     /// When the agent that drives counts as silent. `None` while it is not the agent's turn: the execution is paused or
@@ -52,9 +68,8 @@ impl Execution {
         self.driver == Driver::Agent && self.outcome().is_none() && self.is_the_agent(actor)
     }
 
-    /// Whether this is the agent that drives: the one that acted last, or any before the first has.
     fn is_the_agent(&self, actor: &Actor) -> bool {
-        actor.party == ActorKind::Agent && self.agent.as_ref().is_none_or(|agent| agent == actor)
+        is_driving_agent(self.agent.as_ref(), actor)
     }
 
     /// What an entry says about the agent. `was_its_turn`: whether its lease ran before.
@@ -62,15 +77,21 @@ impl Execution {
         if self.driver != Driver::Agent {
             return;
         }
-        if record.actor.party == ActorKind::Agent {
-            self.agent = Some(record.actor.clone());
+        if self.is_the_agent(&record.actor) {
+            if takes_the_drive(&record.event) {
+                self.agent = Some(record.actor.clone());
+            }
             self.silent_since = None;
             self.agent_seen_at = Some(record.at);
             return;
         }
-        // What others do is no sign of life of the agent. When they hand it the turn, its lease begins anew, unless what
-        // came due during a hold is to happen.
-        let expires = matches!(record.event, Event::HoldEnded { frozen: None, .. });
+        // What others do, other agents too, is no sign of life of the agent. When they hand it the turn, its lease begins
+        // anew, unless what came due during a hold is to happen.
+        let expires = match &record.event {
+            Event::HoldEnded { frozen: None, .. } => true,
+            Event::HoldEnded { expired, .. } => expired.iter().any(|timer| timer.what == DueKind::Agent),
+            _ => false,
+        };
         if !was_its_turn && !expires && self.agent_lease_end().is_some() {
             self.agent_seen_at = self.agent_seen_at.max(Some(record.at));
         }
@@ -121,7 +142,8 @@ impl DecisionDraft<'_> {
         let Some(end) = self.execution.agent_lease_end().filter(|end| *end <= self.now) else { return Ok(()) };
         let timeout = self.execution.plan.agent_timeout;
         let since = self.execution.agent_seen_at.unwrap_or(end);
-        self.follow(Event::AgentSilent { since })?;
+        let agent = self.execution.agent.clone();
+        self.follow(Event::AgentSilent { since, agent })?;
         // What it did without approval is for a person to take over.
         let can_go_on = self.execution.plan.tools_missing().next().is_none() && self.execution.defied.is_empty();
         if self.execution.plan.on_agent_silence == SilenceAction::HandOver && can_go_on {

@@ -1,6 +1,7 @@
 //! The only way state changes: one event at a time, live and in replay alike.
 
 use super::agenda::{ExecutionAgenda, PartPosition};
+use super::agent_lease::is_driving_agent;
 use super::gates::ApprovalGates;
 use super::hold::ExecutionHold;
 use super::part::StepPart;
@@ -42,7 +43,8 @@ impl Execution {
             phase: ExecutionPhase::Pending,
             paused: false,
             held: None,
-            agent: None,
+            agent: Some(record.actor.clone())
+                .filter(|opener| *driver == Driver::Agent && is_driving_agent(None, opener)),
             agent_seen_at: Some(record.at),
             silent_since: None,
             replanning: false,
@@ -261,10 +263,10 @@ impl Execution {
                 let (reason, since, due, more) = (reason.clone(), *since, due.clone(), *more);
                 self.held = Some(ExecutionHold { reason, since, at, due, more });
             }
-            Event::HoldEnded { frozen, .. } => {
+            Event::HoldEnded { frozen, expired, .. } => {
                 self.paused = false;
                 if let (Some(hold), Some(span)) = (self.held.take(), frozen) {
-                    self.thaw(&hold, *span);
+                    self.thaw(&hold, *span, expired);
                 }
             }
             Event::CancelRequested { undo, reason } => {
@@ -304,7 +306,7 @@ impl Execution {
                 self.begin_lease(at);
             }
             Event::AgentSeen {} => {}
-            Event::AgentSilent { since } => self.silent_since = Some(*since),
+            Event::AgentSilent { since, .. } => self.silent_since = Some(*since),
             Event::ToolDrifted { tool, found, .. } => {
                 self.drifted.insert(tool.clone(), *found);
             }

@@ -1,6 +1,7 @@
 //! Decides on an input: which events to record, then which calls to make.
 
 use super::agenda::{PartPosition, TimerKind};
+use super::hold::ExpiringTimers;
 use super::input::{CallCapacity, Decision, DecisionContext, DecisionTerms, ExecutionInput, Refusal};
 use super::part::PartState;
 use super::{Execution, ExecutionPhase, IllegalEvent};
@@ -46,7 +47,7 @@ impl Execution {
         terms: DecisionTerms<'_>,
     ) -> Result<Decision, Error> {
         let DecisionTerms { now, room, policy } = terms;
-        self.admit(actor, &input)?;
+        self.admit(actor, &input, policy)?;
         let now = now.max(self.last_at);
         let actor = actor.clone();
         let mut draft =
@@ -247,8 +248,11 @@ impl DecisionDraft<'_> {
                 self.correct(part, happened, reason, payload(result), payload(evidence))
             }
             ExecutionInput::Pause { reason } => self.note(Event::Paused { reason }),
-            ExecutionInput::Resume { reason } => self.resume(reason, false),
-            ExecutionInput::ResumeExpired { reason } => self.resume(reason, true),
+            ExecutionInput::Resume { reason } => self.resume(reason, ExpiringTimers::None),
+            ExecutionInput::ResumeExpired { reason, only } if only.is_empty() => {
+                self.resume(reason, ExpiringTimers::All)
+            }
+            ExecutionInput::ResumeExpired { reason, only } => self.resume(reason, ExpiringTimers::Named(only)),
             ExecutionInput::Hold { reason, since } => self.begin_hold(reason, since),
             ExecutionInput::AgentSeen { remembered } => self.agent_seen(remembered),
             ExecutionInput::Cancel { reason, undo } => {

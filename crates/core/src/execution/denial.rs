@@ -36,6 +36,8 @@ pub struct DeniedCall {
     word: Option<Arc<PersonsNo>>,
     /// How often it was put to a person again since, or since a person wanted to be asked again.
     pub asked_again: u32,
+    /// A person wants to be asked again, whatever the limit.
+    pub is_wanted: bool,
     /// A credential proved who said no; only such a yes lifts it.
     pub is_proven: bool,
 }
@@ -76,12 +78,26 @@ const REASON_CHARS_MAX: usize = 300;
 impl DeniedCall {
     fn of(asked: &AskedCall) -> DeniedCall {
         let (tool, keyed) = (asked.tool.clone(), asked.basis.keyed.clone());
-        DeniedCall { tool, keyed, denied_by: None, word: None, asked_again: 0, is_proven: false }
+        DeniedCall { tool, keyed, denied_by: None, word: None, asked_again: 0, is_wanted: false, is_proven: false }
     }
 
     /// Whether a person said no to it.
     pub fn is_no(&self) -> bool {
         self.denied_by.is_some()
+    }
+
+    /// Whether it was put to a person again as often as the operator allows.
+    fn is_used_up(&self, ask_again_max: u32) -> bool {
+        self.asked_again >= ask_again_max && !self.is_wanted
+    }
+
+    fn why_used_up(&self) -> String {
+        let why = if self.is_no() { "it was denied" } else { "nobody approved it in time" };
+        match self.asked_again {
+            0 => format!("{why}, and nobody may be asked again"),
+            1 => format!("{why}, and it was asked for once again"),
+            times => format!("{why}, and it was asked for {times} times again"),
+        }
     }
 }
 
@@ -152,10 +168,8 @@ impl Execution {
             return CallDemand::None;
         }
         let strictest = strictest(&denials);
-        if let Some((_, denied)) = strictest.filter(|(_, denied)| denied.asked_again >= limits::ASK_AGAIN_MAX) {
-            let why = if denied.is_no() { "it was denied" } else { "nobody approved it in time" };
-            let reason = format!("{why}, and it was asked for {} times again", limits::ASK_AGAIN_MAX);
-            return CallDemand::Forbidden { rule: None, reason };
+        if let Some((_, denied)) = strictest.filter(|(_, denied)| denied.is_used_up(policy.ask_again_max)) {
+            return CallDemand::Forbidden { rule: None, reason: denied.why_used_up() };
         }
         let (digest, keyed) = self.bound(at, side, call);
         let mut basis = ApprovalBasis { digest, keyed, rule: None, by: Vec::new(), proof: None };
@@ -347,6 +361,7 @@ impl Execution {
             Event::ApprovalRequested { basis: Some(basis), .. } => {
                 if let Some(denied) = self.denied.get_mut(&basis.digest) {
                     denied.asked_again += 1;
+                    denied.is_wanted = false;
                 }
             }
             Event::ApprovalDenied { part, reason, .. } => {
@@ -380,7 +395,7 @@ impl Execution {
                 for digest in self.refusals_of(about).filter_map(|refusal| refusal.digest).collect::<Vec<_>>() {
                     let denied = self.denied.get_mut(&digest);
                     if let Some(denied) = denied.filter(|denied| record.actor.is_proven() || !denied.is_proven) {
-                        denied.asked_again = 0;
+                        (denied.asked_again, denied.is_wanted) = (0, true);
                     }
                 }
             }

@@ -97,7 +97,8 @@ impl Execution {
             // An agent may take over from one that is silent.
             Event::HandedOver { to, .. } => !ended && (*to != self.driver || self.silent_since.is_some()),
             Event::AgentSeen {} => !ended && self.driver == Driver::Agent,
-            Event::AgentSilent { .. } => live && self.driver == Driver::Agent && self.silent_since.is_none(),
+            // In journals of earlier versions another agent could end the silence.
+            Event::AgentSilent { .. } => live && self.driver == Driver::Agent,
             Event::ToolDrifted { .. } | Event::ToolAccepted { .. } => !ended,
             Event::ToolRestored { tool, .. } => !ended && self.drifted.contains_key(tool),
             Event::DecisionRecorded { .. }

@@ -1,7 +1,7 @@
 //! A hold: time stands still until a person has looked. Nothing expires, fails, is retried or undone meanwhile.
 //!
 //! After a long gap nobody can tell which of the timers that came due still mean anything. The hold lists them. Ending it
-//! either leaves the span out of every timer, or lets happen what came due.
+//! leaves the span out of every timer, or of all but those that are named, or lets happen what came due.
 
 use super::agenda::{PartPosition, TimerKind};
 use super::decide::{DecisionDraft, RecordResult};
@@ -10,9 +10,11 @@ use super::part::{PartState, ProbeProgress, StepPart};
 use super::{Execution, ExecutionPhase};
 use crate::actor::Actor;
 use crate::journal::event::{DueKind, Event, ExecutionEnding, ExecutionLimit, OverdueTimer};
-use crate::limits;
+use crate::limits::{self, NAME_CHARS_MAX};
+use crate::text::cut;
 use crate::time::{Millis, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// A hold that has not ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +38,13 @@ pub struct WorkerGap {
     pub since: Timestamp,
     /// When the worker came back. What came due later is none of the gap's.
     pub until: Timestamp,
+}
+
+/// The timers that came due and happen now, although time stood still.
+pub(super) enum ExpiringTimers {
+    None,
+    All,
+    Named(Vec<String>),
 }
 
 impl Execution {
@@ -108,24 +117,48 @@ impl Execution {
         }
     }
 
-    /// Leaves a span out of every timer.
-    pub(super) fn thaw(&mut self, hold: &ExecutionHold, span: Millis) {
+    /// Whether these names are of timers that the hold lists.
+    pub(super) fn admit_expiring(&self, names: &[String]) -> Result<(), Refusal> {
+        let due: &[OverdueTimer] = self.held.as_ref().map_or(&[], |hold| &hold.due);
+        let Some(unknown) = names.iter().find(|name| !due.iter().any(|timer| timer.is_named(name))) else {
+            return Ok(());
+        };
+        let mut listed: Vec<String> = due.iter().map(OverdueTimer::name).collect();
+        listed.dedup();
+        let refusal =
+            Refusal::new("execution.not_due", format!("{:?} is not among what came due", cut(unknown, NAME_CHARS_MAX)));
+        Err(match listed.is_empty() {
+            true => refusal.hint("nothing is listed: resume without names"),
+            false => refusal.hint(format!("listed are: {}", listed.join(", "))),
+        })
+    }
+
+    /// Leaves a span out of every timer, except those that expired.
+    pub(super) fn thaw(&mut self, hold: &ExecutionHold, span: Millis, expired: &[OverdueTimer]) {
+        let parts = expired.iter().filter_map(|timer| self.locate(timer.part.as_ref()?));
+        let parts: BTreeSet<PartPosition> = parts.collect();
+        let is_expired = |kind: DueKind| expired.iter().any(|timer| timer.what == kind);
         // Also parts without a timer: one in doubt gets one when it is sent again.
         for step in 0..self.steps.len() {
             for item in 0..self.steps[step].parts.len() {
-                let mut part = self.steps[step].parts[item].clone();
-                if part.is_active() {
+                let (at, mut part) = (PartPosition::new(step, item), self.steps[step].parts[item].clone());
+                if part.is_active() && !parts.contains(&at) {
                     part.postpone(hold.since, span);
-                    self.replace(PartPosition::new(step, item), part);
+                    self.replace(at, part);
                 }
             }
         }
         if let Some(undo) = &mut self.undo {
-            undo.postpone(span);
+            undo.postpone(span, &parts);
         }
-        self.add_time(ExecutionLimit::Deadline, span);
-        self.add_time(ExecutionLimit::Time, span);
-        self.agent_seen_at = self.agent_seen_at.map(|seen| seen.plus(span));
+        for (limit, kind) in [(ExecutionLimit::Deadline, DueKind::Deadline), (ExecutionLimit::Time, DueKind::Time)] {
+            if !is_expired(kind) {
+                self.add_time(limit, span);
+            }
+        }
+        if !is_expired(DueKind::Agent) {
+            self.agent_seen_at = self.agent_seen_at.map(|seen| seen.plus(span));
+        }
     }
 }
 
@@ -139,15 +172,19 @@ impl DecisionDraft<'_> {
         self.note(Event::Held { reason, since, due, more: u32::try_from(more).unwrap_or(u32::MAX) })
     }
 
-    /// Resumes. After a hold its span does not count, unless what came due is to happen now.
-    pub fn resume(&mut self, reason: String, expire: bool) -> RecordResult {
-        match &self.execution.held {
-            None => self.note(Event::Resumed { reason }),
-            Some(hold) => {
-                let frozen = (!expire).then(|| self.now.since(hold.since));
-                self.note(Event::HoldEnded { reason, frozen })
+    /// Resumes. After a hold its span does not count, except for the timers that expire.
+    pub fn resume(&mut self, reason: String, expiring: ExpiringTimers) -> RecordResult {
+        let Some(hold) = &self.execution.held else { return self.note(Event::Resumed { reason }) };
+        let span = self.now.since(hold.since);
+        let (frozen, expired) = match expiring {
+            ExpiringTimers::None => (Some(span), Vec::new()),
+            ExpiringTimers::All => (None, Vec::new()),
+            ExpiringTimers::Named(names) => {
+                let is_named = |timer: &&OverdueTimer| names.iter().any(|name| timer.is_named(name));
+                (Some(span), hold.due.iter().filter(is_named).cloned().collect())
             }
-        }
+        };
+        self.note(Event::HoldEnded { reason, frozen, expired })
     }
 
     /// While held, only what a person stops comes to its end.

@@ -102,6 +102,9 @@ pub enum ExecutionInput {
     /// Resumes; after a hold, what came due happens now.
     ResumeExpired {
         reason: String,
+        /// Only of these: a step or item that the hold lists, or `deadline`, `time` or `agent`. All of it if empty.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        only: Vec<String>,
     },
     /// Stops the clock until a person has looked.
     #[serde(skip)]
@@ -360,6 +363,7 @@ pub const CODES: &[&str] = &[
     "execution.paused",
     "execution.held",
     "execution.not_paused",
+    "execution.not_due",
     "execution.unknown_part",
     "execution.unknown_attempt",
     "execution.told_already",

@@ -68,9 +68,10 @@ impl UndoProgress {
         self.aging.extend(from.map(|until| (part, until)));
     }
 
-    /// Moves the times before which parts are not undone.
-    pub fn postpone(&mut self, span: Millis) {
-        self.aging.values_mut().for_each(|until| *until = until.plus(span));
+    /// Moves the times before which parts are not undone, but not those of the parts that are left out.
+    pub fn postpone(&mut self, span: Millis, left_out: &BTreeSet<PartPosition>) {
+        let moved = self.aging.iter_mut().filter(|(part, _)| !left_out.contains(part));
+        moved.for_each(|(_, until)| *until = until.plus(span));
     }
 
     /// Parts that could be undone now, if their calls were old enough.

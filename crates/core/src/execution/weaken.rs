@@ -7,7 +7,6 @@ use super::step::StepStage;
 use super::{Execution, SharedPlan};
 use crate::actor::{Actor, ActorKind};
 use crate::id::{StepId, ToolName};
-use crate::limits;
 use crate::plan::{Plan, PlannedCall, Probe, Step};
 use crate::time::Millis;
 use crate::tool::{FailureCategory, Safety, Tool};
@@ -64,9 +63,9 @@ impl Execution {
     }
 
     /// Refuses one more proposal after too many were rejected, whatever they said.
-    pub(super) fn admit_proposal(&self, actor: &Actor, new: &Plan) -> Result<(), Refusal> {
+    pub(super) fn admit_proposal(&self, actor: &Actor, new: &Plan, ask_again_max: u32) -> Result<(), Refusal> {
         let rejections = self.rejections;
-        if rejections > limits::ASK_AGAIN_MAX && !self.weakened_by(actor, new).is_empty() {
+        if rejections > ask_again_max && !self.weakened_by(actor, new).is_empty() {
             let message = format!("a person rejected {rejections} such changes in a row");
             return Err(Refusal::new("replan.rejected", message).hint("only a person may make it now"));
         }

@@ -283,6 +283,9 @@ pub enum Event<P = EventPayload> {
         reason: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         frozen: Option<Millis>,
+        /// The timers that are not postponed: what came due of them happens now.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        expired: Vec<OverdueTimer>,
     },
     /// No new attempts start; calls in flight are cancelled or awaited.
     CancelRequested {
@@ -350,6 +353,9 @@ pub enum Event<P = EventPayload> {
     /// The agent that drives has given no sign of life since then.
     AgentSilent {
         since: Timestamp,
+        /// Absent if no agent has driven yet, and in entries of earlier versions: then any agent ends the silence.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<Actor>,
     },
     ToolDrifted {
         tool: ToolName,

@@ -1,6 +1,6 @@
 //! The fields of an event as JSON for readers: payloads in place, times in RFC 3339. Stored bytes keep milliseconds.
 
-use super::event::{AttemptFollowUp, Event};
+use super::event::{AttemptFollowUp, Event, OverdueTimer};
 use super::payload::EventPayload;
 use crate::time::Timestamp;
 use crate::time::calendar::utc;
@@ -18,11 +18,14 @@ impl<P: Serialize> Event<P> {
                 *field = json!(utc(at));
             }
         }
-        if let Event::Held { due, .. } = self {
-            for (index, timer) in due.iter().enumerate() {
-                if let Some(field) = fields.pointer_mut(&format!("/due/{index}/at")) {
-                    *field = json!(utc(timer.at));
-                }
+        let (list, timers): (&str, &[OverdueTimer]) = match self {
+            Event::Held { due, .. } => ("due", due),
+            Event::HoldEnded { expired, .. } => ("expired", expired),
+            _ => ("", &[]),
+        };
+        for (index, timer) in timers.iter().enumerate() {
+            if let Some(field) = fields.pointer_mut(&format!("/{list}/{index}/at")) {
+                *field = json!(utc(timer.at));
             }
         }
         match fields.take() {
@@ -43,7 +46,7 @@ impl<P> Event<P> {
             | Event::AttemptLost { then: AttemptFollowUp::RetryAt(at), .. }
             | Event::DoubtSettled { then: AttemptFollowUp::RetryAt(at), .. } => vec![("/then/retry_at", *at)],
             Event::ProbePostponed { until, .. } => vec![("/until", *until)],
-            Event::Held { since, .. } | Event::AgentSilent { since } => vec![("/since", *since)],
+            Event::Held { since, .. } | Event::AgentSilent { since, .. } => vec![("/since", *since)],
             _ => Vec::new(),
         }
     }

@@ -69,6 +69,15 @@ pub struct LimitEffectDraft {
     pub per: String,
 }
 
+/// The `[policy_limits]` of `rutter.toml`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyLimitsDraft {
+    /// How often a denied call or new plan may be put to a person again; 3 by default.
+    #[serde(default)]
+    pub ask_again_max: Option<u32>,
+}
+
 /// Why a rule is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{rule}: {message}")]
@@ -97,7 +106,16 @@ impl OperatorPolicy {
             }
             rules.push(rule);
         }
-        Ok(OperatorPolicy { rules })
+        Ok(OperatorPolicy { rules, ..OperatorPolicy::default() })
+    }
+}
+
+impl OperatorPolicy {
+    /// The same with these limits. Where several files set one, the smallest holds: none can loosen what another says.
+    #[must_use]
+    pub fn with_limits(self, drafts: impl IntoIterator<Item = PolicyLimitsDraft>) -> OperatorPolicy {
+        let ask_again_max = drafts.into_iter().filter_map(|draft| draft.ask_again_max).min();
+        OperatorPolicy { ask_again_max: ask_again_max.unwrap_or(self.ask_again_max), ..self }
     }
 }
 
@@ -202,6 +220,16 @@ mod tests {
         assert!(refused(&[other]).contains("`parameters` only, not `inputs`"));
         let number = PolicyRuleDraft { when: Some("parameters.items | length".into()), ..deny("no") };
         assert!(refused(&[number]).contains("when: a condition must be true or false, and this is integer"));
+    }
+
+    #[test]
+    fn of_several_limits_the_smallest_holds() {
+        let limits = |all: &[Option<u32>]| {
+            let drafts = all.iter().map(|ask_again_max| PolicyLimitsDraft { ask_again_max: *ask_again_max });
+            OperatorPolicy::default().with_limits(drafts).ask_again_max
+        };
+        assert_eq!((limits(&[]), limits(&[None])), (3, 3));
+        assert_eq!((limits(&[Some(9)]), limits(&[Some(9), Some(0)]), limits(&[Some(1), None, Some(5)])), (9, 0, 1));
     }
 
     #[test]

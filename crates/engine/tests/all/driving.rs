@@ -252,7 +252,7 @@ steps:
         assert_eq!(fixture.calls("fake.undo"), 0);
         let reason = "looked".to_owned();
         if expire {
-            fixture.signal(&execution, ExecutionInput::ResumeExpired { reason }).await.unwrap();
+            fixture.signal(&execution, ExecutionInput::ResumeExpired { reason, only: Vec::new() }).await.unwrap();
             assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Compensated);
         } else {
             fixture.signal(&execution, ExecutionInput::Resume { reason }).await.unwrap();

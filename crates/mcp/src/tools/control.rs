@@ -53,6 +53,8 @@ struct ControlArguments {
     undo: Option<bool>,
     /// resume: after a hold, let happen now what came due. Only a person ends a hold.
     expire: Option<bool>,
+    /// resume: as `expire`, of these alone: a step, `step[item]`, `deadline`, `time`, `agent`.
+    expire_only: Option<Vec<String>>,
     /// resolve: how you know.
     #[serde(default)]
     #[schemars(schema_with = "text")]
@@ -122,6 +124,7 @@ impl ControlArguments {
             steps: self.steps,
             undo: self.undo,
             expire: self.expire,
+            expire_only: self.expire_only,
             happened: self.happened,
             result: self.result,
             evidence: self.evidence,

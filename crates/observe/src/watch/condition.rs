@@ -7,6 +7,8 @@ pub use effect::{ConditionChange, effects};
 use super::plans::NamedPlan;
 use super::rfc3339::Rfc3339Timestamp;
 use super::rule::AlertSeverity;
+use rutter_core::actor::Actor;
+use rutter_core::execution::agent_lease::is_driving_agent;
 use rutter_core::time::{Millis, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,6 +74,9 @@ pub struct ActiveCondition {
     /// The executions concerned; the condition ends when the last one leaves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<String>,
+    /// The agent that is silent, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Actor>,
 }
 
 impl ActiveCondition {
@@ -144,6 +149,10 @@ impl ActiveConditions {
             ConditionChange::Settle(concern, subject) => {
                 self.remove(|active| active.concern == concern && active.subject == subject)
             }
+            ConditionChange::Hear(execution, actor) => self.remove(|active| {
+                let is_silence = active.concern == AlertKind::AgentSilent && active.subject == execution;
+                is_silence && is_driving_agent(active.agent.as_ref(), &actor)
+            }),
             ConditionChange::Leave(tool, execution) => self.leave(tool.as_deref(), &execution),
             ConditionChange::Forget(execution) => {
                 let left = self.leave(None, &execution);
@@ -169,6 +178,7 @@ impl ActiveConditions {
                 }
             }
             there.text = condition.text;
+            there.agent = condition.agent;
             return true;
         }
         self.conditions.push(condition);

@@ -98,7 +98,17 @@ pub async fn dead_letters(
 
 pub fn condition(concern: AlertKind, subject: &str, since: Timestamp, text: String, measure: u64) -> ActiveCondition {
     let (subject, since) = (subject.to_owned(), since.into());
-    ActiveCondition { concern, subject, since, execution: None, plan: None, text, measure, members: Vec::new() }
+    ActiveCondition {
+        concern,
+        subject,
+        since,
+        execution: None,
+        plan: None,
+        text,
+        measure,
+        members: Vec::new(),
+        agent: None,
+    }
 }
 
 fn of_execution(concern: AlertKind, found: &ExecutionSummary, since: Timestamp, text: &str) -> ActiveCondition {

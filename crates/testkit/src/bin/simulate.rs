@@ -107,8 +107,11 @@ fn print(report: &SimulationReport, seeds: &Range<u64>) {
     println!("doubts         {:>10}", tally.doubts);
     println!("late answers   {:>10}, {} of them effects", tally.late_answers, tally.late_effects);
     println!("too early      {:>10} probes; {} keys forgotten", tally.early_probes, tally.forgotten_keys);
-    println!("corrections    {:>10}", tally.corrections);
+    println!("second effects {:>10}", tally.second_effects);
+    println!("corrections    {:>10}, {} taken up again", tally.corrections, tally.reopened);
+    println!("holds          {:>10}, {} silent agents, {} time limits", tally.holds, tally.silences, tally.time_limits);
     println!("approvals      {:>10}", tally.approvals);
+    println!("unproven       {:>10} answers counted, {} refused", tally.unproven, tally.unproven_refused);
     println!("replans        {:>10} followed, {} proposed to a person", tally.replans, tally.proposals);
     println!("denials        {:>10}, {} calls forbidden, {} delayed", tally.denials, tally.forbidden, tally.delays);
     println!("compensations  {:>10}", tally.compensations);

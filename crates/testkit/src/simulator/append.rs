@@ -123,8 +123,9 @@ impl SimulatedRun<'_> {
         let terms = DecisionTerms { now: self.now, room: &mut room, policy: &self.policy };
         let decision = match self.execution.decide_within(actor, input, terms) {
             Ok(decision) => decision,
-            Err(decide::Error::Refused(_)) => {
+            Err(decide::Error::Refused(refusal)) => {
                 self.tally.refusals += 1;
+                self.tally.unproven_refused += u64::from(refusal.code == "execution.not_proven");
                 return if self.execution == before { Ok(false) } else { Err("a refusal changed something".into()) };
             }
             Err(decide::Error::Broken(broken)) => return Err(format!("decided an illegal event: {broken}")),
@@ -182,7 +183,7 @@ impl SimulatedRun<'_> {
         for record in records {
             before.apply(record).map_err(|error| error.to_string())?;
             self.monitor.observe(record, before.plan())?;
-            self.tally.count(&record.event);
+            self.tally.count(record);
             if let Event::Replanned { plan, .. } = &record.event
                 && let Some(document) = self.documents.get(&plan.hash)
             {

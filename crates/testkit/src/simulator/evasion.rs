@@ -1,10 +1,11 @@
 //! Runs around the word of people and the policy: reads that need approval and are probes elsewhere, calls written with
-//! their key in many ways, parameters that cannot be evaluated, claims of an agent, rules that change over a restart.
+//! their key in many ways, parameters that cannot be evaluated, claims of an agent, rules that change over a restart, and
+//! answers of people for whom only a program vouches.
 
 use super::operators::{self, OperatorEffect, OperatorMove};
 use super::simulated_run::SimulatedRun;
 use crate::chance::SeededRandom;
-use rutter_core::actor::Actor;
+use rutter_core::actor::{Actor, ActorKind, RequiredProof};
 use rutter_core::execution::Execution;
 use rutter_core::execution::input::ExecutionInput;
 use rutter_core::glob::NamePattern;
@@ -18,6 +19,9 @@ const EVASIVE: [u64; 2] = [12, 15];
 
 /// The person whom the rules name after a restart.
 const MATE: &str = "mate";
+
+/// How many answers of people come from a form, for which only the agent's program vouches.
+const UNPROVEN_PERCENT: u64 = 30;
 
 /// The ways to write a key, and one that writes none.
 const KEYS: [&str; 6] =
@@ -63,10 +67,11 @@ fn is_plain(parameters: &Value) -> bool {
 pub fn disguise(document: &Value, execution: &Execution, without_approval: bool, chance: &mut SeededRandom) -> Value {
     let mut plan = document.clone();
     let Some(steps) = plan["steps"].as_array_mut() else { return plan };
-    let keyed: Vec<usize> = (0..steps.len()).filter(|at| !steps[*at]["parameters"]["key"].is_null()).collect();
-    // Reading a field that is missing has added it.
+    let is_keyed = |step: &Value| step.pointer("/parameters/key").is_some_and(|key| !key.is_null());
+    let keyed: Vec<usize> = (0..steps.len()).filter(|at| is_keyed(&steps[*at])).collect();
+    // Reading a field that is missing may have added it.
     for step in steps.iter_mut() {
-        if let Some(parameters) = step["parameters"].as_object_mut() {
+        if let Some(parameters) = step.get_mut("parameters").and_then(Value::as_object_mut) {
             parameters.retain(|_, value| !value.is_null());
         }
     }
@@ -106,22 +111,44 @@ pub fn claim(execution: &Execution, chance: &mut SeededRandom) -> OperatorMove {
     agent(ExecutionInput::RecordStarted { part, tool: Some(tool), parameters })
 }
 
-/// The same rules, and only the mate may approve.
-fn tightened(policy: &OperatorPolicy) -> OperatorPolicy {
+/// Some rules name who approves, or ask for a credential; and people may be asked again less often.
+pub fn restrict(policy: &mut OperatorPolicy, chance: &mut SeededRandom) {
+    policy.ask_again_max = *chance.pick(&[0, 1, 3, 3]);
+    for rule in &mut policy.rules {
+        if let PolicyEffect::Approval { by, proof, .. } = &mut rule.effect {
+            match chance.below(4) {
+                0 => *by = vec![NamePattern::new(MATE)],
+                1 => *proof = Some(RequiredProof::Credential),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The same rules, and only the mate may approve, or only a credential.
+fn tightened(policy: &OperatorPolicy, is_about_proof: bool) -> OperatorPolicy {
     let mut policy = policy.clone();
     for rule in &mut policy.rules {
-        if let PolicyEffect::Approval { by, .. } = &mut rule.effect {
-            *by = vec![NamePattern::new(MATE)];
+        if let PolicyEffect::Approval { by, proof, .. } = &mut rule.effect {
+            match is_about_proof {
+                true => *proof = Some(RequiredProof::Credential),
+                false => *by = vec![NamePattern::new(MATE)],
+            }
         }
     }
     policy
+}
+
+fn names_the_mate(policy: &OperatorPolicy) -> bool {
+    let is_named = |effect: &PolicyEffect| matches!(effect, PolicyEffect::Approval { by, .. } if !by.is_empty());
+    policy.rules.iter().any(|rule| is_named(&rule.effect))
 }
 
 impl SimulatedRun<'_> {
     /// After a restart other people may approve.
     pub(super) fn change_rules(&mut self) {
         if self.is_evasive && self.later_policy.is_none() && self.chance.percent(60) {
-            self.policy = tightened(&self.policy);
+            self.policy = tightened(&self.policy, self.proof_chance.percent(40));
             self.monitor.change_rules(self.policy.clone());
             self.later_policy = Some((self.journal.records.len(), self.policy.clone()));
         }
@@ -135,11 +162,18 @@ impl SimulatedRun<'_> {
         if by_person { OperatorMove { actor: Actor::person("operator"), ..next } } else { next }
     }
 
-    /// Who approves now.
+    /// Who answers now: whom the rules name, or an operator for whom only a program vouches.
     pub(super) fn by_approver(&mut self, next: OperatorMove) -> OperatorMove {
         let approves = matches!(next.input, ExecutionInput::Approve { .. });
-        match approves && self.later_policy.is_some() && self.chance.percent(60) {
-            true => OperatorMove { actor: Actor::person(MATE), ..next },
+        let is_mate = match self.later_policy {
+            Some(_) => approves && self.chance.percent(60),
+            None => approves && names_the_mate(&self.policy) && self.proof_chance.percent(60),
+        };
+        let next = if is_mate { OperatorMove { actor: Actor::person(MATE), ..next } } else { next };
+        let is_vouched_for =
+            self.is_evasive && next.actor.party == ActorKind::Person && self.proof_chance.percent(UNPROVEN_PERCENT);
+        match is_vouched_for {
+            true => OperatorMove { actor: next.actor.unproven(), ..next },
             false => next,
         }
     }

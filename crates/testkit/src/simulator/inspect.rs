@@ -218,6 +218,7 @@ impl SimulatedRun<'_> {
             self.tally.prefixes += 1;
             let (mut recovered, mut watch) = (execution.clone(), monitor.clone());
             watch.effects.is_cut_off();
+            watch.is_cut_off();
             let mut room = SimulatedCapacity { room: 2, windows: &mut windows.clone(), identity: &self.identity };
             let now = record.at.plus(Millis(1));
             let terms = DecisionTerms { now, room: &mut room, policy: &self.policy };

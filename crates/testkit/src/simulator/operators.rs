@@ -10,7 +10,7 @@ use rutter_core::execution::part::PartState;
 use rutter_core::execution::view::PendingQuestion;
 use rutter_core::hash::Hash;
 use rutter_core::id::{PartId, StepId};
-use rutter_core::journal::event::{CallSide, Question, QuestionAnswer};
+use rutter_core::journal::event::{CallSide, OverdueTimer, Question, QuestionAnswer};
 use rutter_core::plan::{Driver, Plan};
 use rutter_core::tool::{FailureCategory, Safety, ToolCatalog, ToolFailure};
 use serde_json::{Value, json};
@@ -309,10 +309,15 @@ pub fn answer(execution: &Execution, world: &SimulatedWorld, chance: &mut Seeded
                 ExecutionInput::RejectReplan { plan, reason }
             })
         }
-        PendingQuestion::Hold { .. } => match chance.below(10) {
+        PendingQuestion::Hold { due, .. } => match chance.below(10) {
             // Refused: an agent cannot say that a person has looked.
             0 => agent(ExecutionInput::Resume { reason: why() }),
-            1..=3 => person(ExecutionInput::ResumeExpired { reason: why() }),
+            1..=2 => person(ExecutionInput::ResumeExpired { reason: why(), only: Vec::new() }),
+            // Every other one.
+            3 => {
+                let only = due.iter().step_by(2).map(OverdueTimer::name).collect();
+                person(ExecutionInput::ResumeExpired { reason: why(), only })
+            }
             _ => person(ExecutionInput::Resume { reason: why() }),
         },
         PendingQuestion::Silence { answers, .. } => match chance.below(6) {

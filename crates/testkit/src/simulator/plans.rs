@@ -419,7 +419,11 @@ pub fn policy(seed: u64) -> OperatorPolicy {
         rules.push(rule);
     }
     let drafts: Vec<PolicyRuleDraft> = serde_json::from_value(json!(rules)).expect("the rules are well formed");
-    OperatorPolicy::read(&drafts).expect("the rules are right")
+    let mut policy = OperatorPolicy::read(&drafts).expect("the rules are right");
+    if super::evasion::is_evasive(seed) {
+        super::evasion::restrict(&mut policy, &mut SeededRandom::new(seed ^ 0x0bad_5eed));
+    }
+    policy
 }
 
 fn revise_probe(chance: &mut SeededRandom, step: &mut Value) {

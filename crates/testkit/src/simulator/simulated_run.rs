@@ -95,6 +95,8 @@ pub struct SimulatedRun<'a> {
     pub(super) is_evasive: bool,
     pub(super) first_policy: OperatorPolicy,
     pub(super) later_policy: Option<(usize, OperatorPolicy)>,
+    /// Who proves who they are; apart from all other chance, which it does not change.
+    pub(super) proof_chance: SeededRandom,
     pub(super) windows: LimitWindows,
     /// The documents of new plans, by the hash of the plan.
     pub(super) documents: BTreeMap<Hash, Value>,
@@ -200,6 +202,7 @@ impl SimulatedRun<'_> {
             is_evasive: evasion::is_evasive(seed),
             first_policy: plans::policy(seed),
             later_policy: None,
+            proof_chance: SeededRandom::new(seed ^ 0x00f0_4123),
             windows: LimitWindows::default(),
             documents: BTreeMap::new(),
             is_wild: WILD.contains(&(seed % 16)),

@@ -1,6 +1,6 @@
 //! Totals of runs, so that a simulation in which nothing happens does not pass.
 
-use rutter_core::journal::event::{AttemptFollowUp, CallSide, Event};
+use rutter_core::journal::event::{AttemptFollowUp, CallSide, Event, EventRecord, LateEffect};
 
 /// Totals of one run or of many.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,7 +29,13 @@ pub struct SimulationTally {
     pub early_probes: u64,
     pub forgotten_keys: u64,
     pub corrections: u64,
+    /// Executions that were taken up again after their end, and effects beside another one of the same call.
+    pub reopened: u64,
+    pub second_effects: u64,
     pub approvals: u64,
+    /// What people did for whom only a program vouches, and what of it was refused for that.
+    pub unproven: u64,
+    pub unproven_refused: u64,
     pub deviations: u64,
     pub handovers: u64,
     pub holds: u64,
@@ -48,8 +54,9 @@ pub struct SimulationTally {
 }
 
 impl SimulationTally {
-    pub fn count(&mut self, event: &Event) {
-        match event {
+    pub fn count(&mut self, record: &EventRecord) {
+        self.unproven += u64::from(!record.actor.is_proven());
+        match &record.event {
             Event::AttemptFailed { then: AttemptFollowUp::InDoubt, .. }
             | Event::AttemptLost { then: AttemptFollowUp::InDoubt, .. } => self.doubts += 1,
             Event::Replanned { .. } => self.replans += 1,
@@ -62,10 +69,12 @@ impl SimulationTally {
             Event::LateAnswerArrived { effect, .. } => {
                 self.late_answers += 1;
                 self.late_effects += u64::from(effect.is_some());
+                self.second_effects += u64::from(*effect == Some(LateEffect::Second));
             }
             Event::ProbePostponed { .. } => self.early_probes += 1,
             Event::KeyExpired { .. } => self.forgotten_keys += 1,
             Event::SettlementCorrected { .. } => self.corrections += 1,
+            Event::Reopened { .. } => self.reopened += 1,
             Event::ApprovalGranted { .. } => self.approvals += 1,
             Event::DeviationFound { .. } => self.deviations += 1,
             Event::HandedOver { .. } => self.handovers += 1,
@@ -103,6 +112,10 @@ impl SimulationTally {
         self.early_probes += other.early_probes;
         self.forgotten_keys += other.forgotten_keys;
         self.corrections += other.corrections;
+        self.reopened += other.reopened;
+        self.second_effects += other.second_effects;
+        self.unproven += other.unproven;
+        self.unproven_refused += other.unproven_refused;
         self.approvals += other.approvals;
         self.deviations += other.deviations;
         self.handovers += other.handovers;

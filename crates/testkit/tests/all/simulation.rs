@@ -35,15 +35,28 @@ fn clean_runs_break_no_promise_and_make_progress() {
         ("withdrawn calls", tally.withdrawn),
         ("drifted tools", tally.drifts),
         ("effects that came late", tally.late_effects),
+        ("second effects", tally.second_effects),
         ("probes that were asked too early", tally.early_probes),
+        ("executions that were taken up again", tally.reopened),
+        ("holds", tally.holds),
+        ("silent agents", tally.silences),
+        ("time limits", tally.time_limits),
+        ("answers of people for whom a program vouches", tally.unproven),
     ] {
         assert!(count > 10, "only {count} {what} in {} runs", tally.runs);
+    }
+    for (what, count) in [
+        ("keys that a tool has forgotten", tally.forgotten_keys),
+        ("corrections", tally.corrections),
+        ("answers refused because only a program vouches for the person", tally.unproven_refused),
+    ] {
+        assert!(count > 3, "only {count} {what} in {} runs", tally.runs);
     }
     assert!(tally.ended.iter().all(|ends| *ends > 10), "{:?}", tally.ended);
 }
 
 /// Seeds that once broke a promise, and what was wrong.
-const FOUND: [(&str, &[u64]); 14] = [
+const FOUND: [(&str, &[u64]); 16] = [
     (
         "an attempt was started after its step's total time, closed at once, and its call was still made",
         &[10027, 10460, 37548, 47629, 51234, 54061, 56049, 63896, 74787, 74907, 92576, 93247, 96381],
@@ -64,6 +77,8 @@ const FOUND: [(&str, &[u64]); 14] = [
     ("an item waited for its fallback after its step was given up", &[1030070]),
     ("an item that was stopped before its call was never called when its step was retried after the end", &[1006954]),
     ("one of two effects was undone before a dependent, because the other one was undone by hand", &[1011956]),
+    ("the monitor missed the report of a claim where a prefix ends before it", &[12716]),
+    ("a step without parameters was written with null in a new plan", &[14399]),
 ];
 
 #[test]

@@ -54,11 +54,12 @@ fn read(form: &FormRequest, verb: Verb) -> Result<(Verb, CommandArguments), AppE
         Verb::Undo => (Verb::Answer, Some(Verb::Undo)),
         verb => (verb, form.value("with").and_then(Verb::parse)),
     };
-    let expire = match form.value("expire").filter(|_| verb == Verb::Resume) {
-        None => None,
-        Some("true") => Some(true),
-        Some("false") => Some(false),
-        Some(_) => return Err(wrong("expected expire true or false")),
+    let (expire, expire_only) = match form.value("expire").filter(|_| verb == Verb::Resume) {
+        None => (None, None),
+        Some("true") => (Some(true), None),
+        Some("false") => (Some(false), None),
+        Some("chosen") => (Some(true), Some(form.values("expire_only").map(str::to_owned).collect())),
+        Some(_) => return Err(wrong("expected expire true, false or chosen")),
     };
     let result = form.value("result").map(|text| read_exact::<Value>(text.as_bytes())).transpose();
     let result = result.map_err(|error| wrong(&format!("the result must be JSON: {error}")))?;
@@ -66,6 +67,7 @@ fn read(form: &FormRequest, verb: Verb) -> Result<(Verb, CommandArguments), AppE
         step: field("part", "step"),
         happened,
         expire,
+        expire_only,
         with,
         result,
         evidence: field("evidence", "evidence").map(|evidence| json!(evidence)),

@@ -15,7 +15,7 @@ impl Execution {
             | ExecutionInput::Correct { reason, .. }
             | ExecutionInput::Pause { reason }
             | ExecutionInput::Resume { reason }
-            | ExecutionInput::ResumeExpired { reason }
+            | ExecutionInput::ResumeExpired { reason, .. }
             | ExecutionInput::Hold { reason, .. }
             | ExecutionInput::Cancel { reason, .. }
             | ExecutionInput::Kill { reason }

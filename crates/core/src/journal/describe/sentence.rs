@@ -3,7 +3,7 @@
 use super::{Description, EventTone, EventTopic, Fragment, NAME_CHARS_MAX};
 use crate::hash::Hash;
 use crate::journal::event::{
-    AttemptFollowUp, CallSide, DoubtSource, Event, ExecutionEnding, ExecutionLimit, LateAnswer, NO_PROBE,
+    AttemptFollowUp, CallSide, DoubtSource, Event, ExecutionEnding, ExecutionLimit, LateAnswer, NO_PROBE, OverdueTimer,
     PlanReference, Question,
 };
 use crate::plan::Driver;
@@ -183,9 +183,17 @@ pub fn describe<P>(event: &Event<P>) -> Description {
                 ))
                 .because(reason)
         }
-        Event::HoldEnded { reason, frozen } => {
+        Event::HoldEnded { reason, frozen, expired } => {
+            let mut names: Vec<String> = expired.iter().map(OverdueTimer::name).collect();
+            names.dedup();
             let what = match frozen {
-                Some(span) => format!("ended the hold: {span} do not count"),
+                Some(span) if names.is_empty() => format!("ended the hold: {span} do not count"),
+                Some(span) => {
+                    format!(
+                        "ended the hold: {span} do not count, but what came due of {} happens now",
+                        names.join(", ")
+                    )
+                }
                 None => "ended the hold: what came due happens now".to_owned(),
             };
             act(Topic::Control, Neutral).words(what).because(reason)
@@ -230,7 +238,7 @@ pub fn describe<P>(event: &Event<P>) -> Description {
             .words(format!("handed the execution over to the {}", to.as_str()))
             .because(reason),
         Event::AgentSeen {} => act(Topic::Progress, Neutral).words("gave a sign of life"),
-        Event::AgentSilent { since } => occurrence(Topic::Failure, Attention)
+        Event::AgentSilent { since, .. } => occurrence(Topic::Failure, Attention)
             .words(format!("the agent has been silent since {}", utc_seconds(*since))),
         Event::ToolDrifted { tool, pinned, found } => occurrence(Topic::Failure, Attention)
             .words(format!("the definition of {tool} is no longer the one of the plan"))

@@ -14,6 +14,26 @@ pub struct OverdueTimer {
     pub at: Timestamp,
 }
 
+impl OverdueTimer {
+    /// Whether people mean this timer by the name: its step or item, or `deadline`, `time` or `agent` of the execution.
+    pub fn is_named(&self, name: &str) -> bool {
+        match &self.part {
+            Some(part) => part.step.as_str() == name || part.to_string() == name,
+            None => self.name() == name,
+        }
+    }
+
+    /// The name by which it is meant.
+    pub fn name(&self) -> String {
+        match (&self.part, self.what) {
+            (Some(part), _) => part.to_string(),
+            (None, DueKind::Time) => "time".to_owned(),
+            (None, DueKind::Agent) => "agent".to_owned(),
+            (None, _) => "deadline".to_owned(),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DueKind {

@@ -162,6 +162,8 @@ fn times_are_numbers_in_golden_bytes_and_rfc_3339_for_readers() {
         "held/due/7/at",
         "held/due/8/at",
         "held/since",
+        "hold_ended/expired/0/at",
+        "hold_ended/expired/1/at",
         "probe_postponed/until",
     ];
     assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected);

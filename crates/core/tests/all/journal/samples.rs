@@ -179,6 +179,8 @@ pub(crate) fn events(v: &mut Values) -> Vec<Event> {
         of_flow(v),
         corrections(v),
         kept_questions(v),
+        silences(v),
+        partly_expired(v),
         drifts(v),
         pauses(v),
     ]
@@ -238,9 +240,9 @@ fn time(v: &mut Values) -> Vec<Event> {
     due.extend([Deadline, Time, Agent].map(|what| OverdueTimer { what, part: None, at: v.at() }));
     vec![
         Event::Held { reason: v.reason(), since: v.at(), due, more: v.small(1) },
-        Event::HoldEnded { reason: v.reason(), frozen: v.maybe(|v| Millis(v.number(1))) },
+        Event::HoldEnded { reason: v.reason(), frozen: v.maybe(|v| Millis(v.number(1))), expired: Vec::new() },
         Event::AgentSeen {},
-        Event::AgentSilent { since: v.at() },
+        Event::AgentSilent { since: v.at(), agent: None },
     ]
 }
 
@@ -345,9 +347,22 @@ fn kept_questions(v: &mut Values) -> Vec<Event> {
 /// Returns the events with every choice inside them taken at least once.
 pub(crate) fn all_plain() -> Vec<Event> {
     let mut all: Vec<Event> = Vec::new();
-    for variants in
-        [first, later, latest, refusals, time, with_policy, aged, of_flow, corrections, kept_questions, drifts, pauses]
-    {
+    for variants in [
+        first,
+        later,
+        latest,
+        refusals,
+        time,
+        with_policy,
+        aged,
+        of_flow,
+        corrections,
+        kept_questions,
+        drifts,
+        pauses,
+        silences,
+        partly_expired,
+    ] {
         for round in 0..FailureCategory::ALL.len() {
             for event in variants(&mut Values::plain(round)) {
                 if !all.contains(&event) {
@@ -378,6 +393,19 @@ fn drifts(v: &mut Values) -> Vec<Event> {
 fn pauses(v: &mut Values) -> Vec<Event> {
     let (part, side, until, failure) = (v.part(), v.side(), v.at(), Some(v.failure()));
     vec![Event::CallDelayed { part, side, rule: String::new(), until, failure }]
+}
+
+/// A hold of which some timers expired.
+fn partly_expired(v: &mut Values) -> Vec<Event> {
+    let timer = |v: &mut Values| OverdueTimer { what: DueKind::Approval, part: Some(v.part()), at: v.at() };
+    let of_all = |v: &mut Values| OverdueTimer { what: DueKind::Deadline, part: None, at: v.at() };
+    let expired = vec![timer(v), of_all(v)];
+    vec![Event::HoldEnded { reason: v.reason(), frozen: Some(Millis(v.number(1))), expired }]
+}
+
+/// Silences of an agent that is known.
+fn silences(v: &mut Values) -> Vec<Event> {
+    vec![Event::AgentSilent { since: v.at(), agent: Some(Actor::agent(&v.text("pilot"))) }]
 }
 
 fn opening(v: &mut Values) -> Vec<Event> {

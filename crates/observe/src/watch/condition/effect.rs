@@ -1,7 +1,7 @@
 //! How an entry of the ledger changes the active conditions.
 
 use super::{ActiveCondition, AlertKind};
-use rutter_core::actor::ActorKind;
+use rutter_core::actor::{Actor, ActorKind};
 use rutter_core::id::PartId;
 use rutter_core::journal::codec::StoredRecord;
 use rutter_core::journal::describe::describe;
@@ -16,6 +16,8 @@ const QUOTE_CHARS_MAX: usize = 150;
 pub enum ConditionChange {
     Raise(ActiveCondition),
     Settle(AlertKind, String),
+    /// An agent did something in an execution; if it is the one that was silent, it no longer is.
+    Hear(String, Actor),
     /// An execution no longer waits for a changed tool, or for any.
     Leave(Option<String>, String),
     /// The execution was removed.
@@ -24,9 +26,9 @@ pub enum ConditionChange {
 
 pub fn effects(stored: &StoredRecord) -> Vec<ConditionChange> {
     let mut effects = effects_of_event(stored);
-    // Whatever an agent does ends its silence.
+    // Whatever the agent that drives does ends its silence.
     if stored.actor.party == ActorKind::Agent {
-        effects.push(ConditionChange::Settle(AlertKind::AgentSilent, stored.execution.to_string()));
+        effects.push(ConditionChange::Hear(stored.execution.to_string(), stored.actor.clone()));
     }
     effects
 }
@@ -77,7 +79,11 @@ fn effects_of_event(stored: &StoredRecord) -> Vec<ConditionChange> {
         Event::HoldEnded { .. } => {
             vec![ConditionChange::Settle(AlertKind::ExecutionHeld, teller.execution.to_owned())]
         }
-        Event::AgentSilent { .. } => vec![teller.raise(AlertKind::AgentSilent, teller.execution)],
+        Event::AgentSilent { agent, .. } => {
+            let text = format!("execution {}: {}", teller.execution, teller.sentence());
+            let condition = teller.condition(AlertKind::AgentSilent, teller.execution, text);
+            vec![ConditionChange::Raise(ActiveCondition { agent: agent.clone(), ..condition })]
+        }
         Event::HandedOver { .. } | Event::QuestionAnswered { about: Question::Silence, .. } => {
             vec![ConditionChange::Settle(AlertKind::AgentSilent, teller.execution.to_owned())]
         }
@@ -179,6 +185,7 @@ impl ConditionReader<'_> {
             text: cut(&text, TEXT_CHARS_MAX),
             measure: 0,
             members: Vec::new(),
+            agent: None,
         }
     }
 }

@@ -191,21 +191,31 @@ fn entries_raise_and_settle_conditions() {
     }
 }
 
+/// As in the core: only the agent that was silent is heard, and any agent where nobody knew which one it was.
 #[test]
-fn whatever_an_agent_does_ends_its_silence() {
-    for (actor, execution, is_silent) in [
-        (Actor::agent("claude"), "a", false),
-        (Actor::agent("claude"), "b", true),
-        (Actor::person("operator"), "a", true),
-        (Actor::rutter(), "a", true),
+fn only_the_agent_that_drives_ends_its_silence() {
+    let (pilot, another) = (Actor::agent("pilot"), Actor::agent("another"));
+    for (silent, heard, is_silent) in [
+        (Some(&pilot), &pilot, false),
+        (Some(&pilot), &another, true),
+        (Some(&pilot), &Actor::person("pilot"), true),
+        (None, &another, false),
+        (None, &Actor::rutter(), true),
     ] {
         let mut conditions = ActiveConditions::default();
-        let mut seen = stored(execution, 2, Event::AgentSeen {});
-        seen.actor = actor.clone();
-        for effect in effects(&stored("a", 1, silent())).into_iter().chain(effects(&seen)) {
+        let silence = Event::AgentSilent { since: Timestamp(1), agent: silent.cloned() };
+        let (mut look, mut elsewhere) = (stored("a", 3, Event::AgentSeen {}), stored("b", 3, Event::AgentSeen {}));
+        (look.actor, elsewhere.actor) = (heard.clone(), heard.clone());
+        for entry in [stored("a", 2, silence), elsewhere] {
+            for effect in effects(&entry) {
+                conditions.take(effect, None);
+            }
+        }
+        assert_eq!(conditions.iter().count(), 1);
+        for effect in effects(&look) {
             conditions.take(effect, None);
         }
-        assert_eq!(conditions.iter().count() == 1, is_silent, "{actor} in {execution}");
+        assert_eq!(conditions.iter().count() == 1, is_silent, "{silent:?} was silent, {heard:?} acts");
     }
 }
 

@@ -14,6 +14,7 @@ fn condition(concern: AlertKind, subject: &str, since: i64) -> ActiveCondition {
         text: format!("{subject} needs attention"),
         measure: 0,
         members: Vec::new(),
+        agent: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use rutter_core::actor::ActorKind;
 use rutter_core::id::PartId;
 use rutter_core::journal::event::{
-    CallSide, Event, EventRecord, ExecutionEnding, ExecutionLimit, Question, QuestionAnswer,
+    CallSide, DueKind, Event, EventRecord, ExecutionEnding, ExecutionLimit, OverdueTimer, Question, QuestionAnswer,
 };
 use rutter_core::limits;
 use rutter_core::plan::{Driver, Plan, PlannedCall};
@@ -17,6 +17,8 @@ pub struct TimeMonitor {
     added: [Millis; 2],
     /// Since when time stands still.
     held_since: Option<Timestamp>,
+    /// What the last hold listed.
+    due: Vec<OverdueTimer>,
     driver_is_agent: bool,
     agent_is_silent: bool,
     cancelled: bool,
@@ -67,10 +69,13 @@ impl TimeMonitor {
                     return Err(format!("completed after its {limit:?}"));
                 }
             }
-            Event::AgentSilent { since } if record.at.since(*since) < plan.agent_timeout => {
+            Event::AgentSilent { since, .. } if record.at.since(*since) < plan.agent_timeout => {
                 return Err("the agent was called silent before its time".into());
             }
-            Event::HoldEnded { frozen, .. } => {
+            Event::HoldEnded { frozen, expired, .. } => {
+                if let Some(timer) = expired.iter().find(|timer| !self.due.contains(timer)) {
+                    return Err(format!("{timer:?} expired, and the hold does not list it"));
+                }
                 if record.actor.party != ActorKind::Person {
                     return Err("a hold was not ended by a person".into());
                 }
@@ -128,11 +133,17 @@ impl TimeMonitor {
                 self.agent_is_silent = false;
             }
             Event::CancelRequested { .. } | Event::Killed { .. } => self.cancelled = true,
-            Event::Held { since, .. } => self.held_since = Some(*since),
-            Event::HoldEnded { frozen, .. } => {
+            Event::Held { since, due, .. } => {
+                self.held_since = Some(*since);
+                self.due.clone_from(due);
+            }
+            Event::HoldEnded { frozen, expired, .. } => {
                 self.held_since = None;
                 let frozen = frozen.unwrap_or_default();
-                self.added.iter_mut().for_each(|added| added.0 += frozen.0);
+                for (added, kind) in self.added.iter_mut().zip([DueKind::Deadline, DueKind::Time]) {
+                    let keeps_its_time = expired.iter().any(|timer| timer.part.is_none() && timer.what == kind);
+                    added.0 += if keeps_its_time { 0 } else { frozen.0 };
+                }
             }
             Event::QuestionAnswered { answer: QuestionAnswer::Resolve, .. } => self.sent.clear(),
             Event::QuestionAnswered { about: Question::Limit(limit), answer: QuestionAnswer::Continue, .. } => {

@@ -1,7 +1,8 @@
 //! Checks that what people and the operator's policy said holds, independently of the core.
 
 use super::{JournalMonitor, is_same_call};
-use rutter_core::actor::{Actor, ActorKind};
+use rutter_core::actor::{Actor, ActorKind, RequiredProof};
+use rutter_core::glob::NamePattern;
 use rutter_core::hash::Hash;
 use rutter_core::id::{PartId, StepId, TenantId, ToolName};
 use rutter_core::journal::event::{CallSide, Deviation, Event, EventRecord, Question, QuestionAnswer};
@@ -12,19 +13,17 @@ use rutter_core::tool::Safety;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often a denied call may be put to a person again.
-const ASK_AGAIN_MAX: u32 = 3;
-
 #[derive(Clone, Debug)]
 pub(super) struct WordMonitor {
     policy: OperatorPolicy,
     /// The call that each part asked for last.
     asked: BTreeMap<PartId, String>,
     open: BTreeSet<PartId>,
+    /// Who may approve the call that each part asked for last, by the rules of that time.
+    approvers: BTreeMap<PartId, (Vec<NamePattern>, Option<RequiredProof>)>,
     grants: BTreeMap<PartId, (Hash, Actor)>,
-    /// Calls that a person denied, and how often they were asked for again.
-    denied: BTreeMap<String, u32>,
-    /// Calls that nobody approved in time, and how often they were asked for again.
+    denied: BTreeMap<String, DeniedWord>,
+    /// Calls that nobody approved in time, and how often they may be asked for again.
     unanswered: BTreeMap<String, u32>,
     /// Steps with a call of an agent that was reported as forbidden, and one whose call must be reported so next.
     reported: BTreeSet<StepId>,
@@ -40,10 +39,24 @@ pub(super) struct WordMonitor {
     made: BTreeMap<String, Vec<Timestamp>>,
 }
 
+/// A call that a person denied.
+#[derive(Clone, Copy, Debug)]
+struct DeniedWord {
+    /// How often it may be asked for again.
+    left: u32,
+    /// Whether more than a program says that the person denied it.
+    is_proven: bool,
+}
+
 impl JournalMonitor {
     /// The operator changed the rules, and the process was started again.
     pub fn change_rules(&mut self, policy: OperatorPolicy) {
         self.word.policy = policy;
+    }
+
+    /// The journal ends within an append: what was to be reported next is not.
+    pub fn is_cut_off(&mut self) {
+        self.word.due = None;
     }
 }
 
@@ -53,6 +66,7 @@ impl WordMonitor {
             policy,
             asked: BTreeMap::new(),
             open: BTreeSet::new(),
+            approvers: BTreeMap::new(),
             grants: BTreeMap::new(),
             denied: BTreeMap::new(),
             unanswered: BTreeMap::new(),
@@ -73,18 +87,16 @@ impl WordMonitor {
         match &record.event {
             Event::ApprovalRequested { part, tool, parameters, .. } => {
                 let call = described(tool, parameters.value().map_or(&Value::Null, |value| value));
-                if let Some(asked) = self.denied.get_mut(&call) {
-                    *asked += 1;
-                    if *asked > ASK_AGAIN_MAX {
-                        return Err(format!("{part} was put to a person {asked} times after a no"));
-                    }
+                let too_often = |why: &str| format!("{part} was put to a person too often after {why}");
+                if let Some(denied) = self.denied.get_mut(&call) {
+                    denied.left = denied.left.checked_sub(1).ok_or_else(|| too_often("a no"))?;
                 }
-                if let Some(asked) = self.unanswered.get_mut(&call) {
-                    *asked += 1;
-                    if *asked > ASK_AGAIN_MAX {
-                        return Err(format!("{part} was put to a person {asked} times after nobody had answered"));
-                    }
+                if let Some(left) = self.unanswered.get_mut(&call) {
+                    *left = left.checked_sub(1).ok_or_else(|| too_often("nobody had answered"))?;
                 }
+                let known = parameters.value().map_or(&Value::Null, |value| value);
+                let demand = self.judged(tool, known, |resolved| demanded(&self.policy, resolved));
+                self.approvers.insert(part.clone(), demand);
                 self.asked.insert(part.clone(), call);
                 self.open.insert(part.clone());
             }
@@ -92,6 +104,7 @@ impl WordMonitor {
                 if !is_person {
                     return Err(format!("{part} was approved by {}", record.actor));
                 }
+                self.check_approver(part, &record.actor)?;
                 self.open.remove(part);
                 self.refused.remove(part);
                 self.grants.insert(part.clone(), (*call, record.actor.clone()));
@@ -102,15 +115,16 @@ impl WordMonitor {
                 self.grants.remove(part);
                 self.refused.insert(part.clone());
                 self.asked.get(part).map(|call| self.unanswered.remove(call));
-                self.denied.extend(self.asked.get(part).map(|call| (call.clone(), 0)).filter(|(call, _)| {
+                if let Some(call) = self.asked.get(part) {
+                    let new = DeniedWord { left: self.policy.ask_again_max, is_proven: false };
                     // A call that was denied before keeps its count.
-                    !self.denied.contains_key(call)
-                }));
+                    self.denied.entry(call.clone()).or_insert(new).is_proven |= record.actor.is_proven();
+                }
             }
             Event::ApprovalExpired { part, .. } | Event::CallForbidden { part, .. } => {
                 let is_expired = matches!(record.event, Event::ApprovalExpired { .. });
                 if let Some(call) = self.asked.get(part).filter(|call| is_expired && !self.denied.contains_key(*call)) {
-                    self.unanswered.entry(call.clone()).or_default();
+                    self.unanswered.entry(call.clone()).or_insert(self.policy.ask_again_max);
                 }
                 self.open.remove(part);
                 self.grants.remove(part);
@@ -145,8 +159,16 @@ impl WordMonitor {
                 if let Some(part) = refused.filter(|_| *answer == QuestionAnswer::Resolve && !is_person) {
                     return Err(format!("{} resolved {part}, which a person or the policy refused", record.actor));
                 }
+                if let Some(part) = refused.filter(|_| *answer == QuestionAnswer::Resolve && !record.actor.is_proven())
+                    && self.is_denied_by_credential(part)
+                {
+                    return Err(format!("{} resolved {part}, which a credential denied", record.actor));
+                }
                 if *answer == QuestionAnswer::Retry && is_person {
-                    self.denied.values_mut().chain(self.unanswered.values_mut()).for_each(|asked| *asked = 0);
+                    // Who wants to be asked is asked once, whatever the limit.
+                    let left = self.policy.ask_again_max.max(1);
+                    let denied = self.denied.values_mut().map(|denied| &mut denied.left);
+                    denied.chain(self.unanswered.values_mut()).for_each(|it| *it = left);
                 }
                 if let (Question::Failure(step), QuestionAnswer::Skip) = (about, answer)
                     && let Some(at) = plan.find(step.as_str())
@@ -218,11 +240,9 @@ impl WordMonitor {
             }
         }
         let approver = self.grants.get(part).filter(|(granted, _)| *granted == call).map(|(_, approver)| approver);
-        if let Some(PolicyEffect::Approval { by, .. }) = verdict.approval.map(|found| &found.rule.effect)
-            && side != CallSide::Probe
-        {
-            let is_named = |approver: &Actor| by.is_empty() || by.iter().any(|name| name.matches(&approver.name));
-            if !approver.is_some_and(is_named) {
+        if verdict.approval.is_some() && side != CallSide::Probe {
+            let (by, proof) = demanded(&self.policy, &resolved);
+            if !approver.is_some_and(|approver| may_approve(&by, proof, approver)) {
                 return Err(format!("{part} called {tool} without the approval that the policy asks for"));
             }
         }
@@ -230,6 +250,24 @@ impl WordMonitor {
             true => Err(format!("{part} called {tool} with parameters that a person denied")),
             false => Ok(()),
         }
+    }
+
+    /// A yes counts only from those whom the rules named when it was asked for, and a no with a credential is lifted only
+    /// by a yes with one.
+    fn check_approver(&self, part: &PartId, actor: &Actor) -> Result<(), String> {
+        if let Some((by, proof)) = self.approvers.get(part)
+            && !may_approve(by, *proof, actor)
+        {
+            return Err(format!("{actor} approved {part}, and the policy asks for {by:?} with {proof:?}"));
+        }
+        match self.is_denied_by_credential(part) && !actor.is_proven() {
+            true => Err(format!("{actor} approved {part}, which a credential denied")),
+            false => Ok(()),
+        }
+    }
+
+    fn is_denied_by_credential(&self, part: &PartId) -> bool {
+        self.asked.get(part).and_then(|call| self.denied.get(call)).is_some_and(|denied| denied.is_proven)
     }
 
     /// What an agent says that it did against the policy is reported, also where its parameters are not known.
@@ -348,6 +386,21 @@ impl WordMonitor {
         }
         Ok(())
     }
+}
+
+/// Whom the rules ask for the approval of a call, and with which proof.
+fn demanded(policy: &OperatorPolicy, call: &ResolvedCall<'_>) -> (Vec<NamePattern>, Option<RequiredProof>) {
+    match policy.judge(call).approval.map(|found| &found.rule.effect) {
+        Some(PolicyEffect::Approval { by, proof, .. }) => (by.clone(), *proof),
+        _ => (Vec::new(), None),
+    }
+}
+
+/// Whoever only a program vouches for has neither a name nor a credential.
+fn may_approve(by: &[NamePattern], proof: Option<RequiredProof>, actor: &Actor) -> bool {
+    let is_vouched_for = actor.proof.is_some();
+    let is_named = by.is_empty() || (!is_vouched_for && by.iter().any(|name| name.matches(&actor.name)));
+    is_named && (proof.is_none() || !is_vouched_for)
 }
 
 fn written_calls(step: &Step) -> Vec<String> {

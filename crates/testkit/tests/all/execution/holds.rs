@@ -3,7 +3,7 @@
 use rutter_core::execution::hold::WorkerGap;
 use rutter_core::execution::input::ExecutionInput;
 use rutter_core::execution::view::PendingQuestion;
-use rutter_core::journal::event::{CallSide, DueKind, Event};
+use rutter_core::journal::event::{CallSide, DueKind, Event, OverdueTimer};
 use rutter_core::limits;
 use rutter_core::plan::Driver;
 use rutter_core::tool::FailureCategory::Unavailable;
@@ -91,6 +91,83 @@ fn nothing_that_came_due_happens_before_a_person_has_looked() {
     }
 }
 
+/// Two approvals, a retry and a deadline came due: those that are named happen, all others have the time they had left.
+#[test]
+fn of_what_came_due_a_person_names_what_happens() {
+    let plan = "deadline: 2h\nmax_parallel: 4\nsteps:
+  - {id: a, tool: t.once, approval: {expires: 1h}, failure_policy: {action: continue_others}}
+  - {id: b, tool: t.once, approval: {expires: 1h}}
+  - {id: c, tool: t.set, retry: {max_attempts: 9, initial: 30m, max: 30m, backoff: fixed, jitter: false}}";
+    let held = || {
+        let mut scene = ExecutionScenario::started(plan);
+        scene.returns("c", fails(Unavailable));
+        scene.later(60_000);
+        scene.gap(2 * DAY);
+        assert_eq!(due(&scene), ["Retry c", "Approval a", "Approval b", "Deadline"]);
+        scene.later(5_000);
+        scene
+    };
+    let minutes = |count: i64| Some(count * 60_000);
+    for (only, steps, asks, wakes_in) in [
+        (&["a"][..], ["failed", "waiting", "retrying"], &["approval b"][..], minutes(29)),
+        (&["c"], ["waiting", "waiting", "running"], &["approval a", "approval b"], minutes(1)),
+        (&["a", "c"], ["failed", "waiting", "running"], &["approval b"], minutes(1)),
+        (
+            &["deadline"],
+            ["waiting", "waiting", "retrying"],
+            &["approval a", "approval b", "limit Deadline"],
+            minutes(59),
+        ),
+    ] {
+        let mut scene = held();
+        scene.resume_expiring(only);
+        assert_eq!(scene.steps(), steps, "{only:?}");
+        let mut asked = scene.asks();
+        asked.sort();
+        assert_eq!((asked, scene.wakes_in()), (asks.iter().map(ToString::to_string).collect(), wakes_in), "{only:?}");
+        let expired = scene.journal.iter().find_map(|record| match &record.event {
+            Event::HoldEnded { frozen: Some(_), expired, .. } => Some(expired.iter().map(OverdueTimer::name).collect()),
+            _ => None,
+        });
+        let mut named: Vec<String> = only.iter().map(ToString::to_string).collect();
+        named.sort_by_key(|name| *name != "c");
+        assert_eq!(expired, Some(named), "the entry says what expired");
+        let replayed = ExecutionScenario::of_journal(scene.journal.clone());
+        assert!(replayed.execution == scene.execution, "{only:?}");
+    }
+}
+
+#[test]
+fn only_what_the_hold_lists_can_be_named() {
+    let mut scene =
+        ExecutionScenario::started("steps: [{id: a, tool: t.once, approval: {expires: 1h}}, {id: b, tool: t.set}]");
+    let expiring = |name: &str| ExecutionInput::ResumeExpired { reason: String::new(), only: vec![name.to_owned()] };
+    scene.pause();
+    assert_eq!(scene.refused(&person(), expiring("a")), "execution.not_due", "a pause has nothing that came due");
+    scene.resume();
+    scene.gap(2 * DAY);
+    for name in ["b", "deadlin", "time", "agent", "", "a[0]"] {
+        assert_eq!(scene.refused(&person(), expiring(name)), "execution.not_due", "{name:?}");
+    }
+    scene.resume_expiring(&["a"]);
+    assert_eq!(scene.asks(), ["failure a"]);
+}
+
+/// The lease of the agent, and a step whose total time is over.
+#[test]
+fn leases_and_total_times_expire_by_name() {
+    let fields = "agent_timeout: 1h\nsteps: [{id: a, tool: t.once, total_timeout: 3h}]";
+    for (only, asks) in [("agent", "silence"), ("a", "doubt a")] {
+        let mut scene = ExecutionScenario::by_agent(fields);
+        scene.start();
+        scene.record_started("a");
+        scene.later(60_000);
+        scene.gap(2 * DAY);
+        scene.resume_expiring(&[only]);
+        assert_eq!(scene.asks(), [asks], "{only}");
+    }
+}
+
 /// The span of the hold is left out of every timer, once.
 #[test]
 fn after_resuming_every_timer_has_the_time_it_had_left() {
@@ -145,9 +222,9 @@ fn a_timer_set_while_held_runs_from_the_end_of_the_hold() {
 fn only_a_person_ends_a_hold() {
     let mut scene = ExecutionScenario::started("steps: [{id: a, tool: t.once, approval: true}]");
     scene.gap(2 * DAY);
-    for input in
-        [ExecutionInput::Resume { reason: String::new() }, ExecutionInput::ResumeExpired { reason: String::new() }]
-    {
+    let expired = |only| ExecutionInput::ResumeExpired { reason: String::new(), only };
+    let resume = ExecutionInput::Resume { reason: String::new() };
+    for input in [resume, expired(Vec::new()), expired(vec!["a".to_owned()])] {
         assert_eq!(scene.refused(&agent(), input), "execution.not_a_person");
     }
     let again = ExecutionInput::Hold { reason: String::new(), since: scene.now };

@@ -287,7 +287,7 @@ fn a_question_whose_schema_was_erased_can_only_be_declined() {
     }
     let mut execution = Execution::replay(identity(), &journal).unwrap();
     assert_eq!(execution.questions().len(), 1);
-    let refusal = execution.admit(&agent(), &answering_tool("a", 1, hull())).unwrap_err();
+    let refusal = execution.admit(&agent(), &answering_tool("a", 1, hull()), &scene.policy).unwrap_err();
     assert_eq!((refusal.code, refusal.hint.as_deref()), ("execution.answer_invalid", Some("decline it")));
     let moment = DecisionContext { now: scene.now, room: 9 };
     execution.decide(&agent(), answering_tool("a", 1, None), moment).unwrap();

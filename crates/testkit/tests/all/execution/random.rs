@@ -98,7 +98,7 @@ fn answer(scene: &ExecutionScenario, number: usize) -> Option<ExecutionInput> {
             ExecutionInput::ApproveReplan { plan, reason }
         }
         PendingQuestion::Replan { plan, .. } => ExecutionInput::RejectReplan { plan, reason },
-        PendingQuestion::Hold { .. } => ExecutionInput::ResumeExpired { reason },
+        PendingQuestion::Hold { .. } => ExecutionInput::ResumeExpired { reason, only: Vec::new() },
         PendingQuestion::Silence { .. } => answering(Question::Silence, choice, None),
         PendingQuestion::Drift { tool, found, .. } => ExecutionInput::AcceptTool { tool, definition: found, reason },
     })

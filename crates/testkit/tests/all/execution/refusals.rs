@@ -154,6 +154,11 @@ fn table() -> Vec<(&'static str, ExecutionScenario, ExecutionInput)> {
         ),
         ("execution.paused", after(ExecutionScenario::pause), ExecutionInput::Pause { reason: String::new() }),
         ("execution.not_paused", started(), ExecutionInput::Resume { reason: String::new() }),
+        (
+            "execution.not_due",
+            after(ExecutionScenario::pause),
+            ExecutionInput::ResumeExpired { reason: String::new(), only: vec!["a".to_owned()] },
+        ),
         ("execution.unknown_part", ended(), compensating(Some(&["nobody"]))),
         ("execution.unknown_attempt", started(), returned("a", CallSide::Do, 0)),
         ("execution.unknown_attempt", started(), returned("a", CallSide::Do, 2)),
@@ -221,7 +226,7 @@ fn table() -> Vec<(&'static str, ExecutionScenario, ExecutionInput)> {
     }
     refused.push(("execution.replan_limit", often, replan(asked)));
     let mut rejected = ExecutionScenario::started(asked);
-    for _ in 0..=limits::ASK_AGAIN_MAX {
+    for _ in 0..=limits::ASK_AGAIN_DEFAULT {
         rejected.replan(ONE);
         let plan = plan(ONE, Driver::Server).hash;
         rejected.give(&person(), ExecutionInput::RejectReplan { plan, reason: String::new() });

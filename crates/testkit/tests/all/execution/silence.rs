@@ -1,13 +1,16 @@
 //! Agents that drive and fall silent, and the deadlines of what they do.
 
+use rutter_core::actor::Actor;
 use rutter_core::execution::input::ExecutionInput;
-use rutter_core::journal::event::{CallSide, Question, QuestionAnswer};
+use rutter_core::journal::event::{CallSide, Event, EventRecord, Question, QuestionAnswer};
+use rutter_core::journal::payload::EventPayload;
 use rutter_core::plan::Driver;
 use rutter_core::tool::FailureCategory;
 use rutter_testkit::scene::*;
 use serde_json::json;
 
 const TWO: &str = "steps: [{id: a, tool: t.once}, {id: b, tool: t.set, depends_on: [a]}]";
+const THREE: &str = "steps: [{id: a, tool: t.once}, {id: b, tool: t.set}, {id: c, tool: t.set}]";
 
 fn driven(fields: &str) -> ExecutionScenario {
     let mut scene = ExecutionScenario::by_agent(fields);
@@ -82,7 +85,7 @@ fn signs_of_life_are_recorded_sparsely() {
     assert_eq!(scene.asks(), ["silence"]);
     assert_eq!((seen(&mut scene), scene.asks().len()), (2, 0));
     assert_eq!(scene.refused(&person(), ExecutionInput::AgentSeen { remembered: false }), "execution.driver");
-    let another = rutter_core::actor::Actor::agent("another");
+    let another = Actor::agent("another");
     assert_eq!(scene.refused(&another, ExecutionInput::AgentSeen { remembered: false }), "execution.driver");
     scene.hand_over(Driver::Server);
     assert_eq!(scene.refused(&agent(), ExecutionInput::AgentSeen { remembered: false }), "execution.driver");
@@ -159,6 +162,70 @@ fn only_the_agent_renews_its_lease() {
     assert_eq!((scene.count("AgentSeen"), scene.wakes_in()), (1, Some(10_000)));
     scene.give(&agent(), ExecutionInput::AgentSeen { remembered: true });
     assert_eq!(scene.count("AgentSeen"), 1, "nothing new");
+}
+
+/// Neither looks nor records of another agent are signs of life of the one that drives.
+#[test]
+fn another_agent_does_not_renew_the_lease() {
+    let another = Actor::agent("another");
+    let record = |id: &str| ExecutionInput::RecordStarted { part: part(id), tool: None, parameters: None };
+    let mut scene = driven(&format!("agent_timeout: 10s\nmax_parallel: 2\n{THREE}"));
+    scene.record_started("a");
+    scene.later(8_000);
+    assert!(!scene.execution.is_sign_of_life(&another) && scene.execution.is_sign_of_life(&agent()));
+    scene.give(&another, record("b"));
+    assert_eq!(scene.wakes_in(), Some(2_000), "what it records counts as work, not as a sign of life");
+    scene.later(2_000);
+    assert_eq!(scene.asks(), ["silence"]);
+    let silent = scene.journal.iter().find_map(|record| match &record.event {
+        Event::AgentSilent { agent, .. } => agent.clone(),
+        _ => None,
+    });
+    assert_eq!(silent, Some(agent()), "the entry says who is silent");
+    scene.give(&another, ExecutionInput::SaveContext { values: serde_json::Map::new() });
+    assert_eq!(scene.asks(), ["silence"], "another agent does not answer for it");
+    // It takes over, and from then on it is the one that counts.
+    scene.give(&another, ExecutionInput::HandOver { to: Driver::Agent, reason: "it is gone".into() });
+    scene.give(&another, record("c"));
+    assert_eq!((scene.count("AgentSilent"), scene.wakes_in()), (1, Some(10_000)));
+    scene.later(4_000);
+    scene.give(&agent(), ExecutionInput::SaveContext { values: serde_json::Map::new() });
+    assert_eq!(scene.wakes_in(), Some(6_000));
+    scene.give(&another, ExecutionInput::SaveContext { values: serde_json::Map::new() });
+    assert_eq!(scene.wakes_in(), Some(10_000));
+}
+
+/// Where a person opened the execution, the agent that begins the first step drives; a look before is no claim.
+#[test]
+fn the_agent_that_opens_or_begins_drives() {
+    let another = Actor::agent("another");
+    let mut scene = driven(&format!("agent_timeout: 10s\n{TWO}"));
+    scene.later(4_000);
+    scene.give(&another, ExecutionInput::AgentSeen { remembered: true });
+    assert_eq!(scene.wakes_in(), Some(10_000), "nobody drives yet");
+    scene.record_started("a");
+    assert!(scene.execution.is_sign_of_life(&agent()) && !scene.execution.is_sign_of_life(&another));
+
+    let mut opened = scene.journal[0].clone();
+    opened.actor = another.clone();
+    let scene = ExecutionScenario::of_journal(vec![opened]);
+    assert!(scene.execution.is_sign_of_life(&another) && !scene.execution.is_sign_of_life(&agent()));
+}
+
+/// In journals of earlier versions any agent ended a silence.
+#[test]
+fn a_journal_in_which_another_agent_ended_a_silence_is_read() {
+    let mut scene = driven(&format!("agent_timeout: 10s\n{TWO}"));
+    scene.record_started("a");
+    scene.later(10_000);
+    let mut journal = scene.journal.clone();
+    let mut silent = journal.pop().expect("the last entry says that the agent is silent");
+    let Event::AgentSilent { agent, .. } = &mut silent.event else { panic!("{silent:?}") };
+    *agent = None;
+    let event = Event::ContextSaved { values: EventPayload::Present(std::sync::Arc::new(json!({}))) };
+    let heard = EventRecord { at: scene.now, actor: Actor::agent("another"), event };
+    journal.extend([silent.clone(), heard, silent]);
+    assert_eq!(ExecutionScenario::of_journal(journal).asks(), ["silence"]);
 }
 
 /// A question about one step is no excuse while another one could begin.

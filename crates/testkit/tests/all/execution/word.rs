@@ -124,7 +124,7 @@ fn an_agent_cannot_resolve_a_step_that_was_denied_or_may_have_happened() {
 fn an_agent_may_ask_again_three_times_and_then_only_a_person() {
     let mut scene = ExecutionScenario::started(ASKED);
     scene.deny("a");
-    for _ in 0..limits::ASK_AGAIN_MAX {
+    for _ in 0..limits::ASK_AGAIN_DEFAULT {
         retry(&mut scene, &agent());
         assert_eq!(scene.asks(), ["approval a"]);
         scene.deny("a");
@@ -133,11 +133,64 @@ fn an_agent_may_ask_again_three_times_and_then_only_a_person() {
         retry(&mut scene, &agent());
         assert_eq!(scene.asks(), ["failure a"]);
     }
-    assert_eq!(scene.count("ApprovalRequested"), 1 + limits::ASK_AGAIN_MAX as usize);
+    assert_eq!(scene.count("ApprovalRequested"), 1 + limits::ASK_AGAIN_DEFAULT as usize);
     retry(&mut scene, &person());
     assert_eq!(scene.asks(), ["approval a"]);
     scene.approve("a");
     assert_eq!(scene.calls(), ["a"]);
+}
+
+/// Below, at and above the operator's limit; a person who wants to be asked is asked, also with a limit of 0.
+#[test]
+fn the_operator_says_how_often_people_may_be_asked_again() {
+    for max in [0, 1, 3] {
+        let mut scene = ExecutionScenario::of(ASKED);
+        scene.policy.ask_again_max = max;
+        scene.start();
+        scene.deny("a");
+        for again in 0..max {
+            retry(&mut scene, &agent());
+            assert_eq!(scene.asks(), ["approval a"], "{max}: time {again}");
+            scene.deny("a");
+        }
+        retry(&mut scene, &agent());
+        assert_eq!(scene.asks(), ["failure a"], "{max}");
+        let refused = scene.execution.view().failures[0].failure.message.clone();
+        let expected = match max {
+            0 => "it was denied, and nobody may be asked again".to_owned(),
+            1 => "it was denied, and it was asked for once again".to_owned(),
+            more => format!("it was denied, and it was asked for {more} times again"),
+        };
+        assert!(refused.contains(&expected), "{max}: {refused}");
+        retry(&mut scene, &person());
+        assert_eq!(scene.asks(), ["approval a"], "{max}: a person wants to be asked");
+        scene.deny("a");
+        // That was the first time again of as many as are allowed.
+        for _ in 1..max {
+            retry(&mut scene, &agent());
+            scene.deny("a");
+        }
+        retry(&mut scene, &agent());
+        assert_eq!(scene.asks(), ["failure a"], "{max}");
+        assert_eq!(scene.count("ApprovalRequested"), 1 + (max + max.max(1)) as usize);
+        let replayed = ExecutionScenario::of_journal(scene.journal.clone());
+        assert!(replayed.execution == scene.execution, "{max}: a replay under another limit");
+    }
+}
+
+#[test]
+fn a_call_that_nobody_answers_has_the_same_limit() {
+    for max in [0, 1, 3] {
+        let mut scene = ExecutionScenario::of(ASKED);
+        scene.policy.ask_again_max = max;
+        scene.start();
+        for _ in 0..=max {
+            assert_eq!(scene.asks(), ["approval a"], "{max}");
+            scene.later(3_600_000);
+            retry(&mut scene, &agent());
+        }
+        assert_eq!((scene.asks(), scene.count("ApprovalRequested")), (vec!["failure a".to_owned()], 1 + max as usize));
+    }
 }
 
 #[test]
@@ -182,7 +235,7 @@ steps:
     scene.deny("a[1]");
     let resolve = answering(about(), QuestionAnswer::Resolve, Some(json!({"paid": true})));
     assert_eq!(scene.refused(&agent(), resolve), "execution.not_a_person");
-    for _ in 0..limits::ASK_AGAIN_MAX {
+    for _ in 0..limits::ASK_AGAIN_DEFAULT {
         scene.give(&agent(), answering(about(), QuestionAnswer::Retry, None));
         scene.deny("a[1]");
     }
@@ -583,11 +636,30 @@ fn a_step_under_another_name_is_not_looser() {
 }
 
 #[test]
+fn the_operator_says_how_often_a_rejected_change_may_be_proposed_again() {
+    let asked = "steps: [{id: z, tool: t.set}, {id: a, tool: t.once, depends_on: [z], approval: {expires: 1h}}]";
+    let taken = "steps: [{id: z, tool: t.set}, {id: a, tool: t.once, depends_on: [z]}]";
+    for max in [0, 1, 3] {
+        let mut scene = ExecutionScenario::of(asked);
+        scene.policy.ask_again_max = max;
+        scene.start();
+        for _ in 0..=max {
+            scene.replan(taken);
+            let plan = proposal(&scene);
+            scene.give(&person(), ExecutionInput::RejectReplan { plan, reason: "no".into() });
+        }
+        let again = ExecutionInput::Replan { plan: plan(taken, Driver::Server), revision: 9, reason: "again".into() };
+        assert_eq!(scene.refused(&agent(), again), "replan.rejected", "{max}");
+        assert_eq!(scene.count("ReplanProposed"), 1 + max as usize);
+    }
+}
+
+#[test]
 fn rejected_changes_are_counted_however_they_are_written() {
     let fields = |id: &str| format!("steps: [{{id: z, tool: t.set}}, {{id: {id}, tool: t.once, depends_on: [z]}}]");
     let asked = "steps: [{id: z, tool: t.set}, {id: a, tool: t.once, depends_on: [z], approval: {expires: 1h}}]";
     let mut scene = ExecutionScenario::started(asked);
-    for attempt in 0..=limits::ASK_AGAIN_MAX {
+    for attempt in 0..=limits::ASK_AGAIN_DEFAULT {
         scene.replan(&fields(&format!("x{attempt}")));
         let plan = proposal(&scene);
         scene.give(&person(), ExecutionInput::RejectReplan { plan, reason: "no".into() });
@@ -600,7 +672,7 @@ fn rejected_changes_are_counted_however_they_are_written() {
     // A person's own change begins anew.
     scene.replan_as(&person(), &format!("deadline: 1h\n{asked}"));
     scene.give(&agent(), replan("y"));
-    assert_eq!(scene.count("ReplanProposed"), 2 + limits::ASK_AGAIN_MAX as usize);
+    assert_eq!(scene.count("ReplanProposed"), 2 + limits::ASK_AGAIN_DEFAULT as usize);
 }
 
 #[test]
@@ -669,7 +741,7 @@ fn nothing_starts_while_a_new_plan_waits_and_a_rejected_one_can_be_proposed_thre
         scene.give(&person(), ExecutionInput::RejectReplan { plan, reason: "no".into() });
     };
     scene.pause();
-    for _ in 0..limits::ASK_AGAIN_MAX {
+    for _ in 0..limits::ASK_AGAIN_DEFAULT {
         reject(&mut scene);
         scene.replan(UNASKED);
     }
