@@ -13,7 +13,6 @@ use rutter_core::id::StepId;
 use rutter_engine::report::{AgentReport, DecidedAction, DecisionReport};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::sync::Arc;
 
 /// A decision and its reason.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -183,7 +183,10 @@ impl<'a> AlertEvaluator<'a> {
             for effect in effects(&placed.stored) {
                 let plan = match effect {
                     ConditionChange::Raise(_) => self.plans.of(&placed.stored).await?,
-                    ConditionChange::Settle(..) | ConditionChange::Leave(..) | ConditionChange::Forget(_) => None,
+                    ConditionChange::Settle(..)
+                    | ConditionChange::Hear(..)
+                    | ConditionChange::Leave(..)
+                    | ConditionChange::Forget(_) => None,
                 };
                 is_other |= self.ledger.conditions.take(effect, plan.as_ref());
             }

@@ -96,13 +96,13 @@ async fn a_decision_that_is_refused_is_not_recorded() {
     assert!(matches!(&events[before], Event::DecisionRecorded { decision, .. } if decision == "stop"), "{events:#?}");
     assert_eq!(fixture.wait(&execution).await, ExecutionStatus::Cancelled);
     // A second stop is refused: it has ended.
-    let Err(Error::Refused(_)) = fixture.engine.report_decision(&execution, Actor::agent("pilot"), stop(), None).await
-    else {
+    let Err(Error::Refused(_)) = fixture.engine.report(&execution, Actor::agent("pilot"), stop(), None).await else {
         panic!("it was stopped twice")
     };
     fixture.close().await;
 }
 
-fn stop() -> DecisionReport {
-    DecisionReport { step: None, action: DecidedAction::Stop, reason: "again".to_owned(), details: None }
+fn stop() -> AgentReport {
+    let (action, reason) = (DecidedAction::Stop, "again".to_owned());
+    AgentReport::Decision(DecisionReport { step: None, action, reason, details: None })
 }

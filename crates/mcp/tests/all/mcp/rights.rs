@@ -13,7 +13,6 @@ use rutter_core::actor::{Actor, ActorKind};
 use rutter_core::id::TenantId;
 use rutter_core::journal::describe::describe;
 use rutter_core::journal::event::{Event, EventRecord};
-use rutter_core::limits::ASK_AGAIN_MAX;
 use rutter_core::port::query::{EntryFilter, Pagination};
 use rutter_testkit::server::fixture::ServerFixture;
 use rutter_testkit::server::installation::options;
@@ -198,7 +197,8 @@ async fn a_new_plan_that_was_rejected_too_often_is_refused_and_on_record() {
     let mut client = deck.client(ClientEra::Modern).await;
     let id = client.call("execute_plan", json!({ "plan": gated() })).await["execution_id"].clone();
     let new = json!({ "execution_id": id, "plan": ungated(), "reason": "quicker" });
-    for _ in 0..=ASK_AGAIN_MAX {
+    // Three times again, which is the default.
+    for _ in 0..=3 {
         let proposed = client.call("replan", new.clone()).await;
         assert_eq!(proposed["is_applied"], false, "{proposed}");
         let view = client.call("status", json!({ "execution_id": id, "wait_seconds": 0 })).await;

@@ -73,7 +73,7 @@ fn answered(about: Question) -> Event {
 }
 
 fn silent() -> Event {
-    Event::AgentSilent { since: Timestamp(0) }
+    Event::AgentSilent { since: Timestamp(0), agent: None }
 }
 
 fn handed_over() -> Event {
@@ -85,7 +85,7 @@ fn held() -> Event {
 }
 
 fn hold_ended() -> Event {
-    Event::HoldEnded { reason: "looked".to_owned(), frozen: None }
+    Event::HoldEnded { reason: "looked".to_owned(), frozen: None, expired: Vec::new() }
 }
 
 #[test]
@@ -283,6 +283,7 @@ fn conditions_with_long_texts_fit_into_the_item_they_are_stored_in() {
             text: "\u{20ac}".repeat(300),
             measure: 0,
             members: Vec::new(),
+            agent: None,
         };
         conditions.take(ConditionChange::Raise(long), None);
     }
