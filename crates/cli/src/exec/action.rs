@@ -231,6 +231,7 @@ mod tests {
                 rule: None,
                 by: Vec::new(),
                 proof: None,
+                denied: None,
             },
             PendingQuestion::Doubt {
                 part: item.clone(),
