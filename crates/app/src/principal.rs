@@ -240,6 +240,8 @@ mod tests {
         let local = Principal::local(tenant, "operator", BTreeSet::new());
         assert_eq!(local.through(Some("ada at x")).actor().proven_name(), None);
         assert_eq!(local.person_at(Some("x")).unwrap().actor().proven_name(), None, "only the program says so");
+        let named = Principal::owner(TenantId::new("default"), "ada at evil").actor();
+        assert_eq!((&named, named.proven_name()), (&Actor::person("ada @ evil"), None), "a program named this person");
     }
 
     #[test]

@@ -126,7 +126,9 @@ pub(crate) fn redacted(mut input: ExecutionInput, redactor: &Redactor) -> Execut
             optional(result);
             optional(evidence);
         }
-        ExecutionInput::RecordStarted { parameters, .. } => optional(parameters),
+        ExecutionInput::RecordStarted { parameters, .. } | ExecutionInput::RecordClaim { parameters, .. } => {
+            optional(parameters);
+        }
         ExecutionInput::RecordFinished { result, .. } => value(result),
         ExecutionInput::RecordFailed { failure, .. } => *failure = redactor.failure(failure.clone()),
         ExecutionInput::RecordCompensation { description, evidence, .. } => {

@@ -114,12 +114,15 @@ impl StepReport {
         let StepReport { part, tool, parameters, .. } = self;
         let start =
             || ExecutionInput::RecordStarted { part: part.clone(), tool: tool.clone(), parameters: parameters.clone() };
+        let claim =
+            || ExecutionInput::RecordClaim { part: part.clone(), tool: tool.clone(), parameters: parameters.clone() };
         let is_described = tool.is_some() || parameters.is_some();
         match (position_of(execution, part), self.end()) {
-            (StepPosition::Unplanned, _) => vec![self.as_action("undeclared")],
+            (StepPosition::Unplanned, _) => vec![self.as_action("undeclared"), claim()],
             (_, None) => vec![start()],
             // The end alone starts the step as planned; a different call must be recorded first.
             (StepPosition::ToBegin, Some(end)) if is_described => vec![start(), end],
+            (StepPosition::Other, Some(end)) if is_described && !self.is_under_way(execution) => vec![end, claim()],
             (_, Some(end)) => vec![end],
         }
     }
@@ -133,6 +136,18 @@ impl StepReport {
         let is_planned = position_of(before, &self.part) != StepPosition::Unplanned;
         let is_wanted = kind == Deviation::Duplicate || (self.end.is_some() && is_planned);
         is_wanted.then(|| self.as_action(&spelled(&kind)))
+    }
+
+    /// Whether the call is the one whose start is on record.
+    fn is_under_way(&self, execution: &Execution) -> bool {
+        let Some(part) = execution.part(&self.part).filter(|part| matches!(part.state, PartState::Running(_))) else {
+            return false;
+        };
+        let plan = execution.plan();
+        let planned = plan.find(self.part.step.as_str()).map(|at| &plan.steps[at].call.tool);
+        let sent = part.sent.as_ref().and_then(|(_, parameters)| parameters.value());
+        self.tool.as_ref().is_none_or(|tool| Some(tool) == planned)
+            && self.parameters.as_ref().is_none_or(|parameters| Some(parameters) == sent)
     }
 
     fn end(&self) -> Option<ExecutionInput> {

@@ -16,6 +16,7 @@ use rutter_core::time::calendar::utc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// The length of each text in a short view.
 pub(super) const TEXT_CHARS_MAX: usize = 300;
@@ -63,6 +64,9 @@ pub struct ExecutionView {
     pub questions: Vec<QuestionView>,
     /// Where the execution departed from its plan.
     pub deviations: Vec<DeviationView>,
+    /// How many items a short answer leaves out of which list.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub more: BTreeMap<String, usize>,
     /// Results by step, once it has ended; long ones are cut to text.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub results: Map<String, Value>,
@@ -200,9 +204,11 @@ impl ExecutionView {
     pub fn of(plan: Option<&PlanId>, snapshot: &ExecutionSnapshot, reader: &AnswerReader) -> ExecutionView {
         let steps = || snapshot.steps.iter();
         let failed = snapshot.failures.iter().map(FailedStepView::of);
-        let skipped = steps()
-            .filter_map(|step| Some(SkippedStepView { step: step.id.to_string(), reason: step.skip_reason.clone()? }));
-        let undone = steps().filter(|step| step.status == "compensated").map(|step| step.id.to_string());
+        let skipped = steps().filter(|step| matches!(step.status, "skipped" | "cancelled")).map(|step| {
+            // What was cancelled with everything else has the reason of the whole.
+            let reason = step.skip_reason.clone().or_else(|| snapshot.cause.clone());
+            SkippedStepView { step: step.id.to_string(), reason: reason.unwrap_or_default() }
+        });
         let questions =
             snapshot.questions.iter().map(|question| QuestionView::of(&snapshot.execution, question, reader));
         let deviations = snapshot.deviations.iter().map(|deviation| DeviationView {
@@ -234,11 +240,12 @@ impl ExecutionView {
             wake_at: snapshot.wake_at.map(utc),
             failed_steps: failed.collect(),
             skipped: skipped.collect(),
-            undone: undone.collect(),
+            undone: snapshot.undone.iter().map(ToString::to_string).collect(),
             remains: snapshot.remains.iter().map(ToString::to_string).collect(),
             unmet: snapshot.unmet.iter().map(UnmetStepView::of).collect(),
             questions: questions.collect(),
             deviations: deviations.collect(),
+            more: BTreeMap::new(),
             results: Map::new(),
             url: reader.page(&snapshot.execution),
             steps: None,
@@ -262,6 +269,16 @@ impl ExecutionView {
 
     /// The same for a short answer: at most `items_max` items per list, texts are cut.
     pub fn short(mut self, items_max: usize) -> ExecutionView {
+        let lists = [
+            ("failed_steps", self.failed_steps.len()),
+            ("skipped", self.skipped.len()),
+            ("undone", self.undone.len()),
+            ("remains", self.remains.len()),
+            ("unmet", self.unmet.len()),
+            ("questions", self.questions.len()),
+        ];
+        let more = lists.into_iter().map(|(list, items)| (list.to_owned(), items.saturating_sub(items_max)));
+        self.more = more.filter(|(_, more)| *more > 0).collect();
         self.failed_steps.truncate(items_max);
         for failed in &mut self.failed_steps {
             failed.failure.message = cut(&failed.failure.message, TEXT_CHARS_MAX);

@@ -7,7 +7,7 @@ use crate::reader::AnswerReader;
 use crate::shown_call::shown_call;
 use crate::terse::shortened;
 use crate::verb::Verb;
-use rutter_core::execution::denial::EarlierDenial;
+use rutter_core::execution::denied_call::EarlierDenial;
 use rutter_core::execution::view::PendingQuestion;
 use rutter_core::id::ExecutionId;
 use rutter_core::journal::event::QuestionAnswer;

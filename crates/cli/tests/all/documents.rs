@@ -70,6 +70,7 @@ fn every_table_of_settings_has_a_section() {
     let text = read("docs/tools.md");
     let elsewhere = [
         ("alerts", "docs/alerts.md", "[alerts.commands."),
+        ("policy_limits", "docs/policy.md", "[policy_limits]"),
         ("telemetry", "docs/observability.md", "[telemetry]"),
         ("webhooks", "docs/webhooks.md", "[webhooks]"),
     ];

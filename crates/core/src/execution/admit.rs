@@ -215,6 +215,7 @@ impl Execution {
                 self.admit_recorded_result(part, result)
             }
             ExecutionInput::RecordStarted { .. } | ExecutionInput::RecordFailed { .. } => self.admit_agent_record(),
+            ExecutionInput::RecordClaim { .. } => self.admit_agent_record(),
             ExecutionInput::RecordEnd { .. } => {
                 self.admit_agent_record()?;
                 self.started()

@@ -18,6 +18,7 @@ use crate::plan::template::ParameterTemplate;
 use crate::policy::{PolicyVerdict, ResolvedCall};
 use crate::tool::Safety;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// A call that an agent made, or for whose call of the plan it has a result.
 #[derive(Clone, Copy)]
@@ -86,6 +87,24 @@ impl DecisionDraft<'_> {
         let rule = rule.map(|rule| format!("called {tool}, which rule {rule} forbids"));
         let lack = self.lacking_of(&call);
         self.defy(step, rule, lack)
+    }
+
+    /// Judges a call that an agent says it made: the part takes no attempt of it over, so that nothing else is recorded.
+    pub(super) fn record_claim(
+        &mut self,
+        part: &PartId,
+        tool: Option<ToolName>,
+        parameters: Option<Arc<Value>>,
+    ) -> RecordResult {
+        let at = self.execution.locate(part).filter(|at| self.execution.part_at(*at).is_some());
+        match (at, tool) {
+            (Some(at), tool) => {
+                let side = self.execution.last_side(at);
+                self.compare_word(at, side, tool.as_ref(), parameters.as_deref())
+            }
+            (None, Some(tool)) => self.compare_undeclared(&part.step, &tool, parameters.as_deref()),
+            (None, None) => Ok(()),
+        }
     }
 
     /// An agent undid a step by hand, which stands for the call that undoes it.

@@ -284,6 +284,7 @@ impl DecisionDraft<'_> {
                 self.void_changed_approvals(&voids)
             }
             ExecutionInput::RecordStarted { part, tool, parameters } => self.record_started(part, tool, parameters),
+            ExecutionInput::RecordClaim { part, tool, parameters } => self.record_claim(&part, tool, parameters),
             ExecutionInput::RecordFinished { part, result } => self.record_finished(part, result),
             ExecutionInput::RecordFailed { part, failure, maybe } => self.record_failed(part, failure, maybe),
             ExecutionInput::RecordCompensation { part, description, evidence } => {

@@ -192,6 +192,12 @@ pub enum ExecutionInput {
         tool: Option<ToolName>,
         parameters: Option<Arc<Value>>,
     },
+    /// The call that an agent says it made for a part which takes no attempt of it over.
+    RecordClaim {
+        part: PartId,
+        tool: Option<ToolName>,
+        parameters: Option<Arc<Value>>,
+    },
     RecordFinished {
         part: PartId,
         result: Arc<Value>,

@@ -41,8 +41,7 @@ impl DecisionDraft<'_> {
                 return self.compare_word(at, CallSide::Do, tool.as_ref(), parameters.as_deref());
             }
             Some(state) => {
-                let side = self.execution.part_at(at).and_then(|part| part.sent.as_ref()).map(|(side, _)| *side);
-                let side = side.filter(|side| *side == CallSide::Fallback).unwrap_or(CallSide::Do);
+                let side = self.execution.last_side(at);
                 self.deviate(Deviation::Duplicate, &part.step, "begun again")?;
                 // Said twice of the same attempt, nothing is new.
                 let is_under_way = matches!(state, PartState::Running(_)) && tool.is_none() && parameters.is_none();
@@ -328,6 +327,12 @@ impl DecisionDraft<'_> {
 }
 
 impl Execution {
+    /// Which call of a part was made last: its own, or its fallback.
+    pub(super) fn last_side(&self, at: PartPosition) -> CallSide {
+        let side = self.part_at(at).and_then(|part| part.sent.as_ref()).map(|(side, _)| *side);
+        side.filter(|side| *side == CallSide::Fallback).unwrap_or(CallSide::Do)
+    }
+
     /// The attempt that an agent reports about late: it was the agent's, and has been settled otherwise since, while the
     /// agent does not drive any more, while the execution stops, or after the end.
     pub(super) fn late_record(&self, id: &PartId) -> Option<(PartPosition, CallSide, u32)> {

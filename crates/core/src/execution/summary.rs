@@ -43,15 +43,15 @@ impl Execution {
     }
 
     fn stop_cause(&self) -> Option<String> {
+        self.stopped_because().or_else(|| self.unmet().first().map(ToString::to_string))
+    }
+
+    /// Why the rest of it is not done: a limit, a person's word, or what failed.
+    pub(super) fn stopped_because(&self) -> Option<String> {
         let of_person = |reason: &String| (!reason.is_empty()).then(|| quoted(reason, QUOTE_CHARS_MAX));
         let limit = self.stop_limit.or(self.over).map(super::time_limits::limit_reached);
         let failed = || self.failures().first().map(ToString::to_string);
-        let left_out = || self.unmet().first().map(ToString::to_string);
-        limit
-            .or_else(|| of_person(&self.stop_reason))
-            .or_else(failed)
-            .or_else(|| of_person(&self.undo_reason))
-            .or_else(left_out)
+        limit.or_else(|| of_person(&self.stop_reason)).or_else(failed).or_else(|| of_person(&self.undo_reason))
     }
 }
 
@@ -178,7 +178,7 @@ impl ExecutionSnapshot {
                 add(label, listed(&parts.iter().map(|failure| &failure.part).collect::<Vec<_>>(), NAMED_MAX));
             }
         }
-        add("undone: ", ids(steps().filter(|step| step.status == "compensated")));
+        add("undone: ", listed(&self.undone, NAMED_MAX));
         add("remains: ", listed(&self.remains, NAMED_MAX));
         add("skipped: ", listed(&self.skipped_as_planned(), NAMED_MAX));
         // What failed or was undone is named already, an item that was tolerated is not.
@@ -191,8 +191,4 @@ impl ExecutionSnapshot {
         let unmet: Vec<&UnmetStep> = self.unmet.iter().filter(|unmet| !is_named(unmet)).collect();
         add("unmet: ", listed(&unmet, UNMET_MAX));
     }
-}
-
-fn ids<'a>(steps: impl Iterator<Item = &'a StepSnapshot>) -> String {
-    listed(&steps.map(|step| step.id.as_str()).collect::<Vec<_>>(), NAMED_MAX)
 }

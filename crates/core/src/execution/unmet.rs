@@ -9,6 +9,7 @@ use crate::id::PartId;
 use crate::plan::Plan;
 use crate::text::{quoted, spelled};
 use serde::Serialize;
+use std::cell::LazyCell;
 use std::fmt;
 
 /// The length of a quoted message or reason.
@@ -78,15 +79,19 @@ impl Execution {
             revision: Some(dropped.revision),
         });
         let mut unmet: Vec<UnmetStep> = dropped.collect();
+        let stopped_because = LazyCell::new(|| self.stopped_because().unwrap_or_default());
         for (step, state) in self.steps.iter().enumerate().filter(|(_, state)| !state.retired) {
             let id = || PartId::whole(self.plan.steps[step].id.clone());
             let whole = |kind, reason| UnmetStep { step: id(), kind, reason, revision: None };
             match state.stage {
                 StepStage::Completed if state.is_undone() => unmet.push(whole(UnmetKind::Undone, String::new())),
                 StepStage::Completed => unmet.extend(self.failed_items(step, false)),
-                StepStage::Skipped if is_intended(state) => {}
+                StepStage::Skipped if self.is_left_out(step) => {}
                 StepStage::Skipped => unmet.push(whole(UnmetKind::Skipped, skip_reason(state))),
-                StepStage::Cancelled => unmet.push(whole(UnmetKind::Cancelled, skip_reason(state))),
+                StepStage::Cancelled => {
+                    let reason = Some(skip_reason(state)).filter(|reason| !reason.is_empty());
+                    unmet.push(whole(UnmetKind::Cancelled, reason.unwrap_or_else(|| stopped_because.clone())));
+                }
                 StepStage::Failed => unmet.extend(self.failed_step(step)),
                 StepStage::Failing | StepStage::Held if self.outcome().is_some() => {
                     unmet.extend(self.failed_step(step));
@@ -98,6 +103,30 @@ impl Execution {
             }
         }
         unmet
+    }
+
+    /// Steps whose effect was taken back; of a fan-out that was undone in part the items.
+    pub(super) fn undone(&self) -> Vec<PartId> {
+        let of_step = |(step, state): (usize, &StepState)| -> Vec<PartId> {
+            if state.status() == "compensated" {
+                return vec![PartId::whole(self.plan.steps[step].id.clone())];
+            }
+            let parts = state.parts.iter().enumerate();
+            let undone = parts.filter(|(_, part)| matches!(part.state, PartState::Compensated { .. }));
+            undone.map(|(item, _)| self.name(PartPosition::new(step, item))).collect()
+        };
+        self.steps.iter().enumerate().flat_map(of_step).collect()
+    }
+
+    /// Whether the plan itself left the step out: by its condition, or because it needs the result of such steps only.
+    fn is_left_out(&self, step: usize) -> bool {
+        let state = &self.steps[step];
+        if state.skip_cause != Some(SkipCause::NoResult) {
+            return is_intended(state);
+        }
+        let needs = self.plan.graph.needs[step].iter().map(|need| need.step);
+        let mut without = needs.filter(|need| self.steps[*need].stage != StepStage::Completed).peekable();
+        without.peek().is_some() && without.all(|need| self.is_left_out(need))
     }
 
     /// Items of a fan-out that failed, or were skipped by decision; with those that never ran, if there is no more to come.

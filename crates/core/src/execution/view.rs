@@ -2,7 +2,7 @@
 
 use super::agenda::{PartPosition, TimerKind};
 use super::agent_due::DueCompensation;
-use super::denial::EarlierDenial;
+use super::denied_call::EarlierDenial;
 use super::part::{PartState, StepPart};
 use super::step::{StepStage, StepState};
 use super::summary::PartFailure;
@@ -286,6 +286,8 @@ pub struct ExecutionSnapshot {
     #[serde(skip)]
     pub ended_by_person: bool,
     pub deviations: Vec<DeviationSnapshot>,
+    /// Steps that were compensated; of a fan-out that was undone in part the items.
+    pub undone: Vec<PartId>,
     /// Parts whose effect remains, or may remain, although the execution did not complete.
     pub remains: Vec<PartId>,
     /// What the plan and its revisions wanted and the execution did not deliver.
@@ -421,6 +423,7 @@ impl Execution {
                     description: description.clone(),
                 })
                 .collect(),
+            undone: self.undone(),
             remains: self.outcome().map(|outcome| self.remaining(outcome)).unwrap_or_default(),
             unmet: self.unmet(),
             cause: self.cause(),

@@ -82,7 +82,7 @@ impl ExecutionState {
             let reason = cut(step.skip_reason.as_ref()?, MESSAGE_CHARS_MAX);
             Some(SkippedStepState { step: step.id.to_string(), reason })
         });
-        let undone = view.steps.iter().filter(|step| step.status == "compensated").map(|step| step.id.to_string());
+        let undone = view.undone.iter().map(ToString::to_string);
         let unmet = view.unmet.iter().map(|unmet| UnmetStepState {
             step: unmet.step.to_string(),
             kind: spelled(&unmet.kind),

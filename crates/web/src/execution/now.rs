@@ -2,7 +2,7 @@
 
 use crate::format::{relative, sentence};
 use rutter_app::wording::span;
-use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus, PendingQuestion, StepSnapshot};
+use rutter_core::execution::view::{ExecutionSnapshot, ExecutionStatus, PendingQuestion};
 use rutter_core::text::listed;
 use rutter_core::time::Timestamp;
 
@@ -54,15 +54,11 @@ pub(super) fn ending(view: &ExecutionSnapshot) -> Vec<(&'static str, String)> {
     if !view.status.has_ended() {
         return Vec::new();
     }
-    let ids = |test: fn(&StepSnapshot) -> bool| {
-        let ids: Vec<&str> = view.steps.iter().filter(|step| test(step)).map(|step| step.id.as_str()).collect();
-        listed(&ids, LISTED_MAX)
-    };
     let failed: Vec<String> = view.failures.iter().map(ToString::to_string).collect();
     let lines = [
         ("Cause", view.cause.clone().unwrap_or_default()),
         ("Failed", listed(&failed, LISTED_MAX)),
-        ("Undone", ids(|step| step.status == "compensated")),
+        ("Undone", listed(&view.undone, LISTED_MAX)),
         ("Skipped", listed(&view.skipped_as_planned(), LISTED_MAX)),
         ("Unmet", listed(&view.unmet, LISTED_MAX)),
     ];

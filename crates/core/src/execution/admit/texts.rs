@@ -57,6 +57,7 @@ impl Execution {
             | ExecutionInput::Withdraw { .. }
             | ExecutionInput::AgentSeen { .. }
             | ExecutionInput::RecordStarted { .. }
+            | ExecutionInput::RecordClaim { .. }
             | ExecutionInput::RecordFinished { .. } => return Ok(()),
         };
         match texts.iter().find(|text| text.len() > limits::REASON_BYTES_MAX) {

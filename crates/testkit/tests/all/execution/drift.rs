@@ -129,3 +129,24 @@ fn only_the_definition_that_was_found_last_is_accepted() {
     scene.give(&person(), input(changed()));
     assert_eq!(scene.calls(), ["a#2"]);
 }
+
+#[test]
+fn a_new_plan_of_an_agent_does_not_accept_a_changed_tool() {
+    let fields = "steps: [{id: a, tool: t.once}]";
+    let mut tools = catalog();
+    let changing = tools.tools.get_mut(&tool("t.once")).expect("it is in the catalogue");
+    std::sync::Arc::make_mut(changing).definition = changed();
+    let replan =
+        || ExecutionInput::Replan { plan: plan_with(&tools, fields), revision: 2, reason: "the same once more".into() };
+    let mut scene = ExecutionScenario::started(fields);
+    withdraw(&mut scene, "a", CallSide::Do, 1, "t.once", changed());
+    scene.give(&agent(), replan());
+    assert_eq!((scene.calls(), scene.count("Replanned")), (vec![], 0));
+    assert_eq!(scene.asks(), ["drift t.once", "replan 2"]);
+    let question = scene.execution.questions()[1].to_string();
+    assert!(question.contains("t.once has changed since the plan was checked"), "{question}");
+    // A person accepts it, as the tool or with a plan of their own.
+    accept(&mut scene, "t.once", changed());
+    scene.give(&person(), replan());
+    assert_eq!(scene.count("Replanned"), 1);
+}

@@ -301,6 +301,16 @@ fn a_claim_about_a_step_that_is_unknown_or_over_is_judged_too() {
     assert_eq!(scene.deviations(), ["Duplicate a", "Forbidden a"]);
     let back = ExecutionInput::HandOver { to: Driver::Server, reason: "yours".into() };
     assert_eq!(scene.refused(&agent(), back), "execution.not_a_person");
+    // A claim by itself: what is said with the end of a call that no attempt takes over.
+    for (name, deviations) in
+        [("nowhere", vec!["Forbidden nowhere"]), ("a", vec!["Forbidden a"]), ("a[7]", vec!["Forbidden a"])]
+    {
+        let mut scene = by_agent_with(rules.clone(), fields);
+        let (tool, parameters) = (Some(tool("t.once")), Some(std::sync::Arc::new(json!({"n": 500}))));
+        scene.give(&agent(), ExecutionInput::RecordClaim { part: part(name), tool, parameters });
+        assert_eq!(scene.deviations(), deviations, "{name}");
+        assert_eq!(scene.count("AttemptStarted"), 0);
+    }
     // What was said before is nothing new.
     let mut scene = by_agent_with(rules, fields);
     scene.record_started("a");

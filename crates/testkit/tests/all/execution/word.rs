@@ -220,7 +220,67 @@ fn an_agent_cannot_hand_back_what_it_did_without_approval() {
     let back = || ExecutionInput::HandOver { to: Driver::Server, reason: "yours".into() };
     assert_eq!(scene.refused(&agent(), back()), "execution.not_a_person");
     scene.give(&person(), back());
+    assert_eq!((scene.calls(), scene.asks()), (vec![], vec!["doubt a".to_owned()]));
+    scene.settle("a", true, json!({}));
     assert_eq!(scene.calls(), ["b"]);
+}
+
+#[test]
+fn what_an_agent_was_not_allowed_to_do_is_not_done_by_its_word() {
+    let fields = "steps:
+  - {id: a, tool: t.once, parameters: {n: 1}}
+  - {id: b, tool: t.set, depends_on: [a]}";
+    let rules = [json!({"tools": ["t.once"], "approval": {}}), json!({"tools": ["t.once"], "deny": "no"})];
+    for rule in rules {
+        let mut scene = started_with(json!([rule]), fields);
+        if scene.asks() == ["approval a"] {
+            scene.deny("a");
+        }
+        scene.hand_over(Driver::Agent);
+        scene.record_finished("a", json!({"id": "invented"}));
+        assert_eq!(
+            (scene.step("a"), scene.status(), scene.asks()),
+            ("in_doubt", "waiting", vec!["doubt a".to_owned()])
+        );
+        let said = scene.execution.questions()[0].to_string();
+        assert!(
+            said.contains("the agent that made the call recorded that it was done") && said.contains("invented"),
+            "{said}"
+        );
+        // It does not help to say it again, and no agent settles it.
+        scene.record_finished("a", json!({"id": "invented"}));
+        assert_eq!(scene.refused(&agent(), settling("a", true, json!({}))), "execution.not_a_person");
+        scene.crash();
+        assert_eq!(scene.step("a"), "in_doubt");
+        scene.settle("a", false, json!(null));
+        assert_ne!(scene.step("a"), "completed");
+    }
+    // What it was allowed to do is done.
+    let mut scene = started_with(json!([{"tools": ["t.once"], "approval": {}}]), fields);
+    scene.hand_over(Driver::Agent);
+    scene.approve("a");
+    scene.record_finished("a", json!({}));
+    assert_eq!((scene.step("a"), scene.deviations()), ("completed", vec![]));
+}
+
+#[test]
+fn a_person_who_is_asked_again_is_told_of_the_no_before() {
+    let mut scene = ExecutionScenario::started(ASKED);
+    let told = |scene: &ExecutionScenario| match &scene.execution.questions()[0] {
+        PendingQuestion::Approval { denied, .. } => denied.as_ref().map(|denied| denied.words()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(told(&scene), None);
+    let call = scene.asked("a");
+    let no = ExecutionInput::Deny { part: part("a"), call, reason: "fraud \"and\nmore\"".into() };
+    scene.give(&person(), no);
+    retry(&mut scene, &agent());
+    let words = told(&scene).expect("it was denied before");
+    assert!(words.contains("denied this call at ") && words.contains(r#""fraud \"and more\"""#), "{words}");
+    assert!(!words.contains("times since"), "{words}");
+    scene.deny("a");
+    retry(&mut scene, &agent());
+    assert!(told(&scene).expect("it was denied twice").ends_with("and it was asked for 2 times since"));
 }
 
 #[test]
