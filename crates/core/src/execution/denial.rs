@@ -4,7 +4,7 @@ use super::agenda::PartPosition;
 use super::call_digest::{digest, places_of_keys, without, without_key};
 use super::decide::{DecisionDraft, RecordResult};
 use super::denied_call::{DeniedCall, PersonsNo};
-use super::part::{Approver, AskedCall, PartState, RefusalKind, StepPart};
+use super::part::{Approver, PartState, RefusalKind, StepPart};
 use super::prepare::PreparedCall;
 use super::{Execution, ExecutionIdentity, IllegalEvent};
 use crate::actor::{Actor, ActorKind, RequiredProof};

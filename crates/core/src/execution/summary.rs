@@ -170,7 +170,6 @@ impl ExecutionSnapshot {
 
     /// What an end leaves behind.
     fn add_ending(&self, add: &mut impl FnMut(&str, String)) {
-        let steps = || self.steps.iter();
         for (kind, label) in [(PartFailureKind::Failed, "failed: "), (PartFailureKind::NotUndone, "undoing failed: ")] {
             let parts: Vec<&PartFailure> = self.failures.iter().filter(|failure| failure.kind == kind).collect();
             let is_cause = parts.len() == 1 && self.cause.as_ref() == Some(&parts[0].to_string());

@@ -305,6 +305,7 @@ fn view(plan: &Plan, status: ExecutionStatus, statuses: &[(&'static str, u64)]) 
         can_reopen: false,
         ended_by_person: false,
         deviations: Vec::new(),
+        undone: Vec::new(),
         remains: Vec::new(),
         unmet: Vec::new(),
         cause: None,
