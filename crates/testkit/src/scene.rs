@@ -6,9 +6,11 @@
 
 mod catalog;
 mod gaps;
+mod inputs;
 mod questions;
 
 pub use catalog::catalog;
+pub use inputs::{answering, answering_tool, compensating, settling, tool_asking};
 
 use rutter_core::actor::Actor;
 use rutter_core::execution::decide::Error;
@@ -27,7 +29,7 @@ use rutter_core::plan::{Driver, Plan};
 use rutter_core::policy::OperatorPolicy;
 use rutter_core::policy::rule::PolicyRuleDraft;
 use rutter_core::time::Timestamp;
-use rutter_core::tool::{CallOutcome, Elicitation, FailureCategory, ToolCatalog, ToolFailure};
+use rutter_core::tool::{CallOutcome, FailureCategory, ToolCatalog, ToolFailure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -405,31 +407,6 @@ impl ExecutionScenario {
     pub fn record_end(&mut self) {
         self.give(&agent(), ExecutionInput::RecordEnd { reason: "done".into() });
     }
-}
-
-pub fn answering(about: Question, answer: QuestionAnswer, result: Option<Value>) -> ExecutionInput {
-    ExecutionInput::Answer { about, answer, reason: "so be it".into(), result: result.map(Arc::new), evidence: None }
-}
-
-pub fn tool_asking(name: &str, side: CallSide, attempt: u32, schema: Value) -> ExecutionInput {
-    let question = Elicitation { message: "which one?".to_owned(), schema: Arc::new(schema), continuation: None };
-    ExecutionInput::ToolAsks { part: part(name), side, attempt, question }
-}
-
-pub fn answering_tool(name: &str, attempt: u32, answer: Option<Value>) -> ExecutionInput {
-    let reason = "so be it".to_owned();
-    ExecutionInput::AnswerTool { part: part(name), attempt, answer: answer.map(Arc::new), reason }
-}
-
-pub fn settling(name: &str, happened: bool, result: Value) -> ExecutionInput {
-    let result = happened.then(|| Arc::new(result));
-    let evidence = Arc::new(json!("looked"));
-    ExecutionInput::Settle { part: part(name), happened, reason: "looked".into(), result, evidence }
-}
-
-pub fn compensating(steps: Option<&[&str]>) -> ExecutionInput {
-    let steps = steps.map(|steps| steps.iter().map(|id| step(id)).collect());
-    ExecutionInput::Compensate { steps, reason: "take it back".into() }
 }
 
 /// Observations.

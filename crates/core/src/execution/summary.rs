@@ -187,7 +187,13 @@ impl ExecutionSnapshot {
             UnmetKind::Undone => true,
             _ => false,
         };
-        let unmet: Vec<&UnmetStep> = self.unmet.iter().filter(|unmet| !is_named(unmet)).collect();
+        // The cause of the whole is not said again for each of them.
+        let is_cause = |unmet: &UnmetStep| self.cause.as_ref().is_some_and(|cause| *cause == unmet.reason);
+        let brief = |unmet: &UnmetStep| match is_cause(unmet) {
+            true => UnmetStep { reason: String::new(), ..unmet.clone() },
+            false => unmet.clone(),
+        };
+        let unmet: Vec<UnmetStep> = self.unmet.iter().filter(|unmet| !is_named(unmet)).map(brief).collect();
         add("unmet: ", listed(&unmet, UNMET_MAX));
     }
 }

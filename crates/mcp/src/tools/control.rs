@@ -28,8 +28,8 @@ pub(super) fn tool() -> McpToolDefinition {
         name: "control",
         title: "Steer an execution",
         description: "Pause, resume, cancel or kill an execution; decide about a failed step or item (retry, skip, \
-                      resolve, stop, continue), also after the end; reopen what ended; undo what was done, now or after the end; take_over to call tools yourself, \
-                      hand_back.",
+                      resolve, stop, continue), also after the end; reopen what ended; undo what was done, now or after \
+                      the end; take_over to call tools yourself, hand_back.",
         behavior: ToolBehavior::Steers,
         toolsets: &[McpToolset::Default],
     };
@@ -51,9 +51,11 @@ struct ControlArguments {
     reason: Option<String>,
     /// cancel: default as the plan says.
     undo: Option<bool>,
-    /// resume: after a hold, let happen now what came due. Only a person ends a hold.
+    /// resume: after a hold, let happen now what came due. Only a person ends a hold, so agents are not offered it.
+    #[schemars(skip)]
     expire: Option<bool>,
     /// resume: as `expire`, of these alone: a step, `step[item]`, `deadline`, `time`, `agent`.
+    #[schemars(skip)]
     expire_only: Option<Vec<String>>,
     /// resolve: how you know.
     #[serde(default)]

@@ -174,8 +174,10 @@ async fn an_answer_to_a_question_that_was_not_asked_is_refused() {
 async fn a_forged_answer_to_a_form_is_on_record() {
     for (scopes, acts) in [(scope::of_agent(), vec!["answer"]), (scope::of_operator(), Vec::new())] {
         let deck = ServerFixture::new().await;
+        let waiting = deck.client(ClientEra::Modern).await.call("execute_plan", json!({ "plan": gated() })).await;
         let mut client = deck.client_of(ClientEra::Modern, token(scopes), forms()).await;
-        let call = json!({ "name": "status", "arguments": { "execution_id": "exec_x" }, "requestState": "forged",
+        let about = json!({ "execution_id": waiting["execution_id"] });
+        let call = json!({ "name": "status", "arguments": about, "requestState": "forged",
             "inputResponses": { "approve keep": yes() } });
         let refused = client.ask("tools/call", call).await.unwrap();
         assert!(refused.to_string().contains("server.stale_question"), "{refused}");

@@ -120,7 +120,7 @@ fn a_store_reports_its_health() {
     let directory = scratch();
     let store = open(directory.path());
     let idle = wait(store.health()).unwrap();
-    assert_eq!((idle.trouble, idle.queue, idle.schema), (None, 0, 6));
+    assert_eq!((idle.trouble, idle.queue, idle.schema), (None, 0, 7));
     assert!(idle.free_bytes > 0 && idle.append_micros.iter().all(|(_, count)| *count == 0));
     let plan = save_plan(&store);
     carry_out(&store, &plan, 0, 2);

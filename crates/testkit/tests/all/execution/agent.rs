@@ -156,6 +156,8 @@ fn the_end_names_what_was_left_out_and_what_dangles() {
         ExecutionScenario::by_agent("steps: [{id: a, tool: t.once}, {id: b, tool: t.once, approval: true}]");
     scene.record_finished("a", json!({}));
     scene.record_finished("b", json!({}));
+    assert_eq!(scene.asks(), ["doubt b"], "nobody approved it");
+    scene.settle("b", true, json!({}));
     assert_eq!(scene.refused(&agent(), ExecutionInput::RecordEnd { reason: String::new() }), "execution.ended");
 }
 

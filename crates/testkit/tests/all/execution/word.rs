@@ -242,7 +242,8 @@ fn what_an_agent_was_not_allowed_to_do_is_not_done_by_its_word() {
             (scene.step("a"), scene.status(), scene.asks()),
             ("in_doubt", "waiting", vec!["doubt a".to_owned()])
         );
-        let said = scene.execution.questions()[0].to_string();
+        let questions = scene.execution.questions();
+        let PendingQuestion::Doubt { reason: said, .. } = &questions[0] else { panic!("{questions:?}") };
         assert!(
             said.contains("the agent that made the call recorded that it was done") && said.contains("invented"),
             "{said}"
