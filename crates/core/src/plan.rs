@@ -61,7 +61,7 @@ pub struct Plan {
     pub(crate) index: HashMap<StepId, usize>,
 }
 
-/// What follows when the agent that drives is silent for too long. A person is asked in any case.
+/// What follows when the agent that drives is silent for too long. A person is asked where Rutter cannot take over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SilenceAction {

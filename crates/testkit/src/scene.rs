@@ -4,19 +4,20 @@
 //! a time; every prefix can be recovered from; nothing more follows at the same moment; the next timer lies ahead.
 //! A refusal must leave everything unchanged.
 
+mod capacity;
 mod catalog;
 mod gaps;
 mod inputs;
 mod questions;
 
+use capacity::SceneCapacity;
+pub use capacity::paused;
 pub use catalog::catalog;
 pub use inputs::{answering, answering_tool, compensating, settling, tool_asking};
 
 use rutter_core::actor::Actor;
 use rutter_core::execution::decide::Error;
-use rutter_core::execution::input::{
-    CallCapacity, CallRoom, Decision, DecisionTerms, ExecutionInput, Refusal, ToolCall,
-};
+use rutter_core::execution::input::{Decision, DecisionTerms, ExecutionInput, Refusal, ToolCall};
 use rutter_core::execution::opening::opening;
 use rutter_core::execution::part::{PartState, StepPart};
 use rutter_core::execution::{Execution, ExecutionIdentity};
@@ -69,11 +70,6 @@ pub fn maybe(category: FailureCategory) -> CallOutcome {
     CallOutcome::Maybe(ToolFailure::new(category, "no answer"))
 }
 
-/// Why a server that is paused takes no calls.
-pub fn paused() -> ToolFailure {
-    ToolFailure::new(FailureCategory::Unavailable, "the circuit breaker is open")
-}
-
 pub fn person() -> Actor {
     Actor::person("operator")
 }
@@ -108,26 +104,6 @@ fn checked(fields: &str, tools: &ToolCatalog, driver: Driver) -> Arc<Plan> {
     let text = format!("name: scene\ngoal: see what follows\n{fields}");
     let checked = read_and_check(text.as_bytes(), DocumentFormat::Yaml, tools, driver, None);
     checked.plan.unwrap_or_else(|| panic!("the plan does not check: {:#?}", checked.diagnostics))
-}
-
-/// The capacity at one moment.
-struct SceneCapacity<'a> {
-    now: Timestamp,
-    room: u32,
-    paused: &'a BTreeMap<ToolName, Timestamp>,
-}
-
-impl CallCapacity for SceneCapacity<'_> {
-    fn try_acquire(&mut self, tool: &ToolName) -> CallRoom {
-        match self.paused.get(tool).filter(|until| **until > self.now) {
-            Some(until) => CallRoom::Paused { until: *until, failure: paused() },
-            None => self.room.try_acquire(tool),
-        }
-    }
-
-    fn try_acquire_paused(&mut self, tool: &ToolName) -> bool {
-        self.room.try_acquire_paused(tool)
-    }
 }
 
 /// Reads rules as an operator writes them: the `[[policy]]` of a configuration, as JSON.

@@ -110,7 +110,11 @@ fn plan() -> FormFields {
         ),
         (
             "on_agent_silence",
-            words("What follows a silent agent; a person is asked in any case.", SILENCE_ACTIONS, "ask"),
+            words(
+                "What follows a silent agent: a person is asked, or Rutter takes over if it can.",
+                SILENCE_ACTIONS,
+                "ask",
+            ),
         ),
         ("budget", reference("Limits of calls, cost and time.", "budget")),
         ("on_failure", words("The failure policy of steps that have none.", ACTIONS, "manual_decision")),
@@ -169,7 +173,14 @@ fn after_call() -> FormFields {
             "failure_policy",
             either("What happens when it fails for good.", words("The action alone.", ACTIONS, ""), "failure_policy"),
         ),
-        ("total_timeout", span("From the first attempt to the last, pauses included.", STEP_TIMEOUT_MAX, None)),
+        (
+            "total_timeout",
+            span(
+                "From the first attempt to the last, pauses included; also while it waits for a server that takes no calls.",
+                STEP_TIMEOUT_MAX,
+                None,
+            ),
+        ),
         (
             "priority",
             whole(

@@ -76,7 +76,7 @@ async fn a_known_server_that_is_down_costs_no_waiting_and_its_tools_stay_known()
         let catalog = fixture.catalog().await;
         assert_eq!(began.elapsed(), expected);
         assert!(catalog.tools.tools.contains_key("s.x") && catalog.absent.is_empty());
-        assert!(catalog.tools.unreachable["s"].contains("has not listed"), "{:?}", catalog.tools.unreachable);
+        assert!(catalog.tools.unreachable["s"].contains("did not answer in time"), "{:?}", catalog.tools.unreachable);
     }
     // It is down: not even a moment.
     let puppet = Puppet::new(vec![plain("x")]);

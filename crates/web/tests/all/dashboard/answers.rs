@@ -348,7 +348,11 @@ async fn a_held_execution_is_resumed_with_or_without_the_time_that_passed() {
         }
         assert_eq!(
             buttons(&shown),
-            ["Resume; this time does not count", "Resume; what came due happens now"],
+            [
+                "Resume; this time does not count",
+                "Resume; what came due happens now",
+                "Resume; only what is checked happens now"
+            ],
             "{shown}"
         );
         let form = format!("/executions/{execution}/answer");
