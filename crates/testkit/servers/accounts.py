@@ -92,6 +92,13 @@ class Execution:
                 return found[0]
         return {}
 
+    def renewed_by(self, replan):
+        """The steps that a new plan drops or calls otherwise, as the plan before has them: if they come back, they begin anew."""
+        call = lambda step: [step.get(field) for field in ("tool", "parameters", "for_each")]
+        plan = {step["id"]: step for step in self.plan_at(replan.seq + 1)["steps"]}
+        old = self.plan_at(replan.seq)["steps"]
+        return [step for step in old if step["id"] not in plan or call(plan[step["id"]]) != call(step)]
+
     def settle_ms(self, entry):
         """How old a doubt about its step must be before a probe's "no" counts, as its plan says in seconds."""
         probe = self.step_at(entry.step, entry.seq).get("probe", {})

@@ -102,8 +102,12 @@ class Case(Accounts):
         for (tag, part, side), calls in self.seen.items():
             starts = [start for execution in self.by_tag.get(tag, []) for start in execution.starts
                       if (start.part, start.side) == (part, side)]
-            for place, call in enumerate(sorted(calls, key=lambda call: call["at"])):
+            # A new plan may have changed the parameters.
+            places = collections.Counter()
+            for call in sorted(calls, key=lambda call: call["at"]):
                 tool = f"{call['server']}.{call['call']}"
+                place = places[tool, str(call["arguments"])]
+                places[tool, str(call["arguments"])] += 1
                 before = [start for start in starts if start.at <= call["at"] * 1000 + CLOCKS_APART_MS
                           and start.body["tool"] == tool and start.payload("parameters") == call["arguments"]]
                 if len(before) <= place:
@@ -200,9 +204,21 @@ class Case(Accounts):
 
     def outcomes(self, execution):
         """I5: one end per attempt, one success per step, nothing after the end."""
-        closed, succeeded, numbers, over = collections.Counter(), set(), collections.Counter(), None
+        closed, succeeded, numbers, over, anew = collections.Counter(), set(), collections.Counter(), None, set()
         for entry in execution.entries:
             attempt = (entry.part, entry.side, entry.body.get("attempt"))
+            if entry.kind == "replanned":
+                anew |= {step["id"] for step in execution.renewed_by(entry)}
+                # What only reads, and was not at rest, has no effect that a new plan would have to keep.
+                anew |= {start.step for start in execution.before(entry)
+                         if start.kind == "attempt_started" and start.body["tool"] not in self.once | self.keyed}
+            is_first = entry.kind == "attempt_started" and entry.side in FORWARD and entry.body["attempt"] == 1
+            if is_first and entry.step in anew:
+                reads = entry.body["tool"] not in self.once | self.keyed
+                for counter in (closed, numbers):
+                    for one in [one for one in counter if one[:2] == (entry.part, entry.side)]:
+                        del counter[one]
+                succeeded -= {entry.part} if reads else set()
             if entry.kind in ("attempt_succeeded", "attempt_failed", "attempt_lost"):
                 closed[attempt] += 1
                 if closed[attempt] > 1:

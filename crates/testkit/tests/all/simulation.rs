@@ -56,7 +56,7 @@ fn clean_runs_break_no_promise_and_make_progress() {
 }
 
 /// Seeds that once broke a promise, and what was wrong.
-const FOUND: [(&str, &[u64]); 16] = [
+const FOUND: [(&str, &[u64]); 17] = [
     (
         "an attempt was started after its step's total time, closed at once, and its call was still made",
         &[10027, 10460, 37548, 47629, 51234, 54061, 56049, 63896, 74787, 74907, 92576, 93247, 96381],
@@ -79,6 +79,7 @@ const FOUND: [(&str, &[u64]); 16] = [
     ("one of two effects was undone before a dependent, because the other one was undone by hand", &[1011956]),
     ("the monitor missed the report of a claim where a prefix ends before it", &[12716]),
     ("a step without parameters was written with null in a new plan", &[14399]),
+    ("a retry of a call that could not be evaluated was judged as one without parameters", &[10991]),
 ];
 
 #[test]

@@ -197,6 +197,17 @@ fn a_claimed_call_that_cannot_be_evaluated_counts_as_what_a_rule_is_about() {
         let back = ExecutionInput::HandOver { to: Driver::Server, reason: "yours".into() };
         assert_eq!(scene.refused(&agent(), back), "execution.not_a_person");
     }
+    // What was not known at the first attempt is not known at the next one.
+    let deny = json!([{"tools": ["t.once"], "when": "parameters.n is defined and parameters.n > 5", "deny": "no"}]);
+    let retried = UNKNOWN.replace("gone }}'}", "gone }}'}, retry: {max_attempts: 2, on: [unavailable], jitter: false}");
+    let mut scene = by_agent_with(deny, &retried);
+    scene.record_started("z");
+    scene.record_finished("z", json!({}));
+    for times in 1..=2 {
+        scene.record_started("a");
+        assert_eq!(scene.deviations(), vec!["Forbidden a"; times]);
+        scene.record_failed("a", FailureCategory::Unavailable, false);
+    }
     let harmless = json!([{"tools": ["t.other"], "deny": "no"}]);
     let mut scene = by_agent_with(harmless, UNKNOWN);
     scene.record_started("z");
