@@ -58,7 +58,8 @@ impl DecisionDraft<'_> {
         parameters: Option<&Value>,
     ) -> RecordResult {
         let Some(call) = self.execution.call_of(at, side) else { return Ok(()) };
-        let prepared = self.execution.prepare(at, side).ok();
+        // Without a key an agent began it before, and nobody knows with what.
+        let prepared = self.execution.prepare(at, side).ok().filter(|call| call.key != Hash::ZERO);
         let key = prepared.as_ref().map_or(Hash::ZERO, |call| call.key);
         let (known, template) = (prepared.as_ref().map(|call| &*call.parameters), Some(&call.parameters));
         let planned = ClaimedCall { tool: &call.tool, safety: call.safety, parameters: known, template, key };

@@ -127,10 +127,6 @@ impl Execution {
     /// The earlier call, if this is a retry: a call that may have taken effect must be repeated exactly.
     fn repeated(&self, part: &StepPart, side: CallSide) -> Option<(Arc<Value>, Hash)> {
         let (sent, parameters) = part.sent.as_ref().filter(|(sent, _)| *sent == side)?;
-        // An agent began it without saying with what, and the plan could not say it either.
-        if part.key == Some(Hash::ZERO) {
-            return None;
-        }
         let again = match sent {
             CallSide::Undo => true,
             CallSide::Do | CallSide::Fallback => part.effect.is_some() || part.side() == Some(side),

@@ -140,9 +140,14 @@ impl Execution {
 
     /// Tools that have changed since the plan was checked. With a new plan their new definitions would be accepted.
     fn changed_tools<'a>(&'a self, new: &'a Plan) -> impl Iterator<Item = String> + 'a {
-        let of_both = new.tools.iter().filter(|(tool, _)| self.plan.tools.contains_key(*tool));
-        let is_changed = |(tool, known): &(&'a ToolName, &'a Arc<Tool>)| self.definition(tool) != known.definition;
-        of_both.filter(is_changed).map(|(tool, _)| format!("{tool} has changed since the plan was checked; accepted"))
+        let is_changed = |(tool, known): &(&'a ToolName, &'a Arc<Tool>)| {
+            let pinned = self.plan.tools.get(*tool).map(|tool| tool.definition);
+            pinned.is_some_and(|pinned| ![pinned, self.definition(tool)].contains(&known.definition))
+        };
+        new.tools
+            .iter()
+            .filter(is_changed)
+            .map(|(tool, _)| format!("{tool} has changed since the plan was checked; accepted"))
     }
 
     /// Whether some revision calls the tool only after an approval.
